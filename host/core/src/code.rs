@@ -1,0 +1,127 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+/// Declares every code once: the variant, the stable word, and what it means. `docs/codes.md` is generated from it.
+macro_rules! codes {
+    ($($section:literal { $($variant:ident = $word:literal, $meaning:literal;)* })*) => {
+        /// A stable word for what happened. A released code never changes its meaning.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code {
+            $($(#[doc = $meaning] $variant,)*)*
+        }
+
+        impl Code {
+            /// Every code: its section, the code, and what it means.
+            pub const TABLE: &'static [(&'static str, Code, &'static str)] =
+                &[$($(($section, Code::$variant, $meaning),)*)*];
+
+            /// The stable word.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $($(Code::$variant => $word,)*)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    "A line went well" {
+        SkillsListed = "skills_listed", "`/skills`: the snapshot has skills.";
+        SkillsEmpty = "skills_empty", "`/skills`: the snapshot has none.";
+        SkillHelp = "skill_help", "`/help`: metadata of one skill.";
+        SkillsReloaded = "skills_reloaded", "`/reload_skills`: the session has a new snapshot.";
+        SkillAdded = "skill_added", "A skill's instructions are in the conversation.";
+        AgentSet = "agent_set", "`/agent`: the persona is switched.";
+        CommandsListed = "commands_listed", "`/commands`: what works now.";
+        ToolResult = "tool_result", "A tool ran and answered.";
+        Quit = "quit", "`/quit`: the front should leave. Nothing is lost.";
+    }
+    "A line was refused" {
+        ParseError = "parse_error", "A `/` without a name.";
+        UnknownCommand = "unknown_command", "No built-in and no alias has that name.";
+        InvalidArgs = "invalid_args", "An argument is missing, or not accepted.";
+        AliasAmbiguous = "alias_ambiguous", "Several skills claim the alias; `/skill NAME` works.";
+        SkillNotFound = "skill_not_found", "The snapshot has no skill of that name.";
+        PersonaNotFound = "persona_not_found", "No persona has that name.";
+        ToolNotFound = "tool_not_found", "The snapshot has no tool of that name.";
+        InvalidInput = "invalid_input", "A tool's input does not satisfy its schema.";
+        NoProvider = "no_provider", "No model provider can answer; the message is kept.";
+        LineTooLong = "line_too_long", "A line is over the limit; nothing of it was kept.";
+    }
+    "A tool failed" {
+        ToolFailed = "tool_failed", "The skill itself says that it failed; `data.kind` is the skill's word.";
+        Denied = "denied", "The tool lacks a grant; the message names the command that gives it.";
+        Trap = "trap", "The component trapped: it ran into `unreachable`, a bad pointer, or its own panic.";
+        InvalidOutput = "invalid_output", "The component's answer is not what the contract says.";
+        InvalidComponent = "invalid_component", "The bytes are no component of a world that the host knows.";
+        ComponentMissing = "component_missing", "The stored component of a snapshot is gone or damaged.";
+        LimitFuel = "limit_fuel", "The call used up its fuel, the deterministic budget of instructions.";
+        LimitTime = "limit_time", "The call ran over its wall-clock deadline.";
+        LimitMemory = "limit_memory", "The instance wanted more memory or tables than it may have.";
+        LimitHostCalls = "limit_host_calls", "The call made more host calls than it may.";
+        LimitInput = "limit_input", "The input is larger than a tool may be given.";
+        LimitOutput = "limit_output", "The component handed over more bytes than it may.";
+        LimitLog = "limit_log", "The call wrote more log than it may.";
+        Unavailable = "unavailable", "The host cannot run components now; the message says why.";
+    }
+    "A skill was kept out of a snapshot" {
+        MissingSkillMd = "missing_skill_md", "No SKILL.md in the folder or the component.";
+        MalformedFrontmatter = "malformed_frontmatter", "The frontmatter cannot be read.";
+        InvalidName = "invalid_name", "A name is against the rule, or not the folder's.";
+        InvalidCommandAlias = "invalid_command_alias", "The alias is no valid command name.";
+        CommandAliasCollision = "command_alias_collision", "The alias is a built-in command.";
+        Ineligible = "ineligible", "The system, the environment or a binary is not as the skill demands.";
+        MissingRequiredTools = "missing_required_tools", "A tool that the skill builds on is not in the snapshot.";
+        CommandToolMissing = "command_tool_missing", "The skill's `command_tool` is no tool that it can call.";
+        SeveralComponents = "several_components", "More than one component claims to be the skill.";
+        UntrustedShadow = "untrusted_shadow", "A skill of an untrusted workspace may not take a lower root's name or alias.";
+    }
+    "The host could not go on" {
+        StoreFailed = "store_failed", "The database refused; what was acknowledged before is safe.";
+        SessionNotFound = "session_not_found", "No stored session has that id.";
+        SessionInUse = "session_in_use", "Another process holds the session.";
+        ConfigInvalid = "config_invalid", "`config.toml` cannot be used as it is.";
+        Timeout = "timeout", "`exec` ran into its time-out.";
+        Internal = "internal", "A fault of Patchbay's own. Please report it.";
+    }
+}
+
+impl Code {
+    /// The code that a stored word stands for.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::TABLE.iter().map(|(_, code, _)| *code).find(|code| code.as_str() == word)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = std::borrow::Cow::<'_, str>::deserialize(deserializer)?;
+        Self::from_word(&word).ok_or_else(|| serde::de::Error::custom(format!("unknown code '{word}'")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_unique_and_round_trip() {
+        for (_, code, _) in Code::TABLE {
+            assert_eq!(Code::from_word(code.as_str()), Some(*code), "two codes read {code}");
+        }
+    }
+}

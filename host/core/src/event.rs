@@ -1,0 +1,68 @@
+use serde::{Deserialize, Serialize};
+
+use crate::{AgentId, SessionId};
+
+/// Something that happened in a session, for a front to render.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Where it happened.
+    pub session: SessionId,
+    /// To whom.
+    pub agent: AgentId,
+    /// Its place in the session: each stored event has the next number. A live one, which is not stored, carries the
+    /// number of the stored event before it.
+    pub seq: u64,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum EventKind {
+    /// A row of the store.
+    Message {
+        /// What kind of row.
+        kind: MessageKind,
+        /// Its text.
+        content: String,
+    },
+    /// Partial output of a running tool. Live only.
+    Progress {
+        /// The tool's full name.
+        tool: String,
+        /// What it says.
+        text: String,
+    },
+}
+
+/// The kinds of rows. Only `user` and `skill` are part of the conversation that a model is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageKind {
+    /// What a person said.
+    User,
+    /// A skill's instructions, put into the conversation.
+    Skill,
+    /// A command and its result.
+    Command,
+    /// What the host has to say beside the conversation.
+    Notice,
+}
+
+impl MessageKind {
+    /// The word the store keeps.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Skill => "skill",
+            Self::Command => "command",
+            Self::Notice => "notice",
+        }
+    }
+
+    /// The kind that a stored word stands for.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::User, Self::Skill, Self::Command, Self::Notice].into_iter().find(|kind| kind.as_str() == word)
+    }
+}

@@ -1,0 +1,26 @@
+//! Plain types that every Patchbay crate shares: names, digests, ids, outcome codes, outcomes, events, and the
+//! one function that makes untrusted text safe to show.
+//!
+//! Nothing here does I/O, reads a clock or keeps state.
+//!
+//! - [`Name`]: what skills, tools, commands and personas are called.
+//! - [`Digest`]: the sha256 of content, and the canonical way to hash a structure.
+//! - [`SessionId`], [`AgentId`]: UUIDs that cannot be mixed up.
+//! - [`Code`], [`Outcome`]: what a line comes to. One table of codes generates `docs/codes.md`.
+//! - [`Event`]: what a front renders.
+//! - [`text`]: stripping what could deceive a terminal or a model.
+
+mod code;
+mod digest;
+mod event;
+mod id;
+mod name;
+mod outcome;
+pub mod text;
+
+pub use code::Code;
+pub use digest::{Digest, DigestError, Hasher};
+pub use event::{Event, EventKind, MessageKind};
+pub use id::{AgentId, SessionId};
+pub use name::{Name, NameError};
+pub use outcome::{Outcome, Status};

@@ -1,0 +1,16 @@
+//! What a plugin may do: the capabilities a manifest asks for, the operator's grants, and the words of a denial.
+//!
+//! Pure: no I/O, no clock. Where grants are kept is the store's concern, and when they are read the tool path's.
+//!
+//! - [`Capability`]: one thing a plugin may do, as written in manifests, grants and errors.
+//! - [`Identity`]: whom a grant belongs to. The same name in two roots is two identities.
+//! - [`Permits`]: what one call may do. A capability works only if the manifest asks for it **and** the operator
+//!   granted it; [`Denial`] names the command that would change that.
+
+mod capability;
+mod identity;
+mod permits;
+
+pub use capability::{Capability, CapabilityError, Host};
+pub use identity::{Identity, Root};
+pub use permits::{Denial, Grant, Permits, State};

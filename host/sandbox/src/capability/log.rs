@@ -1,0 +1,46 @@
+//! `patchbay:host/log`: diagnostics for the operator. Always granted, bounded.
+
+use patchbay_core::text;
+
+use crate::{Failure, bindings::patchbay::host::log as wit, call::State};
+
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// For whoever debugs the skill.
+    Debug,
+    /// What happened.
+    Info,
+    /// Something to look at.
+    Warn,
+    /// Something failed.
+    Error,
+}
+
+/// Where a guest's log goes.
+pub trait LogSink: Send + Sync {
+    /// Takes one line, already cleaned and bounded.
+    fn write(&self, level: Level, message: &str);
+}
+
+impl wit::Host for State {
+    async fn write(&mut self, level: wit::Level, message: String) -> wasmtime::Result<()> {
+        self.count_host_call()?;
+        self.log_lines += 1;
+        self.log_bytes = self.log_bytes.saturating_add(message.len());
+        let limits = &self.limits;
+        if self.log_lines > limits.log_lines || self.log_bytes > limits.log_bytes {
+            return Err(Failure::Log { lines: limits.log_lines, bytes: limits.log_bytes }.into());
+        }
+        let level = match level {
+            wit::Level::Debug => Level::Debug,
+            wit::Level::Info => Level::Info,
+            wit::Level::Warn => Level::Warn,
+            wit::Level::Error => Level::Error,
+        };
+        if let Some(services) = self.services() {
+            services.log.write(level, &text::clean_line(&message));
+        }
+        Ok(())
+    }
+}

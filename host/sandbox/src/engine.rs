@@ -1,0 +1,155 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use patchbay_core::Digest;
+use tokio::sync::{OnceCell, Semaphore};
+use wasmtime::{
+    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Strategy,
+    component::{HasSelf, Linker},
+};
+
+use crate::{Failure, Limits, Loaded, bindings::SkillPlugin, call::State, component};
+
+/// How often a running guest looks at the wall clock.
+const TICK: Duration = Duration::from_millis(10);
+
+/// The engine, its linker, and the components that it has loaded. Cheap until a component is first needed.
+pub struct Sandbox {
+    pub(crate) limits: Arc<Limits>,
+    machine: OnceLock<Result<Machine, Failure>>,
+    loaded: Mutex<HashMap<Digest, Arc<OnceCell<Arc<Loaded>>>>>,
+    /// One permit a slot of the pool: an exhausted pool fails instead of waiting.
+    pub(crate) slots: Semaphore,
+}
+
+/// What is made once, when the first component comes.
+pub(crate) struct Machine {
+    pub(crate) engine: Engine,
+    pub(crate) linker: Linker<State>,
+}
+
+impl Sandbox {
+    /// A sandbox whose calls stay within `limits`.
+    pub fn new(limits: Limits) -> Self {
+        let slots = Semaphore::new(limits.concurrent_calls.max(1) as usize);
+        Self { limits: Arc::new(limits), machine: OnceLock::new(), loaded: Mutex::default(), slots }
+    }
+
+    /// What a call may use.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The component of `digest`, if it has been loaded.
+    pub fn loaded(&self, digest: &Digest) -> Option<Arc<Loaded>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).get(digest)?.get().cloned()
+    }
+
+    /// Compiles `bytes`, whose digest is `digest`, checks that they are a skill's component, and keeps the result. Who
+    /// asks for the same digest meanwhile waits for the same result.
+    ///
+    /// # Errors
+    /// [`Failure::InvalidComponent`] says what is wrong with the bytes; [`Failure::Unavailable`] that there is no engine.
+    pub async fn load(self: &Arc<Self>, digest: Digest, bytes: Vec<u8>) -> Result<Arc<Loaded>, Failure> {
+        let cell = {
+            let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(loaded.entry(digest).or_default())
+        };
+        let compile = || async {
+            let sandbox = Arc::clone(self);
+            let compiled = tokio::task::spawn_blocking(move || component::compile(sandbox.machine()?, digest, &bytes));
+            match compiled.await {
+                Ok(loaded) => loaded.map(Arc::new),
+                Err(error) => Err(Failure::Unavailable(format!("compiling a component did not end well: {error}"))),
+            }
+        };
+        cell.get_or_try_init(compile).await.cloned()
+    }
+
+    pub(crate) fn machine(&self) -> Result<&Machine, Failure> {
+        self.machine.get_or_init(|| Machine::new(&self.limits)).as_ref().map_err(Clone::clone)
+    }
+}
+
+impl Machine {
+    fn new(limits: &Limits) -> Result<Self, Failure> {
+        let engine = Engine::new(&config(limits, true)).or_else(|error| {
+            // A pool reserves address space that a container or `ulimit -v` may refuse. Slower calls, the same results.
+            tracing::warn!("no pool of instances, allocating each on demand: {error:#}");
+            Engine::new(&config(limits, false))
+        });
+        let engine = engine.map_err(|error| Failure::Unavailable(format!("no engine for components: {error:#}")))?;
+        let mut linker = Linker::new(&engine);
+        SkillPlugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)
+            .map_err(|error| Failure::Unavailable(format!("no linker for components: {error:#}")))?;
+        start_ticking(&engine)?;
+        Ok(Self { engine, linker })
+    }
+}
+
+/// Advances the engine's epoch until the engine is gone.
+fn start_ticking(engine: &Engine) -> Result<(), Failure> {
+    let engine = engine.weak();
+    let tick = move || {
+        while let Some(engine) = engine.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            std::thread::sleep(TICK);
+        }
+    };
+    match std::thread::Builder::new().name("epoch".to_owned()).spawn(tick) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::Unavailable(format!("no thread for deadlines: {error}"))),
+    }
+}
+
+fn config(limits: &Limits, pool: bool) -> Config {
+    let mut config = Config::new();
+    config
+        .strategy(Strategy::Cranelift)
+        .consume_fuel(true)
+        .epoch_interruption(true)
+        // The same bytes from the same input on every machine.
+        .cranelift_nan_canonicalization(true)
+        .wasm_relaxed_simd(false)
+        .relaxed_simd_deterministic(true)
+        .wasm_memory64(false)
+        .memory_init_cow(true)
+        // The difference of the two is what host functions have.
+        .max_wasm_stack(512 << 10)
+        .async_stack_size(2 << 20)
+        .async_stack_zeroing(true)
+        // A trap is classified by its type; nobody reads a backtrace of somebody else's component.
+        .wasm_backtrace_max_frames(None);
+    if pool {
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pooling(limits)));
+    }
+    config
+}
+
+fn pooling(limits: &Limits) -> PoolingAllocationConfig {
+    let calls = limits.concurrent_calls.max(1);
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(calls)
+        .total_stacks(calls)
+        // A typical component has one memory, a language runtime several; a pool that runs dry says so, and calls wait.
+        .total_memories(calls.saturating_mul(4).max(Limits::MEMORIES))
+        .total_tables(calls.saturating_mul(8).max(Limits::TABLES))
+        .total_core_instances(calls.saturating_mul(8).max(Limits::CORE_INSTANCES))
+        .max_core_instances_per_component(Limits::CORE_INSTANCES)
+        .max_memories_per_component(Limits::MEMORIES)
+        .max_memories_per_module(Limits::MEMORIES)
+        .max_tables_per_component(Limits::TABLES)
+        .max_tables_per_module(Limits::TABLES)
+        .table_elements(Limits::TABLE_ELEMENTS)
+        .max_memory_size(limits.memory_bytes.next_multiple_of(64 << 10))
+        .linear_memory_keep_resident(2 << 20)
+        .table_keep_resident(64 << 10)
+        .decommit_batch_size(16)
+        // Without the scan, keeping pages makes a fresh instance twelve times slower.
+        .pagemap_scan(Enabled::Auto);
+    pool
+}

@@ -1,0 +1,105 @@
+use patchbay_core::Code;
+use patchbay_policy::Denial;
+
+/// Why a call gave no result. Each has a stable [`Code`] and says what was wrong, with which value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// The bytes are no component that this host can run.
+    #[error("{0}")]
+    InvalidComponent(String),
+    /// The skill itself says that it failed.
+    #[error("{message}")]
+    Failed {
+        /// The skill's word for it.
+        kind: String,
+        /// What it says, cleaned.
+        message: String,
+    },
+    /// The skill failed after a capability was denied to it.
+    #[error("{0}")]
+    Denied(Denial),
+    /// The guest trapped.
+    #[error("the component trapped: {0}")]
+    Trap(String),
+    /// The guest's answer is not what the contract says.
+    #[error("the component's answer is invalid: {0}")]
+    InvalidOutput(String),
+    /// No fuel is left.
+    #[error("the call used up its fuel of {budget} units (limits.fuel)")]
+    Fuel {
+        /// What it had.
+        budget: u64,
+    },
+    /// The deadline has passed.
+    #[error("the call ran over its time of {limit_ms} ms (limits.time_ms)")]
+    Time {
+        /// What it had.
+        limit_ms: u64,
+    },
+    /// The instance wanted more memory and tables than it may have.
+    #[error("the component wants {wanted} and may have {limit} (limits.memory_bytes)")]
+    Memory {
+        /// What it wanted, with its unit.
+        wanted: String,
+        /// What it may have, with its unit.
+        limit: String,
+    },
+    /// Too many calls to the host.
+    #[error("the call made more than {limit} host calls (limits.host_calls)")]
+    HostCalls {
+        /// What it may make.
+        limit: u32,
+    },
+    /// The input is too large.
+    #[error("the input of {size} bytes is over the limit of {limit} (limits.input_bytes)")]
+    Input {
+        /// What was given.
+        size: usize,
+        /// What may be given.
+        limit: usize,
+    },
+    /// Too many bytes handed over.
+    #[error("the component handed over more than {limit} bytes (limits.output_bytes)")]
+    Output {
+        /// What it may hand over.
+        limit: usize,
+    },
+    /// Too much log.
+    #[error("the call wrote more than {lines} lines or {bytes} bytes of log (limits.log_lines, limits.log_bytes)")]
+    Log {
+        /// Lines that it may write.
+        lines: u32,
+        /// Bytes that it may write.
+        bytes: usize,
+    },
+    /// The host cannot run components now.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+impl Failure {
+    /// The stable code.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::InvalidComponent(_) => Code::InvalidComponent,
+            Self::Failed { .. } => Code::ToolFailed,
+            Self::Denied(_) => Code::Denied,
+            Self::Trap(_) => Code::Trap,
+            Self::InvalidOutput(_) => Code::InvalidOutput,
+            Self::Fuel { .. } => Code::LimitFuel,
+            Self::Time { .. } => Code::LimitTime,
+            Self::Memory { .. } => Code::LimitMemory,
+            Self::HostCalls { .. } => Code::LimitHostCalls,
+            Self::Input { .. } => Code::LimitInput,
+            Self::Output { .. } => Code::LimitOutput,
+            Self::Log { .. } => Code::LimitLog,
+            Self::Unavailable(_) => Code::Unavailable,
+        }
+    }
+
+    /// Whether the same bytes and input would fail so again: then the failure may be kept. The wall clock and the
+    /// host's own troubles are no property of a component.
+    pub fn is_deterministic(&self) -> bool {
+        !matches!(self, Self::Time { .. } | Self::Unavailable(_))
+    }
+}

@@ -1,0 +1,39 @@
+//! Runs components that nobody here wrote. The one crate that names wasmtime.
+//!
+//! It knows how to load a component, ask it what tools it has, and call one, each time in a fresh instance within
+//! [`Limits`]. It does not know sessions, skills' manifests, grants or databases: what a call may do comes with it as
+//! [`Permits`](patchbay_policy::Permits), and what it may reach as traits ([`Kv`], [`Progress`], [`LogSink`]).
+//!
+//! - [`Sandbox`]: the engine, its linker and the loaded components.
+//! - [`Call`], [`Output`]: one call and what it gave.
+//! - [`Failure`]: every way in which it can end otherwise, each with a stable code.
+//! - [`inspect`]: what bytes are, without running them.
+//!
+//! How a call goes: [`Sandbox::load`] compiles once a digest and keeps an `InstancePre`; [`Sandbox::call`] takes a slot,
+//! makes a store with its budgets, instantiates, calls, and drops it all. Nothing survives in a guest.
+
+mod bindings;
+mod call;
+mod capability;
+mod component;
+mod engine;
+mod failure;
+pub mod inspect;
+mod limiter;
+mod limits;
+mod output;
+
+pub use call::{Call, Services};
+pub use capability::{
+    kv::{Entry, Kv, KvError, Scope},
+    log::{Level, LogSink},
+    progress::Progress,
+};
+pub use component::{Loaded, WORLD};
+pub use engine::Sandbox;
+pub use failure::Failure;
+pub use limits::Limits;
+pub use output::{Content, Output, ToolSpec};
+
+/// The future of a host function that a trait here declares.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

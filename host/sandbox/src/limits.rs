@@ -1,0 +1,69 @@
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// What one call may use, and how many may run at once. `[limits]` in `config.toml` sets them.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Fuel of one call, about one unit an instruction: the deterministic budget. The default is a second or two of
+    /// work, a thousand times what the bundled skills need.
+    pub fuel: u64,
+    /// Fuel of asking a component for its tools, which is a matter of constants; a language runtime's start fits.
+    pub describe_fuel: u64,
+    /// Wall-clock deadline of one call, in milliseconds: the net behind the fuel, and the bound of blocked host calls.
+    pub time_ms: u64,
+    /// Bytes of all memories and tables of an instance together. Holds every language runtime that we know, twice.
+    pub memory_bytes: usize,
+    /// Calls from the guest to the host. Enough to page through a large store one entry at a time.
+    pub host_calls: u32,
+    /// Bytes of a tool's input with its attachments.
+    pub input_bytes: usize,
+    /// Bytes of a tool's result and its progress together; also the most that one host call may carry. A model's whole
+    /// context is smaller.
+    pub output_bytes: usize,
+    /// Lines of log of one call. More is noise that hides the operator's other lines.
+    pub log_lines: u32,
+    /// Bytes of log of one call.
+    pub log_bytes: usize,
+    /// Calls that run at once. The pool reserves address space, not memory, for each.
+    pub concurrent_calls: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            fuel: 2_000_000_000,
+            describe_fuel: 500_000_000,
+            time_ms: 10_000,
+            memory_bytes: 64 << 20,
+            host_calls: 10_000,
+            input_bytes: 8 << 20,
+            output_bytes: 4 << 20,
+            log_lines: 1_000,
+            log_bytes: 256 << 10,
+            concurrent_calls: 64,
+        }
+    }
+}
+
+impl Limits {
+    /// Tables and attachments of a table: elements that one table may have. Large dispatch tables have thousands.
+    pub(crate) const TABLE_ELEMENTS: usize = 100_000;
+    /// Memories of one component: language runtimes use three or four.
+    pub(crate) const MEMORIES: u32 = 16;
+    /// Tables of one component.
+    pub(crate) const TABLES: u32 = 64;
+    /// Core instances of one component: a Python component needs several dozen.
+    pub(crate) const CORE_INSTANCES: u32 = 128;
+    /// Live component-model handles: the contract has no resources, so that few can be of any use.
+    pub(crate) const HANDLES: usize = 1_000;
+    /// Tools of one component, and the bytes of one tool's description and schema: what a model can be shown.
+    pub(crate) const TOOLS: usize = 64;
+    pub(crate) const DESCRIPTION_BYTES: usize = 8 << 10;
+    pub(crate) const SCHEMA_BYTES: usize = 64 << 10;
+
+    pub(crate) fn time(&self) -> Duration {
+        Duration::from_millis(self.time_ms)
+    }
+}

@@ -1,0 +1,144 @@
+use std::collections::BTreeSet;
+
+use patchbay_core::{Name, text};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Failure, Limits,
+    bindings::patchbay::skill::types::{Content as WitContent, Tool},
+    call::State,
+};
+
+/// One tool, as its component declares it. Checked: the name is valid, the schema is a JSON object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// Its bare name.
+    pub name: Name,
+    /// For a model and a person; cleaned.
+    pub description: String,
+    /// JSON Schema (2020-12) of its input.
+    pub input_schema: serde_json::Value,
+    /// Pairs that this host does not know, kept as they came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extra: Vec<(String, String)>,
+}
+
+/// What a call gave, and what it took.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The tool's answer.
+    pub content: Vec<Content>,
+    /// Fuel that it used.
+    pub fuel: u64,
+    /// Host calls that it made.
+    pub host_calls: u32,
+    /// The most memory and tables it had, in bytes.
+    pub peak_memory: usize,
+}
+
+/// One piece of an answer. Text is cleaned, JSON parsed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Text.
+    Text(String),
+    /// One JSON value.
+    Json(serde_json::Value),
+    /// Bytes.
+    Blob {
+        /// What they are.
+        media_type: String,
+        /// The bytes.
+        data: Vec<u8>,
+    },
+    /// A file of the workspace.
+    Link {
+        /// Relative path.
+        path: String,
+        /// What it is.
+        media_type: String,
+    },
+    /// Something that this host does not know.
+    Other {
+        /// What it calls itself.
+        name: String,
+        /// What it holds.
+        value: String,
+    },
+}
+
+/// Checks what a component says of its tools.
+pub(crate) fn read_tools(tools: Vec<Tool>) -> Result<Vec<ToolSpec>, Failure> {
+    if tools.len() > Limits::TOOLS {
+        return invalid(format!("{} tools, at most {} are allowed", tools.len(), Limits::TOOLS));
+    }
+    let mut names = BTreeSet::new();
+    let mut specs = Vec::with_capacity(tools.len());
+    for tool in tools {
+        let name: Name = match tool.name.parse() {
+            Ok(name) => name,
+            Err(error) => return invalid(format!("a tool's name: {error}")),
+        };
+        if !names.insert(name.clone()) {
+            return invalid(format!("tool '{name}' is declared twice"));
+        }
+        for (what, size, limit) in [
+            ("description", tool.description.len(), Limits::DESCRIPTION_BYTES),
+            ("input schema", tool.input_schema.len(), Limits::SCHEMA_BYTES),
+            ("extra", tool.extra.iter().map(|pair| pair.name.len() + pair.value.len()).sum(), Limits::DESCRIPTION_BYTES),
+        ] {
+            if size > limit {
+                return invalid(format!("the {what} of tool '{name}' has {size} bytes, at most {limit} are allowed"));
+            }
+        }
+        let input_schema = match serde_json::from_str(&tool.input_schema) {
+            Ok(schema @ serde_json::Value::Object(_)) => schema,
+            Ok(_) => return invalid(format!("the input schema of tool '{name}' is no JSON object")),
+            Err(error) => return invalid(format!("the input schema of tool '{name}' is no JSON: {error}")),
+        };
+        let description = text::clean(&tool.description).trim().to_owned();
+        let extra = tool.extra.into_iter().map(|pair| (pair.name, pair.value)).collect();
+        specs.push(ToolSpec { name, description, input_schema, extra });
+    }
+    Ok(specs)
+}
+
+/// Checks and cleans a tool's answer.
+pub(crate) fn read_content(content: Vec<WitContent>, state: &mut State) -> Result<Vec<Content>, Failure> {
+    let mut out = Vec::with_capacity(content.len());
+    for piece in content {
+        // What a piece costs to keep, besides its bytes: an answer of a million empty texts is large, too.
+        state.count_output(PIECE_OVERHEAD)?;
+        out.push(match piece {
+            WitContent::Text(text) => {
+                state.count_output(text.len())?;
+                Content::Text(text::clean(&text))
+            }
+            WitContent::Json(json) => {
+                state.count_output(json.len())?;
+                match serde_json::from_str(&json) {
+                    Ok(value) => Content::Json(value),
+                    Err(error) => return invalid(format!("content marked json is no JSON: {error}")),
+                }
+            }
+            WitContent::Blob(blob) => {
+                state.count_output(blob.media_type.len() + blob.data.len())?;
+                Content::Blob { media_type: text::clean_line(&blob.media_type), data: blob.data }
+            }
+            WitContent::Link(link) => {
+                state.count_output(link.path.len() + link.media_type.len())?;
+                Content::Link { path: text::clean_line(&link.path), media_type: text::clean_line(&link.media_type) }
+            }
+            WitContent::Other(pair) => {
+                state.count_output(pair.name.len() + pair.value.len())?;
+                Content::Other { name: text::clean_line(&pair.name), value: text::clean(&pair.value) }
+            }
+        });
+    }
+    Ok(out)
+}
+
+const PIECE_OVERHEAD: usize = 32;
+
+fn invalid<T>(message: String) -> Result<T, Failure> {
+    Err(Failure::InvalidOutput(message))
+}

@@ -1,0 +1,136 @@
+//! The operator's decisions: grants and trust. Read live, never pinned by a snapshot.
+
+use rusqlite::params;
+
+use crate::{Store, StoreError, now};
+
+/// A grant, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrantRow {
+    /// The root of the skill's identity: `bundled`, `user`, `workspace`.
+    pub root: String,
+    /// The workspace of the identity, or empty.
+    pub workspace: String,
+    /// The skill's name.
+    pub skill: String,
+    /// What is granted, as written.
+    pub capability: String,
+    /// The digest that it was given for, or empty.
+    pub component: String,
+}
+
+impl Store {
+    /// Every grant, in order.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn grants(&self) -> Result<Vec<GrantRow>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT root, workspace, skill, capability, component FROM grants \
+                 ORDER BY root, workspace, skill, capability",
+            )?;
+            let rows = query.query_map([], |row| {
+                Ok(GrantRow {
+                    root: row.get(0)?,
+                    workspace: row.get(1)?,
+                    skill: row.get(2)?,
+                    capability: row.get(3)?,
+                    component: row.get(4)?,
+                })
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// Capability and digest of the grants of one identity.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn grants_of(&self, root: &str, workspace: &str, skill: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT capability, component FROM grants WHERE root = ? AND workspace = ? AND skill = ? \
+                 ORDER BY capability",
+            )?;
+            let rows = query.query_map(params![root, workspace, skill], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// Adds a grant, or renews it for another digest.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn add_grant(&self, grant: GrantRow) -> Result<(), StoreError> {
+        self.database
+            .write(move |connection| {
+                connection.execute(
+                    "INSERT OR REPLACE INTO grants (root, workspace, skill, capability, component, created_at) \
+                     VALUES (?, ?, ?, ?, ?, ?)",
+                    params![grant.root, grant.workspace, grant.skill, grant.capability, grant.component, now()],
+                )?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Takes a grant back, whatever digest it was given for; whether there was one.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn remove_grant(&self, grant: GrantRow) -> Result<bool, StoreError> {
+        self.database
+            .write(move |connection| {
+                let removed = connection.execute(
+                    "DELETE FROM grants WHERE root = ? AND workspace = ? AND skill = ? AND capability = ?",
+                    params![grant.root, grant.workspace, grant.skill, grant.capability],
+                )?;
+                Ok(removed > 0)
+            })
+            .await
+    }
+
+    /// Whether the person trusts a workspace.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn is_trusted(&self, workspace: &str) -> Result<bool, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached("SELECT 1 FROM trust WHERE workspace = ?")?;
+            Ok(query.exists(params![workspace])?)
+        })
+    }
+
+    /// The workspaces that the person trusts, in order.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn trusted(&self) -> Result<Vec<String>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare("SELECT workspace FROM trust ORDER BY workspace")?;
+            let rows = query.query_map([], |row| row.get(0))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// Trusts a workspace, or no longer; whether that changed anything.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn set_trust(&self, workspace: String, trusted: bool) -> Result<bool, StoreError> {
+        self.database
+            .write(move |connection| {
+                let changed = if trusted {
+                    connection.execute(
+                        "INSERT INTO trust (workspace, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                        params![workspace, now()],
+                    )?
+                } else {
+                    connection.execute("DELETE FROM trust WHERE workspace = ?", params![workspace])?
+                };
+                Ok(changed > 0)
+            })
+            .await
+    }
+}

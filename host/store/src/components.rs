@@ -1,0 +1,128 @@
+//! Components by content: files named by their digest, and what they answered when asked for their tools.
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::PathBuf,
+    sync::Arc,
+};
+
+use patchbay_core::Digest;
+use rusqlite::{OptionalExtension, params};
+
+use crate::{Store, StoreError};
+
+/// A folder of files that never change.
+pub(crate) struct ComponentFolder {
+    folder: PathBuf,
+}
+
+impl ComponentFolder {
+    pub(crate) fn open(folder: &std::path::Path) -> Result<Self, StoreError> {
+        fs::create_dir_all(folder).map_err(StoreError::io(folder))?;
+        Ok(Self { folder: folder.to_owned() })
+    }
+
+    fn path(&self, digest: &Digest) -> PathBuf {
+        self.folder.join(format!("{}.wasm", digest.to_hex()))
+    }
+
+    /// Whoever adds files that a row will name holds the lock shared until the row is committed; who collects files that
+    /// no row names holds it alone.
+    pub(crate) fn lock(&self, exclusive: bool) -> Result<File, StoreError> {
+        let path = self.folder.join("lock");
+        let lock = File::options().create(true).truncate(false).write(true).open(&path).map_err(StoreError::io(&path))?;
+        let locked = if exclusive { lock.lock() } else { lock.lock_shared() };
+        locked.map_err(StoreError::io(&path))?;
+        Ok(lock)
+    }
+
+    /// Whole or not at all: the name appears when the bytes are on disk.
+    pub(crate) fn put(&self, digest: &Digest, bytes: &[u8]) -> Result<(), StoreError> {
+        let path = self.path(digest);
+        if fs::metadata(&path).is_ok_and(|file| file.len() == bytes.len() as u64) {
+            return Ok(());
+        }
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder).map_err(StoreError::io(&self.folder))?;
+        file.write_all(bytes).map_err(StoreError::io(&path))?;
+        file.as_file().sync_data().map_err(StoreError::io(&path))?;
+        file.persist(&path).map_err(|error| StoreError::io(&path)(error.error))?;
+        Ok(())
+    }
+
+    fn get(&self, digest: &Digest) -> Result<Vec<u8>, StoreError> {
+        let path = self.path(digest);
+        let bytes = fs::read(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => StoreError::ComponentMissing(*digest),
+            _ => StoreError::io(&path)(error),
+        })?;
+        if Digest::of(&bytes) != *digest {
+            return Err(StoreError::ComponentDamaged(*digest));
+        }
+        Ok(bytes)
+    }
+
+    /// Deletes every component that `keep` does not want: how many, and their bytes.
+    pub(crate) fn collect(&self, keep: impl Fn(&str) -> bool) -> Result<(usize, u64), StoreError> {
+        let (mut count, mut bytes) = (0, 0);
+        for entry in fs::read_dir(&self.folder).map_err(StoreError::io(&self.folder))? {
+            let entry = entry.map_err(StoreError::io(&self.folder))?;
+            let name = entry.file_name();
+            let Some(hex) = name.to_str().and_then(|name| name.strip_suffix(".wasm")) else { continue };
+            if !keep(&format!("sha256:{hex}")) {
+                let path = entry.path();
+                bytes += entry.metadata().map_or(0, |file| file.len());
+                fs::remove_file(&path).map_err(StoreError::io(&path))?;
+                count += 1;
+            }
+        }
+        Ok((count, bytes))
+    }
+}
+
+/// The bytes of a component, with their digest.
+#[derive(Clone, Debug)]
+pub struct Component {
+    /// The digest of the bytes.
+    pub digest: Digest,
+    /// The bytes.
+    pub bytes: Arc<[u8]>,
+}
+
+impl Store {
+    /// The bytes of a stored component.
+    ///
+    /// # Errors
+    /// [`StoreError::ComponentMissing`], [`StoreError::ComponentDamaged`].
+    pub fn component(&self, digest: &Digest) -> Result<Vec<u8>, StoreError> {
+        self.components.get(digest)
+    }
+
+    /// What was kept by [`Store::keep_described`], if anything.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn described(&self, component: &Digest, world: &str) -> Result<Option<String>, StoreError> {
+        self.database.read(|connection| {
+            Ok(connection
+                .prepare_cached("SELECT answer FROM described WHERE component = ? AND world = ?")?
+                .query_row(params![component.to_string(), world], |row| row.get(0))
+                .optional()?)
+        })
+    }
+
+    /// Keeps what a component answered when it was asked for its tools, as JSON.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn keep_described(&self, component: Digest, world: &'static str, answer: String) -> Result<(), StoreError> {
+        self.database
+            .write(move |connection| {
+                connection
+                    .prepare_cached("INSERT OR REPLACE INTO described (component, world, answer) VALUES (?, ?, ?)")?
+                    .execute(params![component.to_string(), world, answer])?;
+                Ok(())
+            })
+            .await
+    }
+}

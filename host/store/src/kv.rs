@@ -1,0 +1,268 @@
+//! `kv.db`: the plugins' own state, apart from the host's.
+
+use std::{path::Path, sync::Arc};
+
+use patchbay_core::SessionId;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::{StoreError, database::Database};
+
+pub(crate) const MIGRATIONS: &[&str] = &[include_str!("../migrations/kv/1.sql")];
+
+/// The longest key, in bytes: a key is a name, not a document.
+const KEY_BYTES: usize = 512;
+/// The largest value, in bytes.
+const VALUE_BYTES: usize = 1 << 20;
+/// What one scope may hold: a skill that needs more needs a file.
+const SCOPE_BYTES: u64 = 16 << 20;
+/// How many keys one scope may hold.
+const SCOPE_KEYS: u64 = 10_000;
+/// The longest page of keys.
+const PAGE: u32 = 1_000;
+
+/// The key-value store of all skills. Cheap to clone.
+#[derive(Clone)]
+pub struct KvStore {
+    database: Arc<Database>,
+}
+
+/// Whose state: five parts that name one scope of one skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KvScope {
+    /// The root of the skill's identity.
+    pub root: &'static str,
+    /// The workspace of the skill's identity.
+    pub workspace: String,
+    /// The skill's name.
+    pub skill: String,
+    /// `session`, `workspace` or `user`.
+    pub scope: &'static str,
+    /// The session's id, the workspace's path, or empty.
+    pub place: String,
+}
+
+/// A value and its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KvEntry {
+    /// The bytes.
+    pub value: Vec<u8>,
+    /// Never the same twice in a scope.
+    pub version: u64,
+}
+
+/// Why a read or write was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum KvStoreError {
+    /// The entry is not at the version that the writer expects.
+    #[error("key '{key}' is at version {found}, not {expected}")]
+    Conflict {
+        /// Which key.
+        key: String,
+        /// What the writer expects.
+        expected: u64,
+        /// What is there (0: nothing).
+        found: u64,
+    },
+    /// A key or value is over its limit.
+    #[error("a {what} of {size} bytes is over the limit of {limit}")]
+    TooLarge {
+        /// `key` or `value`.
+        what: &'static str,
+        /// What was given.
+        size: usize,
+        /// What may be given.
+        limit: usize,
+    },
+    /// The scope is full.
+    #[error("at most {limit} {what}")]
+    Quota {
+        /// `bytes` or `keys`.
+        what: &'static str,
+        /// How many there may be.
+        limit: u64,
+    },
+    /// An empty key.
+    #[error("a key cannot be empty")]
+    EmptyKey,
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<rusqlite::Error> for KvStoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl KvStore {
+    /// Opens, or makes, `kv.db` in the folder `data`.
+    ///
+    /// # Errors
+    /// As [`Store::open`](crate::Store::open).
+    pub fn open(data: &Path) -> Result<Self, StoreError> {
+        Ok(Self { database: Arc::new(Database::open(&data.join("kv.db"), MIGRATIONS)?) })
+    }
+
+    /// The entry of `key`.
+    ///
+    /// # Errors
+    /// A bad key, or the database.
+    pub fn get(&self, scope: &KvScope, key: &str) -> Result<Option<KvEntry>, KvStoreError> {
+        check_key(key)?;
+        self.database.read(|connection| {
+            let Some(id) = find(connection, scope)? else { return Ok(None) };
+            let mut query = connection.prepare_cached("SELECT value, version FROM entries WHERE scope = ? AND key = ?")?;
+            let entry = |row: &rusqlite::Row<'_>| {
+                Ok(KvEntry { value: row.get(0)?, version: row.get::<_, i64>(1)?.cast_unsigned() })
+            };
+            Ok(query.query_row(params![id, key], entry).optional()?)
+        })
+    }
+
+    /// Writes `value` if the entry is at version `expect` (0: there is none; absent: whatever). Gives the new version.
+    ///
+    /// # Errors
+    /// [`KvStoreError`]; nothing is changed then.
+    pub async fn put(
+        &self,
+        scope: KvScope,
+        key: String,
+        value: Vec<u8>,
+        expect: Option<u64>,
+    ) -> Result<u64, KvStoreError> {
+        check_key(&key)?;
+        if value.len() > VALUE_BYTES {
+            return Err(KvStoreError::TooLarge { what: "value", size: value.len(), limit: VALUE_BYTES });
+        }
+        self.database.write(move |connection| put(connection, &scope, key, &value, expect)).await
+    }
+
+    /// Deletes the entry of `key`; whether there was one.
+    ///
+    /// # Errors
+    /// A bad key, or the database.
+    pub async fn delete(&self, scope: KvScope, key: String) -> Result<bool, KvStoreError> {
+        check_key(&key)?;
+        self.database
+            .write(move |connection| {
+                let Some(id) = find(connection, &scope)? else { return Ok(false) };
+                let Some((_, old)) = stored(connection, id, &key)? else { return Ok(false) };
+                connection.prepare_cached("DELETE FROM entries WHERE scope = ? AND key = ?")?.execute(params![id, key])?;
+                connection
+                    .prepare_cached("UPDATE scopes SET entries = entries - 1, bytes = bytes - ? WHERE id = ?")?
+                    .execute(params![old + key.len() as i64, id])?;
+                Ok(true)
+            })
+            .await
+    }
+
+    /// Keys with `prefix`, sorted by bytes, at most `limit` (and at most 1,000), after `after`.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn keys(
+        &self,
+        scope: &KvScope,
+        prefix: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<String>, KvStoreError> {
+        self.database.read(|connection| {
+            let Some(id) = find(connection, scope)? else { return Ok(Vec::new()) };
+            // Keys sort by bytes (BINARY), so that all with a prefix stand together, from the prefix itself on.
+            let mut query = connection.prepare_cached(
+                "SELECT key FROM entries WHERE scope = ?1 AND key >= ?2 AND (?3 IS NULL OR key > ?3) \
+                 AND substr(CAST(key AS BLOB), 1, length(CAST(?2 AS BLOB))) = CAST(?2 AS BLOB) ORDER BY key LIMIT ?4",
+            )?;
+            let keys = query.query_map(params![id, prefix, after, limit.min(PAGE)], |row| row.get(0))?;
+            Ok(keys.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// Forgets what skills kept for one session.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn remove_session(&self, session: SessionId) -> Result<(), StoreError> {
+        self.database
+            .write(move |connection| {
+                connection
+                    .execute("DELETE FROM scopes WHERE scope = 'session' AND place = ?", params![session.to_string()])?;
+                Ok(())
+            })
+            .await
+    }
+}
+
+fn check_key(key: &str) -> Result<(), KvStoreError> {
+    match key.len() {
+        0 => Err(KvStoreError::EmptyKey),
+        size if size > KEY_BYTES => Err(KvStoreError::TooLarge { what: "key", size, limit: KEY_BYTES }),
+        _ => Ok(()),
+    }
+}
+
+fn find(connection: &Connection, scope: &KvScope) -> rusqlite::Result<Option<i64>> {
+    connection
+        .prepare_cached(
+            "SELECT id FROM scopes WHERE root = ? AND workspace = ? AND skill = ? AND scope = ? AND place = ?",
+        )?
+        .query_row(params![scope.root, scope.workspace, scope.skill, scope.scope, scope.place], |row| row.get(0))
+        .optional()
+}
+
+/// Version and size of what is there.
+fn stored(connection: &Connection, scope: i64, key: &str) -> rusqlite::Result<Option<(i64, i64)>> {
+    connection
+        .prepare_cached("SELECT version, length(value) FROM entries WHERE scope = ? AND key = ?")?
+        .query_row(params![scope, key], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
+}
+
+fn put(
+    connection: &Connection,
+    scope: &KvScope,
+    key: String,
+    value: &[u8],
+    expect: Option<u64>,
+) -> Result<u64, KvStoreError> {
+    connection
+        .prepare_cached(
+            "INSERT INTO scopes (root, workspace, skill, scope, place) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![scope.root, scope.workspace, scope.skill, scope.scope, scope.place])?;
+    let (id, last, entries, bytes): (i64, i64, i64, i64) = connection
+        .prepare_cached(
+            "SELECT id, last_version, entries, bytes FROM scopes \
+             WHERE root = ? AND workspace = ? AND skill = ? AND scope = ? AND place = ?",
+        )?
+        .query_row(params![scope.root, scope.workspace, scope.skill, scope.scope, scope.place], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        })?;
+    let old = stored(connection, id, &key)?;
+    let found = old.map_or(0, |(version, _)| version.cast_unsigned());
+    if let Some(expected) = expect
+        && expected != found
+    {
+        return Err(KvStoreError::Conflict { key, expected, found });
+    }
+    let entries = entries + i64::from(old.is_none());
+    let added = old.map_or(key.len() as i64, |(_, size)| -size) + value.len() as i64;
+    if entries.cast_unsigned() > SCOPE_KEYS {
+        return Err(KvStoreError::Quota { what: "keys", limit: SCOPE_KEYS });
+    }
+    // What is full may still shrink.
+    if added > 0 && (bytes + added).cast_unsigned() > SCOPE_BYTES {
+        return Err(KvStoreError::Quota { what: "bytes", limit: SCOPE_BYTES });
+    }
+    // One counter a scope: a version that a writer has read never names other bytes later.
+    let version = last + 1;
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO entries (scope, key, value, version) VALUES (?, ?, ?, ?)")?
+        .execute(params![id, key, value, version])?;
+    connection
+        .prepare_cached("UPDATE scopes SET last_version = ?, entries = ?, bytes = ? WHERE id = ?")?
+        .execute(params![version, entries, bytes + added, id])?;
+    Ok(version.cast_unsigned())
+}

@@ -1,0 +1,59 @@
+//! What must outlive the process: sessions, messages, snapshots, components, grants, trust; and, in a file of its own,
+//! the plugins' key-value store. The one crate that names SQLite.
+//!
+//! Writes go through one thread a database, which commits what waits for it in batches; a write has happened when its
+//! future is ready, and then it survives the death of the process at any moment. Reads have a connection of their own.
+//!
+//! - [`Store`]: `patchbay.db` and the folder of components.
+//! - [`KvStore`]: `kv.db`.
+
+mod authority;
+mod components;
+mod database;
+mod error;
+mod kv;
+mod messages;
+mod sessions;
+mod snapshots;
+
+use std::{path::Path, sync::Arc};
+
+pub use authority::GrantRow;
+pub use components::Component;
+pub use error::StoreError;
+pub use kv::{KvEntry, KvScope, KvStore, KvStoreError};
+pub use messages::{Message, NewMessage};
+pub use snapshots::NewSnapshot;
+pub use sessions::{Collected, SessionChange, SessionRow, SessionSummary};
+
+use components::ComponentFolder;
+use database::Database;
+
+/// `patchbay.db` and the folder of components beside it. Cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    database: Arc<Database>,
+    components: Arc<ComponentFolder>,
+}
+
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/patchbay/1.sql")];
+
+impl Store {
+    /// Opens, or makes, the store in the folder `data`.
+    ///
+    /// # Errors
+    /// Where the folder or the database cannot be used; a database of a newer Patchbay is refused.
+    pub fn open(data: &Path) -> Result<Self, StoreError> {
+        let components = ComponentFolder::open(&data.join("components"))?;
+        let database = Database::open(&data.join("patchbay.db"), MIGRATIONS)?;
+        Ok(Self { database: Arc::new(database), components: Arc::new(components) })
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> i64 {
+    jiff::Timestamp::now().as_second()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Rows of a session, in their order.
+
+use patchbay_core::{AgentId, MessageKind, SessionId};
+use rusqlite::{Connection, Row, params};
+
+use crate::{Store, StoreError, now};
+
+/// A row to be written.
+#[derive(Clone, Debug)]
+pub struct NewMessage {
+    /// Whose conversation it belongs to.
+    pub agent: AgentId,
+    /// What kind of row.
+    pub kind: MessageKind,
+    /// Its text.
+    pub content: String,
+    /// What a program wants to know besides.
+    pub data: Option<serde_json::Value>,
+}
+
+/// A row that was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Its place in the session, from 1.
+    pub seq: u64,
+    /// Whose conversation it belongs to.
+    pub agent: AgentId,
+    /// What kind of row.
+    pub kind: MessageKind,
+    /// Its text.
+    pub content: String,
+    /// What a program wants to know besides.
+    pub data: Option<serde_json::Value>,
+}
+
+/// Appends rows and gives them with their numbers.
+pub(crate) fn append(
+    connection: &Connection,
+    session: SessionId,
+    messages: Vec<NewMessage>,
+) -> Result<Vec<Message>, StoreError> {
+    let last: i64 = connection
+        .prepare_cached("SELECT coalesce(max(seq), 0) FROM messages WHERE session = ?")?
+        .query_row(params![session.to_string()], |row| row.get(0))?;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO messages (session, seq, agent, kind, content, data, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    )?;
+    let mut written = Vec::with_capacity(messages.len());
+    for (seq, message) in (last + 1..).zip(messages) {
+        let NewMessage { agent, kind, content, data } = message;
+        let json = data.as_ref().map(ToString::to_string);
+        insert.execute(params![session.to_string(), seq, agent.to_string(), kind.as_str(), content, json, now()])?;
+        written.push(Message { seq: seq.cast_unsigned(), agent, kind, content, data });
+    }
+    Ok(written)
+}
+
+impl Store {
+    /// At most `limit` rows of a session, from number `from` on.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn messages(&self, session: SessionId, from: u64, limit: u32) -> Result<Vec<Message>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT seq, agent, kind, content, data FROM messages WHERE session = ? AND seq >= ? ORDER BY seq LIMIT ?",
+            )?;
+            let mut rows = query.query(params![session.to_string(), from.cast_signed(), limit])?;
+            let mut messages = Vec::new();
+            while let Some(row) = rows.next()? {
+                messages.push(read(row)?);
+            }
+            Ok(messages)
+        })
+    }
+}
+
+fn read(row: &Row<'_>) -> Result<Message, StoreError> {
+    let agent: String = row.get(1)?;
+    let kind: String = row.get(2)?;
+    let data: Option<String> = row.get(4)?;
+    Ok(Message {
+        seq: row.get::<_, i64>(0)?.cast_unsigned(),
+        agent: agent.parse().map_err(|_| StoreError::BadRow("message"))?,
+        kind: MessageKind::from_word(&kind).ok_or(StoreError::BadRow("message"))?,
+        content: row.get(3)?,
+        data: match data {
+            Some(json) => Some(serde_json::from_str(&json).map_err(|_| StoreError::BadRow("message"))?),
+            None => None,
+        },
+    })
+}

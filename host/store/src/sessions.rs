@@ -1,0 +1,226 @@
+//! Sessions: made, changed by one line at a time, listed, removed; and what no session needs any more.
+
+use std::collections::HashSet;
+
+use patchbay_core::{AgentId, Digest, SessionId};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::{
+    Component, Message, NewMessage, Store, StoreError, messages, now,
+    snapshots::{self, NewSnapshot},
+};
+
+/// What a session is, besides its rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Its id.
+    pub id: SessionId,
+    /// The workspace's canonical path.
+    pub workspace: String,
+    /// The agent in view.
+    pub agent: AgentId,
+    /// The active persona with its text, as JSON.
+    pub persona: String,
+    /// The digest of its snapshot.
+    pub snapshot: Digest,
+    /// The version of its snapshot.
+    pub snapshot_version: u64,
+}
+
+/// What one line changes. It is committed as one.
+#[derive(Clone, Debug, Default)]
+pub struct SessionChange {
+    /// The new persona, as JSON.
+    pub persona: Option<String>,
+    /// The new snapshot and its version.
+    pub snapshot: Option<(NewSnapshot, u64)>,
+    /// Rows to append.
+    pub messages: Vec<NewMessage>,
+}
+
+/// A session in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionSummary {
+    /// Its id.
+    pub id: SessionId,
+    /// The workspace's path.
+    pub workspace: String,
+    /// When it was last used, in seconds since 1970.
+    pub used_at: i64,
+    /// How many rows it has.
+    pub messages: u64,
+}
+
+/// What [`Store::collect`] took away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Snapshots.
+    pub snapshots: usize,
+    /// Components.
+    pub components: usize,
+    /// Bytes of these components.
+    pub bytes: u64,
+}
+
+impl Store {
+    /// Makes a session, with its snapshot (the components too) and its root agent.
+    ///
+    /// # Errors
+    /// The database, or the folder of components.
+    pub async fn create_session(&self, row: SessionRow, snapshot: NewSnapshot) -> Result<(), StoreError> {
+        let _lock = self.keep_components(&snapshot.components)?;
+        self.database
+            .write(move |connection| {
+                snapshots::insert(connection, &snapshot)?;
+                connection.execute(
+                    "INSERT INTO sessions (id, workspace, agent, persona, snapshot, snapshot_version, created_at, used_at) \
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)",
+                    params![
+                        row.id.to_string(),
+                        row.workspace,
+                        row.agent.to_string(),
+                        row.persona,
+                        snapshot.digest.to_string(),
+                        row.snapshot_version.cast_signed(),
+                        now(),
+                    ],
+                )?;
+                connection.execute(
+                    "INSERT INTO agents (uuid, session, created_at) VALUES (?, ?, ?)",
+                    params![row.agent.to_string(), row.id.to_string(), now()],
+                )?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// The session `id`.
+    ///
+    /// # Errors
+    /// [`StoreError::SessionNotFound`], or the database.
+    pub fn session(&self, id: SessionId) -> Result<SessionRow, StoreError> {
+        let columns = self.database.read(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT workspace, agent, persona, snapshot, snapshot_version FROM sessions WHERE id = ?",
+                )?
+                .query_row(params![id.to_string()], |row| {
+                    let columns: (String, String, String, String, i64) =
+                        (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
+                    Ok(columns)
+                })
+                .optional()
+                .map_err(StoreError::from)
+        })?;
+        let (workspace, agent, persona, snapshot, version) = columns.ok_or(StoreError::SessionNotFound(id))?;
+        Ok(SessionRow {
+            id,
+            workspace,
+            agent: agent.parse().map_err(|_| StoreError::BadRow("session"))?,
+            persona,
+            snapshot: snapshot.parse().map_err(|_| StoreError::BadRow("session"))?,
+            snapshot_version: version.cast_unsigned(),
+        })
+    }
+
+    /// Commits what a line changes, as one, and gives the rows with their numbers.
+    ///
+    /// # Errors
+    /// [`StoreError::SessionNotFound`] where it was removed meanwhile; the database. Nothing is changed then.
+    pub async fn commit(&self, session: SessionId, change: SessionChange) -> Result<Vec<Message>, StoreError> {
+        let _lock = match &change.snapshot {
+            Some((snapshot, _)) => Some(self.keep_components(&snapshot.components)?),
+            None => None,
+        };
+        self.database.write(move |connection| apply(connection, session, change)).await
+    }
+
+    /// Every session, the last used first.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare(
+                "SELECT id, workspace, used_at, (SELECT count(*) FROM messages WHERE session = sessions.id) \
+                 FROM sessions ORDER BY used_at DESC, id",
+            )?;
+            let mut rows = query.query([])?;
+            let mut sessions = Vec::new();
+            while let Some(row) = rows.next()? {
+                let id: String = row.get(0)?;
+                sessions.push(SessionSummary {
+                    id: id.parse().map_err(|_| StoreError::BadRow("session"))?,
+                    workspace: row.get(1)?,
+                    used_at: row.get(2)?,
+                    messages: row.get::<_, i64>(3)?.cast_unsigned(),
+                });
+            }
+            Ok(sessions)
+        })
+    }
+
+    /// Removes a session and its rows. What other sessions share stays until [`Store::collect`].
+    ///
+    /// # Errors
+    /// [`StoreError::SessionNotFound`], or the database.
+    pub async fn remove_session(&self, id: SessionId) -> Result<(), StoreError> {
+        self.database
+            .write(move |connection| {
+                match connection.execute("DELETE FROM sessions WHERE id = ?", params![id.to_string()])? {
+                    0 => Err(StoreError::SessionNotFound(id)),
+                    _ => Ok(()),
+                }
+            })
+            .await
+    }
+
+    /// Takes away snapshots that no session has, and components that no snapshot has.
+    ///
+    /// # Errors
+    /// The database, or the folder of components.
+    pub async fn collect(&self) -> Result<Collected, StoreError> {
+        let _lock = self.components.lock(true)?;
+        let (snapshots, needed) = self
+            .database
+            .write(|connection| {
+                let snapshots = connection
+                    .execute("DELETE FROM snapshots WHERE digest NOT IN (SELECT snapshot FROM sessions)", [])?;
+                let mut query = connection.prepare("SELECT DISTINCT component FROM snapshot_components")?;
+                let needed: HashSet<String> = query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+                Ok::<_, StoreError>((snapshots, needed))
+            })
+            .await?;
+        let (components, bytes) = self.components.collect(|digest| needed.contains(digest))?;
+        Ok(Collected { snapshots, components, bytes })
+    }
+
+    fn keep_components(&self, components: &[Component]) -> Result<std::fs::File, StoreError> {
+        let lock = self.components.lock(false)?;
+        for Component { digest, bytes } in components {
+            self.components.put(digest, bytes)?;
+        }
+        Ok(lock)
+    }
+}
+
+fn apply(connection: &Connection, session: SessionId, change: SessionChange) -> Result<Vec<Message>, StoreError> {
+    let id = session.to_string();
+    let touched = connection
+        .prepare_cached("UPDATE sessions SET used_at = ? WHERE id = ?")?
+        .execute(params![now(), id])?;
+    if touched == 0 {
+        return Err(StoreError::SessionNotFound(session));
+    }
+    if let Some(persona) = change.persona {
+        connection.execute("UPDATE sessions SET persona = ? WHERE id = ?", params![persona, id])?;
+    }
+    if let Some((snapshot, version)) = change.snapshot {
+        snapshots::insert(connection, &snapshot)?;
+        connection.execute(
+            "UPDATE sessions SET snapshot = ?, snapshot_version = ? WHERE id = ?",
+            params![snapshot.digest.to_string(), version.cast_signed(), id],
+        )?;
+    }
+    messages::append(connection, session, change.messages)
+}

@@ -1,0 +1,200 @@
+use std::{collections::BTreeMap, sync::Arc};
+
+use patchbay_core::{AgentId, Digest, MessageKind, SessionId};
+use proptest::prelude::*;
+
+use crate::{Component, KvScope, KvStore, KvStoreError, NewMessage, NewSnapshot, SessionChange, SessionRow, Store, StoreError};
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().build().unwrap()
+}
+
+fn snapshot(body: &str, components: &[&[u8]]) -> NewSnapshot {
+    let components =
+        components.iter().map(|bytes| Component { digest: Digest::of(bytes), bytes: Arc::from(*bytes) }).collect();
+    NewSnapshot { digest: Digest::of(body.as_bytes()), body: body.to_owned(), components }
+}
+
+fn row(snapshot: &NewSnapshot) -> SessionRow {
+    SessionRow {
+        id: SessionId::random(),
+        workspace: "/w".to_owned(),
+        agent: AgentId::random(),
+        persona: "{}".to_owned(),
+        snapshot: snapshot.digest,
+        snapshot_version: 1,
+    }
+}
+
+#[test]
+fn migrations_apply_to_an_empty_database() {
+    crate::database::validate(crate::MIGRATIONS).unwrap();
+    crate::database::validate(crate::kv::MIGRATIONS).unwrap();
+}
+
+#[test]
+fn a_newer_database_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    drop(Store::open(home.path()).unwrap());
+    rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    assert!(matches!(Store::open(home.path()), Err(StoreError::Newer { found: 99, .. })));
+}
+
+#[test]
+fn a_session_comes_back_and_a_change_is_one() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let store = Store::open(home.path()).unwrap();
+        let first = snapshot("one", &[b"component"]);
+        let session = row(&first);
+        store.create_session(session.clone(), first).await.unwrap();
+        let message = |content: &str| NewMessage {
+            agent: session.agent,
+            kind: MessageKind::Command,
+            content: content.to_owned(),
+            data: Some(serde_json::json!({"n": 1})),
+        };
+        let second = snapshot("two", &[b"other"]);
+        let change = SessionChange {
+            persona: Some("{\"name\":\"x\"}".to_owned()),
+            snapshot: Some((second.clone(), 2)),
+            messages: vec![message("a"), message("b")],
+        };
+        let written = store.commit(session.id, change).await.unwrap();
+        assert_eq!(written.iter().map(|m| m.seq).collect::<Vec<_>>(), [1, 2]);
+        drop(store);
+
+        let store = Store::open(home.path()).unwrap();
+        let back = store.session(session.id).unwrap();
+        assert_eq!((back.snapshot, back.snapshot_version), (second.digest, 2));
+        assert_eq!(back.persona, "{\"name\":\"x\"}");
+        assert_eq!(store.messages(session.id, 0, 10).unwrap(), written);
+        assert_eq!(store.messages(session.id, 2, 10).unwrap(), written[1..]);
+        assert_eq!(store.snapshot(&second.digest).unwrap(), "two");
+        assert_eq!(store.component(&Digest::of(b"other")).unwrap(), b"other");
+    });
+}
+
+#[test]
+fn a_change_that_fails_leaves_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let store = Store::open(home.path()).unwrap();
+        let first = snapshot("one", &[]);
+        let session = row(&first);
+        store.create_session(session.clone(), first).await.unwrap();
+        // An agent of no session breaks the foreign key, after the persona was written.
+        let stranger = NewMessage {
+            agent: AgentId::random(),
+            kind: MessageKind::User,
+            content: String::new(),
+            data: None,
+        };
+        let change =
+            SessionChange { persona: Some("new".to_owned()), messages: vec![stranger], ..SessionChange::default() };
+        assert!(store.commit(session.id, change).await.is_err());
+        assert_eq!(store.session(session.id).unwrap().persona, "{}");
+        assert!(matches!(
+            store.commit(SessionId::random(), SessionChange::default()).await,
+            Err(StoreError::SessionNotFound(_))
+        ));
+    });
+}
+
+#[test]
+fn collection_takes_what_no_session_has() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let store = Store::open(home.path()).unwrap();
+        let (one, two) = (snapshot("one", &[b"shared", b"only one"]), snapshot("two", &[b"shared"]));
+        let (a, b) = (row(&one), row(&two));
+        store.create_session(a.clone(), one).await.unwrap();
+        store.create_session(b.clone(), two).await.unwrap();
+        assert_eq!(store.collect().await.unwrap(), crate::Collected::default());
+        store.remove_session(a.id).await.unwrap();
+        let collected = store.collect().await.unwrap();
+        assert_eq!((collected.snapshots, collected.components, collected.bytes), (1, 1, 8));
+        assert!(store.component(&Digest::of(b"shared")).is_ok());
+        assert!(matches!(store.component(&Digest::of(b"only one")), Err(StoreError::ComponentMissing(_))));
+        assert!(matches!(store.remove_session(a.id).await, Err(StoreError::SessionNotFound(_))));
+    });
+}
+
+#[test]
+fn a_damaged_component_is_noticed() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let store = Store::open(home.path()).unwrap();
+        let one = snapshot("one", &[b"bytes"]);
+        store.create_session(row(&one), one).await.unwrap();
+        let digest = Digest::of(b"bytes");
+        std::fs::write(home.path().join(format!("components/{}.wasm", digest.to_hex())), b"bytez").unwrap();
+        assert!(matches!(store.component(&digest), Err(StoreError::ComponentDamaged(_))));
+    });
+}
+
+fn scope(skill: &str) -> KvScope {
+    KvScope { root: "user", workspace: String::new(), skill: skill.to_owned(), scope: "user", place: String::new() }
+}
+
+#[test]
+fn kv_checks_versions_and_limits() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let kv = KvStore::open(home.path()).unwrap();
+        let put = |key: &str, value: Vec<u8>, expect| kv.put(scope("a"), key.to_owned(), value, expect);
+        let one = put("k", b"1".to_vec(), Some(0)).await.unwrap();
+        assert!(matches!(put("k", b"2".to_vec(), Some(0)).await, Err(KvStoreError::Conflict { found, .. }) if found == one));
+        let two = put("k", b"2".to_vec(), Some(one)).await.unwrap();
+        assert!(two > one);
+        assert!(kv.delete(scope("a"), "k".to_owned()).await.unwrap());
+        assert!(!kv.delete(scope("a"), "k".to_owned()).await.unwrap());
+        let three = put("k", b"3".to_vec(), None).await.unwrap();
+        assert!(three > two, "a version came twice");
+        assert_eq!(kv.get(&scope("b"), "k").unwrap(), None, "another skill sees it");
+        assert!(matches!(put("", vec![], None).await, Err(KvStoreError::EmptyKey)));
+        assert!(matches!(put(&"k".repeat(600), vec![], None).await, Err(KvStoreError::TooLarge { what: "key", .. })));
+        assert!(matches!(put("k", vec![0; 2 << 20], None).await, Err(KvStoreError::TooLarge { what: "value", .. })));
+        for n in 0..15 {
+            put(&format!("big{n}"), vec![0; 1 << 20], None).await.unwrap();
+        }
+        assert!(matches!(put("big15", vec![0; 1 << 20], None).await, Err(KvStoreError::Quota { what: "bytes", .. })));
+        put("big14", vec![0; 10], None).await.expect("what is full may shrink");
+        put("big15", vec![0; 1 << 20], None).await.expect("and then there is room again");
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Pages of keys are what a sorted map gives, whatever bytes the keys have.
+    #[test]
+    fn kv_is_a_sorted_map(ops in proptest::collection::vec((any::<bool>(), "[a-c\u{0}é%_\u{10ffff}]{1,4}"), 1..40), prefix in "[a-cé%_]{0,2}", page in 1u32..5) {
+        let home = tempfile::tempdir().unwrap();
+        runtime().block_on(async {
+            let kv = KvStore::open(home.path()).unwrap();
+            let mut model = BTreeMap::new();
+            for (put, key) in ops {
+                if put {
+                    let version = kv.put(scope("a"), key.clone(), key.clone().into_bytes(), None).await.unwrap();
+                    model.insert(key, version);
+                } else {
+                    prop_assert_eq!(kv.delete(scope("a"), key.clone()).await.unwrap(), model.remove(&key).is_some());
+                }
+            }
+            for (key, version) in &model {
+                let entry = kv.get(&scope("a"), key).unwrap().unwrap();
+                prop_assert_eq!((&entry.value[..], entry.version), (key.as_bytes(), *version));
+            }
+            let mut paged = Vec::<String>::new();
+            loop {
+                let keys = kv.keys(&scope("a"), &prefix, paged.last().map(String::as_str), page).unwrap();
+                if keys.is_empty() { break }
+                paged.extend(keys);
+            }
+            let expected: Vec<_> = model.keys().filter(|key| key.starts_with(&prefix)).cloned().collect();
+            prop_assert_eq!(paged, expected);
+            Ok(())
+        })?;
+    }
+}

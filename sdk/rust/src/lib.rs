@@ -1,0 +1,128 @@
+//! Writes a Patchbay skill in Rust: one macro, typed inputs, errors by `?`.
+//!
+//! ```no_run
+//! use patchbay_sdk::{Result, skill};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! #[serde(deny_unknown_fields)]
+//! struct Greet {
+//!     /// Who is greeted.
+//!     name: String,
+//! }
+//!
+//! skill! {
+//!     /// Greets somebody by name.
+//!     fn greet(input: Greet) -> Result<String> {
+//!         Ok(format!("Hello, {}!", input.name))
+//!     }
+//! }
+//! # fn main() {}
+//! ```
+//!
+//! Beside it stand a `SKILL.md` and a `Cargo.toml` with `crate-type = ["cdylib", "rlib"]`; `patchbay plugin build DIR`
+//! makes the component. A tool's description is its documentation comment; its JSON Schema is derived from the input's
+//! type, so documentation comments of the fields describe them to a model.
+//!
+//! What the host offers stands in [`kv`], [`http`], [`workspace`], [`inference`], [`tools`], [`log`] and [`progress`]; a
+//! component imports only what it uses. Everything here also compiles for the host, so that a skill's own tests
+//! are plain `cargo test`; a call to a capability panics there.
+
+mod failure;
+mod reply;
+
+#[doc(hidden)]
+pub mod rt;
+
+pub use failure::{Failure, Result};
+pub use reply::Reply;
+
+/// The bindings of `wit/`, as wit-bindgen makes them.
+#[doc(hidden)]
+#[allow(missing_docs, unsafe_code, clippy::all)]
+pub mod bindings {
+    wit_bindgen::generate!({
+        path: ["../../wit/host", "../../wit/skill"],
+        world: "patchbay:skill/skill-plugin",
+        pub_export_macro: true,
+        export_macro_name: "export_component",
+        default_bindings_module: "patchbay_sdk::bindings",
+        runtime_path: "patchbay_sdk::wit_bindgen::rt",
+    });
+}
+
+#[doc(hidden)]
+pub use {schemars, serde_json, wit_bindgen};
+
+/// A small durable store of the skill's own. Needs the capability `kv`.
+pub use bindings::patchbay::host::kv;
+
+/// Requests to the origins that the operator granted. Needs `http:HOST`.
+pub use bindings::patchbay::host::http;
+
+/// One completion by the model of the agent that runs the tool. Needs `inference`.
+pub use bindings::patchbay::host::inference;
+
+/// Another tool of the session. Needs `tools`.
+pub use bindings::patchbay::host::tools;
+
+/// Diagnostics for the operator. Always granted.
+pub use bindings::patchbay::host::log;
+
+/// Partial output of a running tool. Always granted.
+pub use bindings::patchbay::host::progress;
+
+/// Files below the workspace root. Needs `workspace-read`, `workspace-write`.
+pub mod workspace {
+    pub use crate::bindings::patchbay::host::{
+        workspace_read::{Entry, read, walk},
+        workspace_write::{delete, write},
+    };
+}
+
+pub use bindings::patchbay::skill::types::{Blob, Content, Link};
+
+/// Declares the tools of a skill, each a function that takes one input and gives a [`Result`].
+///
+/// The input is any type with `serde::Deserialize` and `schemars::JsonSchema`; the answer anything that is
+/// `Into<Reply>`. A second parameter of type `Vec<Blob>` takes the attachments.
+#[macro_export]
+macro_rules! skill {
+    ($(
+        $(#[doc = $doc:expr])*
+        fn $name:ident($input:ident : $ty:ty $(, $blobs:ident : $blobs_ty:ty)? $(,)?) -> $ret:ty $body:block
+    )+) => {
+        $(
+            $(#[doc = $doc])*
+            pub fn $name($input: $ty $(, $blobs: $blobs_ty)?) -> $ret $body
+        )+
+
+        #[doc(hidden)]
+        pub struct PatchbaySkill;
+
+        impl $crate::bindings::exports::patchbay::skill::skill::Guest for PatchbaySkill {
+            fn tools() -> Vec<$crate::bindings::patchbay::skill::types::Tool> {
+                vec![$($crate::rt::tool::<$ty>(stringify!($name), &[$($doc),*])),+]
+            }
+
+            fn call(
+                tool: String,
+                input: String,
+                attachments: Vec<$crate::Blob>,
+            ) -> ::core::result::Result<
+                Vec<$crate::Content>,
+                $crate::bindings::patchbay::skill::types::Failure,
+            > {
+                let _ = &attachments;
+                match tool.as_str() {
+                    $(stringify!($name) => $crate::rt::run(&input, |input: $ty| {
+                        $name(input $(, { let $blobs: $blobs_ty = attachments; $blobs })?)
+                    }),)+
+                    _ => $crate::rt::unknown(&tool),
+                }
+            }
+        }
+
+        #[cfg(target_arch = "wasm32")]
+        $crate::bindings::export_component!(PatchbaySkill with_types_in $crate::bindings);
+    };
+}

@@ -1,0 +1,43 @@
+use crate::Content;
+
+/// What a tool answers: one or several pieces of content.
+#[derive(Clone, Debug, Default)]
+pub struct Reply(pub(crate) Vec<Content>);
+
+impl Reply {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With one more piece.
+    #[must_use]
+    pub fn with(mut self, content: Content) -> Self {
+        self.0.push(content);
+        self
+    }
+}
+
+impl From<String> for Reply {
+    fn from(text: String) -> Self {
+        Self(vec![Content::Text(text)])
+    }
+}
+
+impl From<&str> for Reply {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl From<serde_json::Value> for Reply {
+    fn from(value: serde_json::Value) -> Self {
+        Self(vec![Content::Json(value.to_string())])
+    }
+}
+
+impl From<Content> for Reply {
+    fn from(content: Content) -> Self {
+        Self(vec![content])
+    }
+}
