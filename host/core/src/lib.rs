@@ -17,6 +17,7 @@ mod id;
 mod name;
 mod outcome;
 pub mod text;
+mod tool;
 
 pub use code::Code;
 pub use digest::{Digest, DigestError, Hasher};
@@ -24,3 +25,4 @@ pub use event::{Event, EventKind, MessageKind};
 pub use id::{AgentId, SessionId};
 pub use name::{Name, NameError};
 pub use outcome::{Outcome, Status};
+pub use tool::ToolSpec;

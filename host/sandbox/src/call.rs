@@ -1,11 +1,11 @@
 use std::{sync::Arc, time::Instant};
 
-use patchbay_core::text;
+use patchbay_core::{ToolSpec, text};
 use patchbay_policy::{Capability, Denial, Permits};
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 
 use crate::{
-    Failure, Kv, Limits, Loaded, LogSink, Output, Progress, Sandbox, ToolSpec,
+    Failure, Kv, Limits, Loaded, LogSink, Output, Progress, Sandbox,
     bindings::{
         SkillPlugin,
         patchbay::{host::types::Error as WitError, skill::types::Blob},

@@ -33,7 +33,7 @@ pub use component::{Loaded, WORLD};
 pub use engine::Sandbox;
 pub use failure::Failure;
 pub use limits::Limits;
-pub use output::{Content, Output, ToolSpec};
+pub use output::{Content, Output};
 
 /// The future of a host function that a trait here declares.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

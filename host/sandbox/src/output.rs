@@ -1,27 +1,12 @@
 use std::collections::BTreeSet;
 
-use patchbay_core::{Name, text};
-use serde::{Deserialize, Serialize};
+use patchbay_core::{Name, ToolSpec, text};
 
 use crate::{
     Failure, Limits,
     bindings::patchbay::skill::types::{Content as WitContent, Tool},
     call::State,
 };
-
-/// One tool, as its component declares it. Checked: the name is valid, the schema is a JSON object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolSpec {
-    /// Its bare name.
-    pub name: Name,
-    /// For a model and a person; cleaned.
-    pub description: String,
-    /// JSON Schema (2020-12) of its input.
-    pub input_schema: serde_json::Value,
-    /// Pairs that this host does not know, kept as they came.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub extra: Vec<(String, String)>,
-}
 
 /// What a call gave, and what it took.
 #[derive(Clone, Debug)]

@@ -1,0 +1,205 @@
+//! From candidates to a snapshot: who wins a name, who counts, and what is said of the rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use patchbay_core::{Code, Digest, Name, ToolSpec};
+use patchbay_policy::Root;
+
+use crate::{
+    Candidate, Diagnostic, Found, InvocationMode, Problem, Skill, Snapshot, Surroundings, snapshot::Body,
+};
+
+/// What decides about candidates, besides what they say themselves.
+pub struct Rules<'a> {
+    /// Whether the person trusts the workspace. Until then its skills take no lower root's name or alias.
+    pub trusted: bool,
+    /// Names of built-in commands.
+    pub built_ins: &'a [&'a str],
+    /// The system.
+    pub surroundings: &'a dyn Surroundings,
+    /// What tools a component has, or why it is none.
+    pub tools: &'a dyn Fn(&Digest) -> Result<Vec<ToolSpec>, Problem>,
+}
+
+/// Builds a snapshot of all that was found. The order of `found` does not matter.
+///
+/// What cannot even be read never takes part. Among the rest the highest root wins a name, and then the winner is
+/// judged, with no way back to a lower root: a skill that somebody replaced must not come back in silence.
+pub fn build(found: Vec<Found>, version: u64, rules: &Rules<'_>) -> Snapshot {
+    let mut builder = Builder { rules, skills: BTreeMap::new(), diagnostics: BTreeSet::new() };
+    for (name, by_root) in by_name(found, &mut builder) {
+        builder.judge(name, by_root);
+    }
+    builder.exclude_shadowing_aliases();
+    builder.exclude_what_lacks_tools();
+    builder.mark_ambiguous_aliases();
+    let Builder { skills, diagnostics, .. } = builder;
+    Snapshot::new(Body { skills, diagnostics: diagnostics.into_iter().collect() }, version)
+}
+
+struct Builder<'a> {
+    rules: &'a Rules<'a>,
+    skills: BTreeMap<Name, Skill>,
+    diagnostics: BTreeSet<Diagnostic>,
+}
+
+/// The readable candidates of each name, the lowest root first.
+fn by_name(found: Vec<Found>, builder: &mut Builder<'_>) -> BTreeMap<Name, BTreeMap<Root, Candidate>> {
+    let mut names = BTreeMap::<Name, BTreeMap<Root, Candidate>>::new();
+    for Found { label, root, candidate } in found {
+        match candidate {
+            Ok(candidate) => {
+                names.entry(candidate.name.clone()).or_default().insert(root, candidate);
+            }
+            Err(problem) => builder.diagnose(&label, problem),
+        }
+    }
+    names
+}
+
+impl Builder<'_> {
+    fn diagnose(&mut self, name: &str, problem: Problem) {
+        let Problem { code, message } = problem;
+        self.diagnostics.insert(Diagnostic { name: name.to_owned(), code, message });
+    }
+
+    fn judge(&mut self, name: Name, mut by_root: BTreeMap<Root, Candidate>) {
+        if !self.rules.trusted && by_root.len() > 1 && by_root.remove(&Root::Workspace).is_some() {
+            let lower = by_root.keys().next_back().map_or("", |root| root.as_str());
+            let message = format!(
+                "The workspace is not trusted, so that its '{name}' does not take the place of the {lower} one; \
+                 'patchbay trust add' lets it."
+            );
+            self.diagnose(name.as_str(), Problem::new(Code::UntrustedShadow, message));
+        }
+        let Some((root, winner)) = by_root.pop_last() else { return };
+        match self.accept(root, winner) {
+            Ok(skill) => {
+                self.skills.insert(name, skill);
+            }
+            Err(problem) => self.diagnose(name.as_str(), problem),
+        }
+    }
+
+    fn accept(&self, root: Root, candidate: Candidate) -> Result<Skill, Problem> {
+        let Candidate { name, skill_md, manifest, component } = candidate;
+        if let Some(reason) = manifest.eligibility.judge(self.rules.surroundings) {
+            return Err(Problem::new(Code::Ineligible, reason));
+        }
+        if let Some(alias) = &manifest.command
+            && self.rules.built_ins.contains(&alias.as_str())
+        {
+            let message = format!("Alias '/{alias}' is a built-in command; skill excluded.");
+            return Err(Problem::new(Code::CommandAliasCollision, message));
+        }
+        let mut tools = match &component {
+            Some(component) => (self.rules.tools)(&component.digest)?,
+            None => Vec::new(),
+        };
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        if let Some(tool) = tools.iter().find(|tool| name.tool(&tool.name).len() > Name::MAX_LEN) {
+            let message = format!("'{}' is longer than {} characters.", name.tool(&tool.name), Name::MAX_LEN);
+            return Err(Problem::new(Code::InvalidName, message));
+        }
+        let component = component.map(|component| component.digest);
+        let digest = component.unwrap_or_else(|| Digest::of(skill_md.as_bytes()));
+        let skill = Skill { name, root, manifest, component, tools, digest };
+        check_command_tool(&skill)?;
+        Ok(skill)
+    }
+
+    /// Before a workspace is trusted, its skills take no alias that a lower root's skill has.
+    fn exclude_shadowing_aliases(&mut self) {
+        if self.rules.trusted {
+            return;
+        }
+        let taken: BTreeSet<Name> = self
+            .skills
+            .values()
+            .filter(|skill| skill.root < Root::Workspace)
+            .filter_map(|skill| skill.manifest.command.clone())
+            .collect();
+        let shadowing = |skill: &Skill| {
+            let alias = skill.manifest.command.as_ref().filter(|alias| taken.contains(alias.as_str()))?;
+            (skill.root == Root::Workspace).then(|| {
+                let message = format!(
+                    "The workspace is not trusted, so that its skill does not take the alias '/{alias}'; \
+                     'patchbay trust add' lets it."
+                );
+                (skill.name.clone(), Problem::new(Code::UntrustedShadow, message))
+            })
+        };
+        self.exclude_all(shadowing);
+    }
+
+    /// Again and again, for each skill that goes may have brought a tool that another one needs.
+    fn exclude_what_lacks_tools(&mut self) {
+        loop {
+            let tools: BTreeSet<String> = self
+                .skills
+                .values()
+                .flat_map(|skill| skill.tools.iter().map(|tool| skill.name.tool(&tool.name)))
+                .collect();
+            let lacking = |skill: &Skill| {
+                let missing = skill.manifest.requires_tools.iter().find(|tool| !tools.contains(tool.as_str()));
+                if let Some(tool) = missing {
+                    let problem = Problem::new(Code::MissingRequiredTools, format!("Missing required tool: {tool}."));
+                    return Some((skill.name.clone(), problem));
+                }
+                let command_tool = skill.command_tool().filter(|tool| !tools.contains(tool))?;
+                let message = format!("Command tool '{command_tool}' is no tool of the snapshot.");
+                Some((skill.name.clone(), Problem::new(Code::CommandToolMissing, message)))
+            };
+            if !self.exclude_all(lacking) {
+                return;
+            }
+        }
+    }
+
+    /// Excludes every skill that `problem` names; whether there was one.
+    fn exclude_all(&mut self, problem: impl Fn(&Skill) -> Option<(Name, Problem)>) -> bool {
+        let excluded: Vec<_> = self.skills.values().filter_map(problem).collect();
+        let any = !excluded.is_empty();
+        for (name, problem) in excluded {
+            self.skills.remove(&name);
+            self.diagnose(name.as_str(), problem);
+        }
+        any
+    }
+
+    fn mark_ambiguous_aliases(&mut self) {
+        let mut claims = BTreeMap::<Name, Vec<Name>>::new();
+        for skill in self.skills.values() {
+            if let Some(alias) = &skill.manifest.command {
+                claims.entry(alias.clone()).or_default().push(skill.name.clone());
+            }
+        }
+        for (alias, skills) in claims.into_iter().filter(|(_, skills)| skills.len() > 1) {
+            let names: Vec<_> = skills.iter().map(Name::as_str).collect();
+            let message =
+                format!("Alias '/{alias}' is claimed by {}; it works for none, '/skill NAME' does.", names.join(", "));
+            for skill in &skills {
+                self.diagnose(skill.as_str(), Problem::new(Code::AliasAmbiguous, message.clone()));
+            }
+        }
+    }
+}
+
+/// A bare `command_tool` is one of the skill's own; a full name is judged when all skills are known.
+fn check_command_tool(skill: &Skill) -> Result<(), Problem> {
+    let missing = |message: String| Err(Problem::new(Code::CommandToolMissing, message));
+    match &skill.manifest.command_tool {
+        None if skill.manifest.invocation_mode == InvocationMode::ToolDispatch => {
+            missing("invocation_mode is tool_dispatch, and no command_tool is named.".to_owned())
+        }
+        Some(tool) if !tool.contains("__") && skill.tool(tool).is_none() => {
+            let tools: Vec<_> = skill.tools.iter().map(|tool| tool.name.as_str()).collect();
+            let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
+            missing(format!("Command tool '{tool}' is not among the skill's tools: {tools}."))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,293 @@
+use std::fs;
+
+use patchbay_command::Aliases as _;
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Bundled, Diff, bundled, discover};
+
+struct Fake;
+
+impl Surroundings for Fake {
+    fn os(&self) -> &str {
+        "linux"
+    }
+    fn has_env(&self, name: &str) -> bool {
+        name == "HOME"
+    }
+    fn has_binary(&self, name: &str) -> bool {
+        name == "git"
+    }
+}
+
+fn found(root: Root, name: &str, frontmatter: &str) -> Found {
+    let skill_md = format!("---\n{frontmatter}\n---\nDo {name}.");
+    let parsed: Name = name.parse().unwrap();
+    let candidate = crate::Manifest::read(&skill_md, &parsed).map(|manifest| {
+        // Whoever mentions tools has a component, whose digest tells which.
+        let component = frontmatter.contains("# has ").then(|| crate::Component {
+            digest: Digest::of(frontmatter.as_bytes()),
+            bytes: frontmatter.as_bytes().into(),
+        });
+        Candidate { name: parsed, skill_md, manifest, component }
+    });
+    Found { label: name.to_owned(), root, candidate }
+}
+
+fn tool(name: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.parse().unwrap(),
+        description: String::new(),
+        input_schema: serde_json::json!({}),
+        extra: vec![],
+    }
+}
+
+fn snapshot_of(found: Vec<Found>, trusted: bool) -> Snapshot {
+    // `# has x y` in a frontmatter gives its component the tools x and y.
+    let tools: BTreeMap<Digest, Vec<ToolSpec>> = found
+        .iter()
+        .filter_map(|found| found.candidate.as_ref().ok()?.component.as_ref())
+        .map(|component| {
+            let text = String::from_utf8(component.bytes.to_vec()).unwrap();
+            let (_, names) = text.split_once("# has ").unwrap();
+            (component.digest, names.lines().next().unwrap().split_whitespace().map(tool).collect())
+        })
+        .collect();
+    let rules = Rules {
+        trusted,
+        built_ins: &["skills", "help"],
+        surroundings: &Fake,
+        tools: &|digest| match tools[digest].iter().find(|tool| tool.name.as_str() == "broken") {
+            Some(_) => Err(Problem::new(Code::InvalidComponent, "broken.")),
+            None => Ok(tools[digest].clone()),
+        },
+    };
+    build(found, 1, &rules)
+}
+
+fn names(snapshot: &Snapshot) -> Vec<&str> {
+    snapshot.skills().map(|skill| skill.name.as_str()).collect()
+}
+
+fn diagnostics(snapshot: &Snapshot) -> Vec<String> {
+    snapshot.diagnostics().iter().map(|d| format!("{} [{}] {}", d.name, d.code, d.message)).collect()
+}
+
+#[test]
+fn the_highest_root_wins_and_there_is_no_fallback() {
+    let three = |workspace: &str| {
+        vec![
+            found(Root::Bundled, "a", "summary: bundled"),
+            found(Root::User, "a", "summary: user"),
+            found(Root::Workspace, "a", workspace),
+        ]
+    };
+    let snapshot = snapshot_of(three("summary: workspace"), true);
+    assert_eq!(snapshot.skill("a").unwrap().manifest.summary, "workspace");
+    let snapshot = snapshot_of(three("eligibility: {os: [darwin]}"), true);
+    assert_eq!(names(&snapshot), [""; 0]);
+    assert_eq!(diagnostics(&snapshot), ["a [ineligible] OS 'linux' not in [darwin]."]);
+    // What cannot be read is no skill, and hides none.
+    let snapshot = snapshot_of(three("summary: ["), true);
+    assert_eq!(snapshot.skill("a").unwrap().manifest.summary, "user");
+    assert_eq!(snapshot.diagnostics().len(), 1);
+}
+
+#[test]
+fn an_untrusted_workspace_shadows_neither_name_nor_alias() {
+    let all = || {
+        vec![
+            found(Root::Bundled, "notes", "command: note"),
+            found(Root::Workspace, "notes", "summary: thief"),
+            found(Root::Workspace, "thief", "command: note"),
+            found(Root::Workspace, "fine", "command: fine"),
+        ]
+    };
+    let snapshot = snapshot_of(all(), false);
+    assert_eq!(names(&snapshot), ["fine", "notes"]);
+    assert_eq!(snapshot.skill("notes").unwrap().root, Root::Bundled);
+    let codes: Vec<_> = snapshot.diagnostics().iter().map(|d| (d.name.as_str(), d.code)).collect();
+    assert_eq!(codes, [("notes", Code::UntrustedShadow), ("thief", Code::UntrustedShadow)]);
+    assert_eq!(names(&snapshot_of(all(), true)), ["fine", "notes", "thief"]);
+}
+
+#[test]
+fn every_reason_to_stay_out() {
+    let snapshot = snapshot_of(
+        vec![
+            found(Root::User, "env", "eligibility: {env: [A, HOME, B]}"),
+            found(Root::User, "binaries", "eligibility: {binaries: [git, nope]}"),
+            found(Root::User, "collision", "command: skills"),
+            found(Root::User, "no-tool", "invocation_mode: tool_dispatch"),
+            found(Root::User, "wrong-tool", "command_tool: x # has a b"),
+            found(Root::User, "full-name", "command_tool: nobody__x"),
+            found(Root::User, "broken", "version: 1 # has broken"),
+            found(Root::User, "needs-a", "requires_tools: [needs-b__x] # has y"),
+            found(Root::User, "needs-b", "requires_tools: [gone__z] # has x"),
+            found(Root::User, "long", &format!("version: 1 # has {}", "t".repeat(60))),
+            found(Root::User, "good", "requires_tools: [good__x] # has x"),
+        ],
+        true,
+    );
+    assert_eq!(names(&snapshot), ["good"]);
+    assert_eq!(
+        diagnostics(&snapshot),
+        [
+            "binaries [ineligible] Missing binaries: nope.",
+            "broken [invalid_component] broken.",
+            "collision [command_alias_collision] Alias '/skills' is a built-in command; skill excluded.",
+            "env [ineligible] Missing environment: A, B.",
+            "full-name [command_tool_missing] Command tool 'nobody__x' is no tool of the snapshot.",
+            &format!("long [invalid_name] 'long__{}' is longer than 64 characters.", "t".repeat(60)),
+            "needs-a [missing_required_tools] Missing required tool: needs-b__x.",
+            "needs-b [missing_required_tools] Missing required tool: gone__z.",
+            "no-tool [command_tool_missing] invocation_mode is tool_dispatch, and no command_tool is named.",
+            "wrong-tool [command_tool_missing] Command tool 'x' is not among the skill's tools: a, b.",
+        ]
+    );
+}
+
+#[test]
+fn an_alias_of_two_works_for_neither_and_both_stay() {
+    let snapshot =
+        snapshot_of(vec![found(Root::User, "b", "command: go"), found(Root::User, "a", "command: go")], true);
+    assert_eq!(names(&snapshot), ["a", "b"]);
+    assert_eq!(snapshot.claimants("go").len(), 2);
+    assert_eq!(
+        diagnostics(&snapshot),
+        ["a", "b"].map(|name| format!(
+            "{name} [alias_ambiguous] Alias '/go' is claimed by a, b; it works for none, '/skill NAME' does."
+        ))
+    );
+}
+
+#[test]
+fn a_stored_snapshot_reads_back_and_a_damaged_one_does_not() {
+    let snapshot = snapshot_of(vec![found(Root::User, "a", "command: go # has x")], true);
+    let back = Snapshot::from_json(snapshot.to_json().to_owned(), snapshot.digest(), 7).unwrap();
+    assert_eq!((back.digest(), back.version()), (snapshot.digest(), 7));
+    assert_eq!(back.skill("a"), snapshot.skill("a"));
+    assert!(back.tool("a__x").is_some());
+    let damaged = snapshot.to_json().replace("Do a.", "Do b.");
+    assert!(Snapshot::from_json(damaged, snapshot.digest(), 1).is_err());
+}
+
+#[test]
+fn a_diff_names_what_changed() {
+    let old = snapshot_of(
+        vec![found(Root::User, "a", ""), found(Root::User, "b", ""), found(Root::User, "c", "summary: 1")],
+        true,
+    );
+    let new = snapshot_of(vec![found(Root::User, "b", ""), found(Root::User, "c", "summary: 2"), found(Root::User, "d", "")], true);
+    let diff = Diff::between(&old, &new);
+    let text = |names: &[Name]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!((text(&diff.added), text(&diff.removed), text(&diff.changed)), (vec!["d".into()], vec!["a".into()], vec!["c".into()]));
+}
+
+#[test]
+fn folders_and_files_are_found_and_what_is_wrong_is_said() {
+    let home = tempfile::tempdir().unwrap();
+    let root = home.path().join("skills");
+    let write = |path: &str, text: &[u8]| {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("good/SKILL.md", b"---\nsummary: x\n---\n");
+    write("good/notes.txt", b"ignored");
+    write("empty/readme.txt", b"");
+    write("latin/SKILL.md", b"---\nsummary: \xff\n---\n");
+    write("two/SKILL.md", b"---\n---\n");
+    write("two/a.wasm", b"\0asm");
+    write("two/b.wasm", b"\0asm");
+    write("text.wasm", b"hello");
+    write("cut.wasm", b"\0asm\x0d\0");
+    write("bare.wasm", &wat_component());
+    write("both/SKILL.md", b"---\n---\n");
+    write("both.wasm", &wat_component());
+    write("Upper/SKILL.md", b"---\n---\n");
+    write("big/SKILL.md", &vec![b'a'; 300 << 10]);
+    write(".hidden/SKILL.md", b"---\n---\n");
+    write("stray.txt", b"");
+    let snapshot = snapshot_of(discover(Root::User, &root).unwrap(), true);
+    assert_eq!(names(&snapshot), ["good"]);
+    let codes: Vec<_> = snapshot.diagnostics().iter().map(|d| (d.name.as_str(), d.code)).collect();
+    assert_eq!(
+        codes,
+        [
+            ("Upper", Code::InvalidName),
+            ("bare", Code::MissingSkillMd),
+            ("big", Code::MissingSkillMd),
+            ("both", Code::SeveralComponents),
+            ("cut", Code::InvalidComponent),
+            ("empty", Code::MissingSkillMd),
+            ("latin", Code::MalformedFrontmatter),
+            ("text", Code::InvalidComponent),
+            ("two", Code::SeveralComponents),
+        ]
+    );
+    for diagnostic in snapshot.diagnostics() {
+        assert!(!diagnostic.message.contains(home.path().to_str().unwrap()), "a path shows: {diagnostic:?}");
+    }
+    assert!(discover(Root::User, &home.path().join("nowhere")).unwrap().is_empty());
+}
+
+/// The smallest component: magic, version 13, layer 1.
+fn wat_component() -> Vec<u8> {
+    b"\0asm\x0d\0\x01\0".to_vec()
+}
+
+#[cfg(unix)]
+#[test]
+fn links_lead_out_of_a_persons_folder_but_not_out_of_a_workspace() {
+    let home = tempfile::tempdir().unwrap();
+    let elsewhere = home.path().join("elsewhere");
+    let root = home.path().join("skills");
+    fs::create_dir_all(&elsewhere).unwrap();
+    fs::create_dir_all(root.join("inner")).unwrap();
+    fs::write(elsewhere.join("SKILL.md"), "---\n---\nsecret").unwrap();
+    std::os::unix::fs::symlink(&elsewhere, root.join("linked")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.join("SKILL.md"), root.join("inner/SKILL.md")).unwrap();
+    let user = snapshot_of(discover(Root::User, &root).unwrap(), true);
+    assert_eq!(names(&user), ["linked"]);
+    let workspace = snapshot_of(discover(Root::Workspace, &root).unwrap(), true);
+    assert_eq!(names(&workspace), [""; 0]);
+    assert_eq!(workspace.diagnostics().len(), 2, "{:?}", workspace.diagnostics());
+}
+
+#[test]
+fn bundled_skills_are_read() {
+    let found = bundled(&[
+        Bundled { name: "plan", bytes: b"---\nsummary: p\n---\n" },
+        Bundled { name: "bad", bytes: &[b'\0', b'a', b's', b'm', 0x0d, 0, 1, 0] },
+    ]);
+    let snapshot = snapshot_of(found, true);
+    assert_eq!(names(&snapshot), ["plan"]);
+    assert_eq!(snapshot.diagnostics()[0].code, Code::MissingSkillMd);
+}
+
+proptest! {
+    /// The order in which things are found never shows.
+    #[test]
+    fn the_order_of_finding_does_not_matter(
+        skills in proptest::collection::vec((0..3usize, "[a-d]", prop_oneof!["command: [a-b]", "requires_tools: \\[[a-d]__x\\] # has x", "summary: \\["]), 0..8),
+        seed in any::<u64>(),
+    ) {
+        let make = || {
+            let roots = [Root::Bundled, Root::User, Root::Workspace];
+            let mut seen = BTreeSet::new();
+            skills.iter().filter(|(root, name, _)| seen.insert((*root, name.clone())))
+                .map(|(root, name, front)| found(roots[*root], name, front)).collect::<Vec<_>>()
+        };
+        let mut other = make();
+        let len = other.len().max(1);
+        other.rotate_left((seed % len as u64) as usize);
+        if seed % 2 == 0 { other.reverse(); }
+        for trusted in [false, true] {
+            let (a, b) = (snapshot_of(make(), trusted), snapshot_of(std::mem::take(&mut other).into_iter().collect(), trusted));
+            prop_assert_eq!(a.to_json(), b.to_json());
+            other = make();
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Reading small files of folders that somebody else may have written: regular files only, bounded, and never through a
+//! link that leads out of the folder.
+
+use std::{io, path::Path};
+
+use cap_std::{ambient_authority, fs::Dir};
+
+/// A folder, or none where it does not exist.
+///
+/// # Errors
+/// Where it exists and cannot be read.
+pub fn open_folder(path: &Path) -> io::Result<Option<Dir>> {
+    match Dir::open_ambient_dir(path, ambient_authority()) {
+        Ok(folder) => Ok(Some(folder)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The bytes of a file in `folder`, at most `max`, or none where there is no such file.
+///
+/// # Errors
+/// [`io::ErrorKind::FileTooLarge`] over `max`; [`io::ErrorKind::InvalidInput`] for what is no regular file.
+pub fn read(folder: &Dir, name: &str, max: u64) -> io::Result<Option<Vec<u8>>> {
+    use io::Read as _;
+    let metadata = match folder.metadata(name) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    // Opening a pipe would wait for somebody to write.
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("over {max} bytes"));
+    if metadata.len() > max {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+    folder.open(name)?.take(max + 1).read_to_end(&mut bytes)?;
+    // It may have grown meanwhile.
+    if bytes.len() as u64 > max {
+        return Err(too_large());
+    }
+    Ok(Some(bytes))
+}
