@@ -45,6 +45,7 @@ codes! {
         AliasAmbiguous = "alias_ambiguous", "Several skills claim the alias; `/skill NAME` works.";
         SkillNotFound = "skill_not_found", "The snapshot has no skill of that name.";
         PersonaNotFound = "persona_not_found", "No persona has that name.";
+        PersonaUnreadable = "persona_unreadable", "The persona is there, and one of its files cannot be read.";
         ToolNotFound = "tool_not_found", "The snapshot has no tool of that name.";
         InvalidInput = "invalid_input", "A tool's input does not satisfy its schema.";
         NoProvider = "no_provider", "No model provider can answer; the message is kept.";
@@ -82,6 +83,7 @@ codes! {
         StoreFailed = "store_failed", "The database refused; what was acknowledged before is safe.";
         SessionNotFound = "session_not_found", "No stored session has that id.";
         SessionInUse = "session_in_use", "Another process holds the session.";
+        FolderUnusable = "folder_unusable", "A folder or file that Patchbay needs cannot be used.";
         ConfigInvalid = "config_invalid", "`config.toml` cannot be used as it is.";
         Timeout = "timeout", "`exec` ran into its time-out.";
         Internal = "internal", "A fault of Patchbay's own. Please report it.";

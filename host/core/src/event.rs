@@ -26,6 +26,9 @@ pub enum EventKind {
         kind: MessageKind,
         /// Its text.
         content: String,
+        /// What a program wants to know besides.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        data: Option<serde_json::Value>,
     },
     /// Partial output of a running tool. Live only.
     Progress {

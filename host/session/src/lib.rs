@@ -1,1 +1,26 @@
-//! wip
+//! The facade of the host: a line in, an outcome and events out. Fronts hold no logic; it is here.
+//!
+//! - [`Host`]: what all sessions of the process share, from one home.
+//! - [`Session`]: made or resumed; [`Session::submit`] takes a line, [`Session::subscribe`] gives events.
+//! - [`specs`]: the table of built-in commands. Routing, `/commands`, completion and the docs come from it.
+//!
+//! What a line does is worked out against state that does not change meanwhile, committed as one, and only then applied
+//! and shown: whenever the process dies, what was shown is there.
+
+mod builtin;
+mod complete;
+mod error;
+mod events;
+mod host;
+mod invoke;
+mod lock;
+mod persona;
+mod session;
+mod surroundings;
+
+pub use builtin::specs;
+pub use complete::Suggestion;
+pub use error::SessionError;
+pub use events::{Received, Subscription};
+pub use host::{Config, Host, Paths};
+pub use session::{CommandInfo, Session};

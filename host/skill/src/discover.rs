@@ -99,15 +99,23 @@ pub fn bundled(skills: &[Bundled]) -> Vec<Found> {
     skills.iter().map(found).collect()
 }
 
-/// Looks at the immediate children of the folder `path`: `NAME/` with a SKILL.md and at most one component, or `NAME.wasm`
+/// Where a workspace has its skills.
+const IN_WORKSPACE: &str = ".patchbay/skills";
+
+/// Looks at the immediate children of a root: `NAME/` with a SKILL.md and at most one component, or `NAME.wasm`
 /// with the SKILL.md embedded. Hidden children and other files are passed over. A folder that does not exist holds nothing.
 ///
-/// In a workspace nothing outside of `path` is read; a person's own folder may hold links to folders elsewhere.
+/// `path` is the person's folder of skills, or the workspace. In a workspace nothing outside of it is read; a person's own
+/// folder may hold links to folders elsewhere.
 ///
 /// # Errors
 /// Where the folder itself exists and cannot be read.
 pub fn discover(root: Root, path: &Path) -> io::Result<Vec<Found>> {
-    let Some(folder) = files::open_folder(path)? else { return Ok(Vec::new()) };
+    let folder = match root {
+        Root::Workspace => files::open_below(path, IN_WORKSPACE)?,
+        _ => files::open_folder(path)?,
+    };
+    let Some(folder) = folder else { return Ok(Vec::new()) };
     let mut names = Vec::new();
     for entry in folder.entries()?.take(CHILDREN) {
         names.push(entry?.file_name());

@@ -5,12 +5,28 @@ use std::{io, path::Path};
 
 use cap_std::{ambient_authority, fs::Dir};
 
+/// A folder that is read from within.
+pub type Folder = Dir;
+
 /// A folder, or none where it does not exist.
 ///
 /// # Errors
 /// Where it exists and cannot be read.
 pub fn open_folder(path: &Path) -> io::Result<Option<Dir>> {
     match Dir::open_ambient_dir(path, ambient_authority()) {
+        Ok(folder) => Ok(Some(folder)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A folder below another, reached by no link that leads out of it; or none where it does not exist.
+///
+/// # Errors
+/// Where it exists and cannot be read.
+pub fn open_below(path: &Path, below: &str) -> io::Result<Option<Dir>> {
+    let Some(folder) = open_folder(path)? else { return Ok(None) };
+    match folder.open_dir(below) {
         Ok(folder) => Ok(Some(folder)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -1,1 +1,97 @@
-//! wip
+//! The one path by which any tool runs, whoever asks: a person's command, a model, another tool. The same look-up, schema
+//! check, policy and limits for all; there is no second path.
+//!
+//! - [`Tools::run`]: that path.
+//! - [`Tools::describe`]: what tools a component has, asked once a digest and kept.
+//! - [`Tools::permits`]: what a skill may do at this moment.
+//! - [`input_from_text`]: the text of a command as a tool's input.
+
+mod describe;
+mod error;
+mod input;
+mod kv;
+mod log;
+mod run;
+mod schema;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use jsonschema::Validator;
+use patchbay_core::Digest;
+use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
+use patchbay_sandbox::Sandbox;
+use patchbay_skill::Skill;
+use patchbay_store::{KvStore, Store, StoreError};
+
+pub use error::ToolError;
+pub use input::{InputError, input_from_text};
+pub use run::Request;
+
+/// What a bundled skill is granted by the binary that brings it along.
+#[derive(Clone, Copy, Debug)]
+pub struct BundledGrant {
+    /// The skill's name.
+    pub skill: &'static str,
+    /// What it may do, as written.
+    pub capability: &'static str,
+}
+
+/// Everything a tool call needs. One for the whole process.
+pub struct Tools {
+    sandbox: Arc<Sandbox>,
+    store: Store,
+    kv: KvStore,
+    bundled_grants: &'static [BundledGrant],
+    validators: Mutex<HashMap<(Digest, String), Arc<Validator>>>,
+}
+
+impl Tools {
+    /// Tools that run in `sandbox`, with what `store` knows of grants and `kv` for their state.
+    pub fn new(
+        sandbox: Arc<Sandbox>,
+        store: Store,
+        kv: KvStore,
+        bundled_grants: &'static [BundledGrant],
+    ) -> Self {
+        Self { sandbox, store, kv, bundled_grants, validators: Mutex::default() }
+    }
+
+    /// What `skill`, seen from `workspace`, may do at this moment: grants are read live, whatever snapshot pins its code.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn permits(&self, skill: &Skill, workspace: &str) -> Result<Permits, StoreError> {
+        let identity = Identity::new(skill.root, workspace, skill.name.clone());
+        let asked: Vec<Capability> = skill.manifest.capabilities.iter().map(|asked| asked.capability.clone()).collect();
+        let grants = if asked.is_empty() { Vec::new() } else { self.grants(&identity)? };
+        Ok(Permits::new(identity, skill.component.unwrap_or(skill.digest), asked, grants))
+    }
+
+    fn grants(&self, identity: &Identity) -> Result<Vec<Grant>, StoreError> {
+        let mut grants = Vec::new();
+        if identity.root == Root::Bundled {
+            let own = self.bundled_grants.iter().filter(|grant| grant.skill == identity.name.as_str());
+            grants.extend(
+                own.filter_map(|grant| Some(Grant { capability: grant.capability.parse().ok()?, digest: None })),
+            );
+        }
+        let rows = self.store.grants_of(identity.root.as_str(), &identity.workspace, identity.name.as_str())?;
+        for (capability, component) in rows {
+            // A row that this version cannot read grants nothing.
+            let (Ok(capability), Ok(digest)) = (capability.parse(), parse_component(&component)) else {
+                tracing::warn!(%capability, %component, "a grant that cannot be read is passed over");
+                continue;
+            };
+            grants.push(Grant { capability, digest });
+        }
+        Ok(grants)
+    }
+}
+
+/// The digest a grant was given for; an empty text is none.
+fn parse_component(text: &str) -> Result<Option<Digest>, patchbay_core::DigestError> {
+    if text.is_empty() { Ok(None) } else { text.parse().map(Some) }
+}

@@ -243,7 +243,7 @@ fn wat_component() -> Vec<u8> {
 fn links_lead_out_of_a_persons_folder_but_not_out_of_a_workspace() {
     let home = tempfile::tempdir().unwrap();
     let elsewhere = home.path().join("elsewhere");
-    let root = home.path().join("skills");
+    let root = home.path().join(".patchbay/skills");
     fs::create_dir_all(&elsewhere).unwrap();
     fs::create_dir_all(root.join("inner")).unwrap();
     fs::write(elsewhere.join("SKILL.md"), "---\n---\nsecret").unwrap();
@@ -251,9 +251,12 @@ fn links_lead_out_of_a_persons_folder_but_not_out_of_a_workspace() {
     std::os::unix::fs::symlink(elsewhere.join("SKILL.md"), root.join("inner/SKILL.md")).unwrap();
     let user = snapshot_of(discover(Root::User, &root).unwrap(), true);
     assert_eq!(names(&user), ["linked"]);
-    let workspace = snapshot_of(discover(Root::Workspace, &root).unwrap(), true);
+    let workspace = snapshot_of(discover(Root::Workspace, home.path()).unwrap(), true);
     assert_eq!(names(&workspace), [""; 0]);
     assert_eq!(workspace.diagnostics().len(), 2, "{:?}", workspace.diagnostics());
+    let other = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(home.path().join(".patchbay"), other.path().join(".patchbay")).unwrap();
+    assert!(discover(Root::Workspace, other.path()).is_err(), "the whole root leads away");
 }
 
 #[test]

@@ -1,0 +1,43 @@
+//! `/agent NAME`: another persona. Conversation and snapshot stay as they are.
+
+use std::sync::Arc;
+
+use patchbay_command::{Argument, Completion, Spec};
+use patchbay_core::{Code, Outcome};
+use serde_json::json;
+
+use super::{BuiltIn, Effect, Run};
+use crate::{Session, SessionError, persona::Persona, session::State};
+
+pub(crate) struct Agent;
+
+static SPEC: Spec = Spec {
+    name: "agent",
+    argument: Argument::Required { usage: "NAME", what: "an agent name" },
+    summary: "Switch the active persona",
+    completion: Completion::Personas,
+};
+
+impl BuiltIn for Agent {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn run<'a>(&'a self, session: &'a Arc<Session>, _: &'a State, name: &'a str) -> Run<'a> {
+        Box::pin(async move {
+            match read(session, name) {
+                Ok(persona) => {
+                    let files: Vec<_> = persona.files.iter().map(|file| file.name.clone()).collect();
+                    let outcome = Outcome::ok(Code::AgentSet, format!("Active agent set to '{}'.", persona.name))
+                        .with_data(json!({"name": persona.name, "files": files}));
+                    Effect { persona: Some(persona), ..outcome.into() }
+                }
+                Err(error) => Outcome::error(error.code(), error).into(),
+            }
+        })
+    }
+}
+
+fn read(session: &Session, name: &str) -> Result<Persona, SessionError> {
+    Ok(session.host.personas(session.workspace())?.read(name)?)
+}

@@ -1,0 +1,46 @@
+//! `/commands`: what works now.
+
+use std::sync::Arc;
+
+use patchbay_command::{Argument, Completion, Spec};
+use patchbay_core::{Code, Outcome};
+use serde_json::json;
+
+use super::{BuiltIn, Run};
+use crate::{
+    Session,
+    session::{State, commands},
+};
+
+pub(crate) struct Commands;
+
+static SPEC: Spec = Spec {
+    name: "commands",
+    argument: Argument::None,
+    summary: "List the commands that work now",
+    completion: Completion::None,
+};
+
+impl BuiltIn for Commands {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn run<'a>(&'a self, _: &'a Arc<Session>, state: &'a State, _: &'a str) -> Run<'a> {
+        Box::pin(async {
+            let commands = commands(&state.snapshot);
+            let lines: Vec<_> = commands
+                .iter()
+                .map(|command| match command.summary.as_str() {
+                    "" => command.usage(),
+                    summary => format!("{} - {summary}", command.usage()),
+                })
+                .collect();
+            let data: Vec<_> = commands
+                .iter()
+                .map(|command| json!({"name": command.name, "summary": command.summary, "hint": command.hint}))
+                .collect();
+            Outcome::ok(Code::CommandsListed, lines.join("\n")).with_data(json!({"commands": data})).into()
+        })
+    }
+}

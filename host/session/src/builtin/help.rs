@@ -1,0 +1,94 @@
+//! `/help SKILL`: metadata of one skill. Runs nothing, reads no file.
+
+use std::sync::Arc;
+
+use patchbay_command::{Argument, Completion, Spec};
+use patchbay_core::{Code, Outcome};
+use patchbay_skill::Skill;
+use patchbay_store::StoreError;
+use serde_json::json;
+
+use super::{BuiltIn, Run};
+use crate::{Session, invoke, session::State};
+
+pub(crate) struct Help;
+
+static SPEC: Spec = Spec {
+    name: "help",
+    argument: Argument::Required { usage: "SKILL", what: "a skill name" },
+    summary: "Show a skill's metadata, without running it",
+    completion: Completion::Skills,
+};
+
+impl BuiltIn for Help {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn run<'a>(&'a self, session: &'a Arc<Session>, state: &'a State, name: &'a str) -> Run<'a> {
+        Box::pin(async move {
+            let Some(skill) = state.snapshot.skill(name) else { return invoke::not_found(name).into() };
+            match describe(session, skill) {
+                Ok(outcome) => outcome.into(),
+                Err(error) => Outcome::error(Code::StoreFailed, format_args!("{error}.")).into(),
+            }
+        })
+    }
+}
+
+fn describe(session: &Session, skill: &Skill) -> Result<Outcome, StoreError> {
+    let manifest = &skill.manifest;
+    let permits = session.host.tools.permits(skill, session.workspace())?;
+    let capabilities: Vec<(String, &str)> = manifest
+        .capabilities
+        .iter()
+        .map(|asked| (asked.capability.to_string(), permits.state(&asked.capability).as_str()))
+        .collect();
+    let tools: Vec<&str> = skill.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let list = |items: &[String]| items.join(", ");
+    let shown: Vec<String> = capabilities.iter().map(|(name, state)| format!("{name} ({state})")).collect();
+    let alias = manifest.command.as_ref().map(|alias| format!("/{alias}"));
+    let fields = [
+        ("name", skill.name.to_string()),
+        ("version", manifest.version.clone().unwrap_or_default()),
+        ("summary", manifest.summary.clone()),
+        ("source", skill.root.to_string()),
+        ("invocation_mode", manifest.invocation_mode.as_str().to_owned()),
+        ("command_alias", alias.clone().unwrap_or_default()),
+        ("command_tool", manifest.command_tool.clone().unwrap_or_default()),
+        ("tools", tools.join(", ")),
+        ("requires_tools", list(&manifest.requires_tools)),
+        ("eligibility.os", list(&manifest.eligibility.os)),
+        ("eligibility.env", list(&manifest.eligibility.env)),
+        ("eligibility.binaries", list(&manifest.eligibility.binaries)),
+        ("capabilities", shown.join(", ")),
+        ("digest", skill.digest.to_string()),
+    ];
+    let mut lines = vec![format!("# /help {}", skill.name), String::new()];
+    lines.extend(fields.iter().map(|(name, value)| {
+        let value = if value.is_empty() { "(none)" } else { value };
+        format!("- `{name}`: {value}")
+    }));
+    let capabilities: Vec<_> = manifest
+        .capabilities
+        .iter()
+        .zip(&capabilities)
+        .map(|(asked, (name, state))| {
+            json!({"name": name, "state": state, "reason": asked.reason, "optional": asked.optional})
+        })
+        .collect();
+    Ok(Outcome::ok(Code::SkillHelp, lines.join("\n")).with_data(json!({
+        "name": skill.name,
+        "version": manifest.version,
+        "summary": manifest.summary,
+        "source": skill.root,
+        "invocation_mode": manifest.invocation_mode,
+        "command_alias": alias,
+        "command_tool": manifest.command_tool,
+        "tools": tools,
+        "requires_tools": manifest.requires_tools,
+        "eligibility": manifest.eligibility,
+        "capabilities": capabilities,
+        "digest": skill.digest,
+    })))
+}

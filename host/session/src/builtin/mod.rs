@@ -1,0 +1,64 @@
+//! The built-in commands, one file each. One table of them makes routing, `/commands`, completion and the docs.
+
+mod agent;
+mod commands;
+mod help;
+mod quit;
+mod reload_skills;
+mod skill;
+mod skills;
+
+use std::{pin::Pin, sync::Arc};
+
+use patchbay_command::Spec;
+use patchbay_core::Outcome;
+use patchbay_skill::{Component, Snapshot};
+use patchbay_store::NewMessage;
+
+use crate::{Session, persona::Persona, session::State};
+
+/// A built-in command. What it does to the session is what it gives back: nothing is changed before that is committed.
+pub(crate) trait BuiltIn: Sync {
+    /// What it is called, takes, and says of itself.
+    fn spec(&self) -> &'static Spec;
+
+    /// Works out what the command comes to. `argument` has been checked against the spec.
+    fn run<'a>(&'a self, session: &'a Arc<Session>, state: &'a State, argument: &'a str) -> Run<'a>;
+}
+
+pub(crate) type Run<'a> = Pin<Box<dyn Future<Output = Effect> + Send + 'a>>;
+
+/// What a line comes to, and what it changes.
+pub(crate) struct Effect {
+    pub(crate) outcome: Outcome,
+    pub(crate) persona: Option<Persona>,
+    pub(crate) snapshot: Option<(Snapshot, Vec<Component>)>,
+    /// Rows that come before the command's own.
+    pub(crate) messages: Vec<NewMessage>,
+}
+
+impl From<Outcome> for Effect {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, persona: None, snapshot: None, messages: Vec::new() }
+    }
+}
+
+/// The table, in the order of `/commands`.
+pub(crate) const TABLE: &[&dyn BuiltIn] = &[
+    &skills::Skills,
+    &skill::Skill,
+    &reload_skills::ReloadSkills,
+    &agent::Agent,
+    &help::Help,
+    &commands::Commands,
+    &quit::Quit,
+];
+
+/// The specs of the table, for whoever routes, documents or completes commands.
+pub fn specs() -> Vec<&'static Spec> {
+    TABLE.iter().map(|command| command.spec()).collect()
+}
+
+pub(crate) fn names() -> Vec<&'static str> {
+    TABLE.iter().map(|command| command.spec().name).collect()
+}

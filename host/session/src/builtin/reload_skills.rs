@@ -1,0 +1,58 @@
+//! `/reload_skills`: a new snapshot for this session alone. Conversation and persona stay as they are.
+
+use std::sync::Arc;
+
+use patchbay_command::{Argument, Completion, Spec};
+use patchbay_core::{Code, Outcome};
+use patchbay_skill::{Diff, Snapshot};
+use serde_json::json;
+
+use super::{BuiltIn, Effect, Run};
+use crate::{Session, session::State};
+
+pub(crate) struct ReloadSkills;
+
+static SPEC: Spec = Spec {
+    name: "reload_skills",
+    argument: Argument::None,
+    summary: "Rebuild this session's snapshot of skills",
+    completion: Completion::None,
+};
+
+impl BuiltIn for ReloadSkills {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn run<'a>(&'a self, session: &'a Arc<Session>, state: &'a State, _: &'a str) -> Run<'a> {
+        Box::pin(async move {
+            let version = state.snapshot.version() + 1;
+            match session.host.build_snapshot(session.workspace(), version).await {
+                Ok((snapshot, components)) => {
+                    let outcome = report(&state.snapshot, &snapshot);
+                    Effect { snapshot: Some((snapshot, components)), ..outcome.into() }
+                }
+                Err(error) => {
+                    Outcome::error(error.code(), format_args!("{error} The snapshot stays as it was.")).into()
+                }
+            }
+        })
+    }
+}
+
+fn report(old: &Snapshot, new: &Snapshot) -> Outcome {
+    let (version, count) = (new.version(), new.skills().len());
+    let diff = Diff::between(old, new);
+    let mut lines = vec![format!("Reloaded skills for current session. version={version} count={count}")];
+    for (mark, names) in [('+', &diff.added), ('-', &diff.removed), ('~', &diff.changed)] {
+        lines.extend(names.iter().map(|name| format!("{mark} {name}")));
+    }
+    Outcome::ok(Code::SkillsReloaded, lines.join("\n")).with_data(json!({
+        "version": version,
+        "count": count,
+        "digest": new.digest(),
+        "added": diff.added,
+        "removed": diff.removed,
+        "changed": diff.changed,
+    }))
+}

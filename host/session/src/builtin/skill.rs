@@ -1,0 +1,31 @@
+//! `/skill NAME [INPUT]`: invokes that skill and no other.
+
+use std::sync::Arc;
+
+use patchbay_command::{Argument, Completion, Spec};
+
+use super::{BuiltIn, Run};
+use crate::{Session, invoke, session::State};
+
+pub(crate) struct Skill;
+
+static SPEC: Spec = Spec {
+    name: "skill",
+    argument: Argument::Required { usage: "NAME [INPUT]", what: "a skill name" },
+    summary: "Invoke one skill, and no other",
+    completion: Completion::Skills,
+};
+
+impl BuiltIn for Skill {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn run<'a>(&'a self, session: &'a Arc<Session>, state: &'a State, argument: &'a str) -> Run<'a> {
+        let (name, input) = argument.split_once(char::is_whitespace).unwrap_or((argument, ""));
+        Box::pin(async move {
+            let command = format!("/skill {name}");
+            invoke::skill(session, state, name, input.trim(), &command).await
+        })
+    }
+}

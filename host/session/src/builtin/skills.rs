@@ -1,0 +1,58 @@
+//! `/skills`: the snapshot. Reads no file.
+
+use std::sync::Arc;
+
+use patchbay_command::{Argument, Completion, Spec};
+use patchbay_core::{Code, Outcome};
+use serde_json::json;
+
+use super::{BuiltIn, Run};
+use crate::{Session, session::State};
+
+pub(crate) struct Skills;
+
+static SPEC: Spec = Spec {
+    name: "skills",
+    argument: Argument::None,
+    summary: "List the skills of this session's snapshot",
+    completion: Completion::None,
+};
+
+impl BuiltIn for Skills {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn run<'a>(&'a self, _: &'a Arc<Session>, state: &'a State, _: &'a str) -> Run<'a> {
+        Box::pin(async { list(state).into() })
+    }
+}
+
+fn list(state: &State) -> Outcome {
+    let snapshot = &state.snapshot;
+    let mut lines: Vec<String> = Vec::new();
+    for skill in snapshot.skills() {
+        lines.push(match skill.manifest.summary.as_str() {
+            "" => skill.name.to_string(),
+            summary => format!("{} - {summary}", skill.name),
+        });
+    }
+    let code = if lines.is_empty() { Code::SkillsEmpty } else { Code::SkillsListed };
+    if lines.is_empty() {
+        lines.push("No skills available in snapshot.".to_owned());
+    }
+    if !snapshot.diagnostics().is_empty() {
+        lines.extend([String::new(), "Diagnostics:".to_owned()]);
+        lines.extend(snapshot.diagnostics().iter().map(|d| format!("- {} [{}] {}", d.name, d.code, d.message)));
+    }
+    let skills: Vec<_> = snapshot
+        .skills()
+        .map(|skill| json!({"name": skill.name, "summary": skill.manifest.summary, "digest": skill.digest}))
+        .collect();
+    Outcome::ok(code, lines.join("\n")).with_data(json!({
+        "version": snapshot.version(),
+        "digest": snapshot.digest(),
+        "skills": skills,
+        "diagnostics": snapshot.diagnostics(),
+    }))
+}

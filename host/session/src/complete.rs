@@ -1,0 +1,61 @@
+//! Completion: from the table of commands, the snapshot and the personas. Reads no more than a command itself would.
+
+use patchbay_command::Completion;
+
+use crate::{Session, builtin};
+
+/// One way to go on with a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suggestion {
+    /// What takes the place of the line's text from `start` on.
+    pub text: String,
+    /// Where that begins, in bytes.
+    pub start: usize,
+    /// What it is, in one line; may be empty.
+    pub summary: String,
+    /// Whether something more may follow.
+    pub takes_argument: bool,
+}
+
+impl Session {
+    /// How `line`, of which the person has typed this much, may go on. Sorted as `/commands` and `/skills` are.
+    pub fn complete(&self, line: &str) -> Vec<Suggestion> {
+        let Some(typed) = line.strip_prefix('/') else { return Vec::new() };
+        match typed.split_once(char::is_whitespace) {
+            None => self
+                .commands()
+                .into_iter()
+                .filter(|command| command.name.starts_with(typed))
+                .map(|command| Suggestion {
+                    text: format!("/{}", command.name),
+                    start: 0,
+                    takes_argument: command.hint.is_some(),
+                    summary: command.summary,
+                })
+                .collect(),
+            Some((name, argument)) => {
+                let argument = argument.trim_start();
+                let start = line.len() - argument.len();
+                let spec = builtin::specs().into_iter().find(|spec| spec.name == name);
+                let names = match spec.map_or(Completion::None, |spec| spec.completion) {
+                    Completion::None => Vec::new(),
+                    Completion::Skills => {
+                        let snapshot = self.snapshot();
+                        snapshot.skills().map(|skill| (skill.name.to_string(), skill.manifest.summary.clone())).collect()
+                    }
+                    Completion::Personas => match self.host.personas(self.workspace()) {
+                        Ok(personas) => personas.names().into_iter().map(|name| (name, String::new())).collect(),
+                        Err(error) => {
+                            tracing::warn!("no completion of personas: {error}");
+                            Vec::new()
+                        }
+                    },
+                };
+                let names = names.into_iter().filter(|(name, _)| name.starts_with(argument));
+                names
+                    .map(|(text, summary)| Suggestion { text, start, summary, takes_argument: name == "skill" })
+                    .collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use patchbay_core::{AgentId, Digest, Name, SessionId};
+use patchbay_policy::Root;
+use patchbay_sandbox::{Limits, Sandbox};
+use patchbay_skill::{Bundled, Component, Found, Rules, Snapshot, build, bundled, discover};
+use patchbay_store::{KvStore, NewSnapshot, SessionRow, Store};
+use patchbay_tools::{BundledGrant, Tools};
+
+use crate::{
+    Session, SessionError, builtin,
+    lock::SessionLock,
+    persona::{DEFAULT, Personas},
+    surroundings::System,
+};
+
+/// The folders of one home.
+#[derive(Clone, Debug)]
+pub struct Paths {
+    /// `skills/`, `agents/`.
+    pub config: PathBuf,
+    /// The databases and the components.
+    pub data: PathBuf,
+    /// Locks, logs, history.
+    pub state: PathBuf,
+}
+
+/// What a host is made of.
+pub struct Config {
+    /// The folders of its home.
+    pub paths: Paths,
+    /// What a call may use.
+    pub limits: Limits,
+    /// The skills that the binary brings along.
+    pub bundled: &'static [Bundled],
+    /// What they are granted.
+    pub bundled_grants: &'static [BundledGrant],
+}
+
+/// What all sessions of the process share.
+pub struct Host {
+    pub(crate) paths: Paths,
+    pub(crate) store: Store,
+    pub(crate) tools: Tools,
+    kv: KvStore,
+    bundled: &'static [Bundled],
+}
+
+impl Host {
+    /// Opens the home: its databases and components. No component is run yet.
+    ///
+    /// # Errors
+    /// Where the home cannot be used.
+    pub fn open(config: Config) -> Result<Arc<Self>, SessionError> {
+        let Config { paths, limits, bundled, bundled_grants } = config;
+        let store = Store::open(&paths.data)?;
+        let kv = KvStore::open(&paths.data)?;
+        let tools = Tools::new(Arc::new(Sandbox::new(limits)), store.clone(), kv.clone(), bundled_grants);
+        Ok(Arc::new(Self { paths, store, tools, kv, bundled }))
+    }
+
+    /// The store, for what is no session's affair: listing, grants, trust.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Makes a session on the folder `workspace`: a snapshot, the default persona, a root agent.
+    ///
+    /// # Errors
+    /// Where the workspace, the persona or the store cannot be used.
+    pub async fn new_session(self: &Arc<Self>, workspace: &Path) -> Result<Arc<Session>, SessionError> {
+        let workspace = canonical(workspace)?;
+        let id = SessionId::random();
+        let lock = SessionLock::take(&self.lock_folder(), id)?;
+        let (snapshot, components) = self.build_snapshot(&workspace, 1).await?;
+        let persona = self.personas(&workspace)?.read(DEFAULT)?;
+        let row = SessionRow {
+            id,
+            workspace: workspace.clone(),
+            agent: AgentId::random(),
+            persona: to_json(&persona),
+            snapshot: snapshot.digest(),
+            snapshot_version: snapshot.version(),
+        };
+        self.store.create_session(row.clone(), stored(&snapshot, components)).await?;
+        Ok(Session::new(Arc::clone(self), row, persona, snapshot, lock))
+    }
+
+    /// Takes up a stored session: conversation, persona and snapshot as they were, whatever has become of the files.
+    ///
+    /// # Errors
+    /// Where there is none, another process has it, or its rows are damaged.
+    pub async fn resume(self: &Arc<Self>, id: SessionId) -> Result<Arc<Session>, SessionError> {
+        // First whether there is one, lest a lock file be made for a slip of the finger.
+        self.store.session(id)?;
+        let lock = SessionLock::take(&self.lock_folder(), id)?;
+        let row = self.store.session(id)?;
+        let persona = serde_json::from_str(&row.persona)
+            .map_err(|_| patchbay_store::StoreError::BadRow("persona"))?;
+        let json = self.store.snapshot(&row.snapshot)?;
+        let snapshot = Snapshot::from_json(json, row.snapshot, row.snapshot_version)
+            .map_err(|source| SessionError::Snapshot { id, source })?;
+        Ok(Session::new(Arc::clone(self), row, persona, snapshot, lock))
+    }
+
+    /// Removes a session and all that skills kept for it.
+    ///
+    /// # Errors
+    /// Where there is none, or another process has it.
+    pub async fn remove_session(&self, id: SessionId) -> Result<(), SessionError> {
+        self.store.session(id)?;
+        let lock = SessionLock::take(&self.lock_folder(), id)?;
+        self.store.remove_session(id).await?;
+        self.kv.remove_session(id).await?;
+        lock.remove(&self.lock_folder(), id);
+        Ok(())
+    }
+
+    /// The digest of the component that the skill `name` of `root` has at this moment, for a grant; none where there is no
+    /// such skill, or it has no component.
+    ///
+    /// # Errors
+    /// Where the root cannot be read.
+    pub async fn component_of(
+        self: &Arc<Self>,
+        root: Root,
+        workspace: &Path,
+        name: &Name,
+    ) -> Result<Option<Digest>, SessionError> {
+        let found = self.discover(&canonical(workspace)?).await?;
+        let candidates = found.into_iter().filter(|found| found.root == root).filter_map(|found| found.candidate.ok());
+        let component = candidates.filter(|candidate| candidate.name == *name).find_map(|candidate| candidate.component);
+        Ok(component.map(|component| component.digest))
+    }
+
+    /// Looks at all roots and builds a snapshot, with the components that its skills need.
+    pub(crate) async fn build_snapshot(
+        self: &Arc<Self>,
+        workspace: &str,
+        version: u64,
+    ) -> Result<(Snapshot, Vec<Component>), SessionError> {
+        let found = self.discover(workspace).await?;
+        let components: Vec<Component> = found
+            .iter()
+            .filter_map(|found| found.candidate.as_ref().ok()?.component.clone())
+            .collect();
+        let answers = self.tools.describe(components.clone()).await?;
+        let rules = Rules {
+            trusted: self.store.is_trusted(workspace)?,
+            built_ins: &builtin::names(),
+            surroundings: &System,
+            // Every component that was found was asked.
+            tools: &|digest| answers.get(digest).cloned().unwrap_or_else(|| Ok(Vec::new())),
+        };
+        let snapshot = build(found, version, &rules);
+        let needed = |component: &Component| snapshot.skills().any(|skill| skill.component == Some(component.digest));
+        let components = components.into_iter().filter(needed).collect();
+        Ok((snapshot, components))
+    }
+
+    /// Candidates of all roots. Reads files, on a thread for that.
+    async fn discover(self: &Arc<Self>, workspace: &str) -> Result<Vec<Found>, SessionError> {
+        let host = Arc::clone(self);
+        let workspace = PathBuf::from(workspace);
+        let discover = move || {
+            let unreadable = |what: &str| {
+                let what = what.to_owned();
+                move |source| SessionError::Folder { what, source }
+            };
+            let mut found = bundled(host.bundled);
+            let user = host.paths.config.join("skills");
+            found.extend(discover(Root::User, &user).map_err(unreadable("the folder of your skills"))?);
+            found.extend(
+                discover(Root::Workspace, &workspace).map_err(unreadable("the workspace's folder .patchbay/skills"))?,
+            );
+            Ok(found)
+        };
+        match tokio::task::spawn_blocking(discover).await {
+            Ok(found) => found,
+            Err(error) => Err(SessionError::Folder { what: "the skills".to_owned(), source: error.into() }),
+        }
+    }
+
+    pub(crate) fn personas<'a>(&self, workspace: &'a str) -> Result<Personas<'a>, SessionError> {
+        Ok(Personas {
+            user: self.paths.config.join("agents"),
+            workspace: Path::new(workspace),
+            trusted: self.store.is_trusted(workspace)?,
+        })
+    }
+
+    fn lock_folder(&self) -> PathBuf {
+        self.paths.state.join("sessions")
+    }
+}
+
+/// The canonical path of a workspace, as text: the same workspace is the same identity however it was reached.
+pub(crate) fn canonical(workspace: &Path) -> Result<String, SessionError> {
+    let what = || format!("the workspace '{}'", workspace.display());
+    let path = workspace.canonicalize().map_err(|source| SessionError::Folder { what: what(), source })?;
+    if !path.is_dir() {
+        let source = std::io::Error::from(std::io::ErrorKind::NotADirectory);
+        return Err(SessionError::Folder { what: what(), source });
+    }
+    path.into_os_string().into_string().map_err(|_| SessionError::Folder {
+        what: what(),
+        source: std::io::Error::new(std::io::ErrorKind::InvalidInput, "its path is not UTF-8"),
+    })
+}
+
+/// A snapshot as it is kept.
+pub(crate) fn stored(snapshot: &Snapshot, components: Vec<Component>) -> NewSnapshot {
+    let components = components
+        .into_iter()
+        .map(|Component { digest, bytes }| patchbay_store::Component { digest, bytes })
+        .collect();
+    NewSnapshot { digest: snapshot.digest(), body: snapshot.to_json().to_owned(), components }
+}
+
+/// Texts and lists of texts: there is nothing that JSON could not hold.
+pub(crate) fn to_json<T: serde::Serialize>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}

@@ -1,0 +1,114 @@
+//! Invoking a skill by a command: `/skill NAME` and aliases. No model decides anything here.
+
+use std::sync::Arc;
+
+use patchbay_core::{Code, MessageKind, Outcome, text};
+use patchbay_sandbox::Content;
+use patchbay_skill::{InvocationMode, Skill};
+use patchbay_tools::{Request, input_from_text};
+use serde_json::json;
+
+use crate::{Session, builtin::Effect, session::State};
+
+/// Invokes the skill `name` with `input` as the person typed it behind `command`.
+pub(crate) async fn skill(
+    session: &Arc<Session>,
+    state: &State,
+    name: &str,
+    input: &str,
+    command: &str,
+) -> Effect {
+    let Some(skill) = state.snapshot.skill(name) else { return not_found(name).into() };
+    match skill.manifest.invocation_mode {
+        InvocationMode::ToolDispatch => dispatch(session, state, skill, input, command).await.into(),
+        InvocationMode::LlmOrchestration => instruct(session, state, skill, input),
+    }
+}
+
+pub(crate) fn not_found(name: &str) -> Outcome {
+    let name = text::excerpt(name, 80);
+    Outcome::error(Code::SkillNotFound, format_args!("skill '{name}' not found in snapshot."))
+}
+
+/// Calls the skill's `command_tool`.
+async fn dispatch(session: &Arc<Session>, state: &State, skill: &Skill, input: &str, command: &str) -> Outcome {
+    // A snapshot holds no skill of this mode whose tool is not there.
+    let tool = skill.command_tool().unwrap_or_default();
+    let Some((_, spec)) = state.snapshot.tool(&tool) else {
+        return Outcome::error(Code::ToolNotFound, format_args!("tool '{tool}' not found in snapshot."));
+    };
+    let input = match input_from_text(spec, input, command) {
+        Ok(input) => input,
+        Err(error) => return error.into(),
+    };
+    let request = Request {
+        session: session.id(),
+        workspace: session.workspace(),
+        snapshot: &state.snapshot,
+        tool: &tool,
+        input: &input,
+        attachments: Vec::new(),
+        progress: session.progress(&tool),
+    };
+    match session.host.tools.run(request).await {
+        Ok(output) => {
+            let shown: Vec<_> = output.content.iter().map(show).collect();
+            let content: Vec<_> = output.content.iter().map(data).collect();
+            Outcome::ok(Code::ToolResult, shown.join("\n").trim_end())
+                .with_data(json!({"tool": tool, "content": content}))
+        }
+        Err(error) => {
+            let outcome = Outcome::error(error.code(), &error);
+            outcome.with_data(json!({"tool": tool, "kind": error.kind()}))
+        }
+    }
+}
+
+/// Puts the skill's instructions into the conversation. With an input a turn would run on them; without, the next message
+/// does.
+fn instruct(session: &Session, state: &State, skill: &Skill, input: &str) -> Effect {
+    let template = &skill.manifest.instructions;
+    let takes_input = template.contains("$INPUT");
+    let instructions = template.replace("$INPUT", input);
+    let about = json!({"skill": skill.name, "digest": skill.digest, "snapshot": state.snapshot.version()});
+    let mut messages = vec![session.message(MessageKind::Skill, &instructions, Some(about))];
+    if !takes_input && !input.is_empty() {
+        messages.push(session.message(MessageKind::User, input, None));
+    }
+    let outcome = if input.is_empty() {
+        let message = format!("Skill '{}' is in the conversation. Your next message is its input.", skill.name);
+        Outcome::ok(Code::SkillAdded, message)
+    } else {
+        let message = format!(
+            "no model provider is available, so that nothing can answer. Skill '{}' and your input are kept in the \
+             conversation.",
+            skill.name
+        );
+        Outcome::error(Code::NoProvider, message)
+    };
+    Effect { messages, ..outcome.with_data(json!({"skill": skill.name})).into() }
+}
+
+/// A piece of an answer, for a person.
+fn show(content: &Content) -> String {
+    match content {
+        Content::Text(text) => text.clone(),
+        Content::Json(value) => format!("{value:#}"),
+        Content::Blob { media_type, data } => format!("[{media_type}, {} bytes]", data.len()),
+        Content::Link { path, media_type } => format!("{path} ({media_type})"),
+        Content::Other { name, .. } => format!("[{name}]"),
+    }
+}
+
+/// A piece of an answer, for a program. Bytes are named, not copied.
+fn data(content: &Content) -> serde_json::Value {
+    match content {
+        Content::Text(text) => json!({"type": "text", "text": text}),
+        Content::Json(value) => json!({"type": "json", "json": value}),
+        Content::Blob { media_type, data } => {
+            json!({"type": "blob", "media_type": media_type, "size": data.len()})
+        }
+        Content::Link { path, media_type } => json!({"type": "link", "path": path, "media_type": media_type}),
+        Content::Other { name, value } => json!({"type": "other", "name": name, "value": value}),
+    }
+}

@@ -1,0 +1,41 @@
+//! The system as it is, for eligibility.
+
+use std::{env, path::Path};
+
+use patchbay_skill::Surroundings;
+
+pub(crate) struct System;
+
+impl Surroundings for System {
+    fn os(&self) -> &str {
+        match env::consts::OS {
+            "macos" => "darwin",
+            os => os,
+        }
+    }
+
+    fn has_env(&self, name: &str) -> bool {
+        // `var_os` may panic on a name that no variable can have.
+        let possible = !name.is_empty() && !name.contains(['=', '\0']);
+        possible && env::var_os(name).is_some_and(|value| !value.is_empty())
+    }
+
+    fn has_binary(&self, name: &str) -> bool {
+        if name.is_empty() || name.contains(['/', '\\']) {
+            return false;
+        }
+        let path = env::var_os("PATH").unwrap_or_default();
+        env::split_paths(&path).any(|folder| is_executable(&folder.join(name)))
+    }
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(path: &Path) -> bool {
+    path.is_file() || path.with_extension("exe").is_file()
+}

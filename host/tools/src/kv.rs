@@ -1,0 +1,79 @@
+//! The `kv` capability over the store, bound to one skill, session and workspace.
+
+use patchbay_core::SessionId;
+use patchbay_policy::Identity;
+use patchbay_sandbox::{BoxFuture, Entry, Kv, KvError, Scope};
+use patchbay_store::{KvScope, KvStore, KvStoreError};
+
+pub(crate) struct SkillKv {
+    pub(crate) store: KvStore,
+    pub(crate) owner: Identity,
+    pub(crate) session: SessionId,
+    pub(crate) workspace: String,
+}
+
+impl SkillKv {
+    fn scope(&self, scope: Scope) -> KvScope {
+        let (scope, place) = match scope {
+            Scope::Session => ("session", self.session.to_string()),
+            Scope::Workspace => ("workspace", self.workspace.clone()),
+            Scope::User => ("user", String::new()),
+        };
+        KvScope {
+            root: self.owner.root.as_str(),
+            workspace: self.owner.workspace.clone(),
+            skill: self.owner.name.to_string(),
+            scope,
+            place,
+        }
+    }
+}
+
+impl Kv for SkillKv {
+    fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, KvError>> {
+        let entry = self.store.get(&self.scope(scope), key);
+        let entry = entry.map(|entry| entry.map(|entry| Entry { value: entry.value, version: entry.version }));
+        Box::pin(async { entry.map_err(told) })
+    }
+
+    fn put<'a>(
+        &'a self,
+        scope: Scope,
+        key: &'a str,
+        value: Vec<u8>,
+        expect: Option<u64>,
+    ) -> BoxFuture<'a, Result<u64, KvError>> {
+        let put = self.store.put(self.scope(scope), key.to_owned(), value, expect);
+        Box::pin(async { put.await.map_err(told) })
+    }
+
+    fn delete<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<bool, KvError>> {
+        let delete = self.store.delete(self.scope(scope), key.to_owned());
+        Box::pin(async { delete.await.map_err(told) })
+    }
+
+    fn keys<'a>(
+        &'a self,
+        scope: Scope,
+        prefix: &'a str,
+        after: Option<&'a str>,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<String>, KvError>> {
+        let keys = self.store.keys(&self.scope(scope), prefix, after, limit);
+        Box::pin(async { keys.map_err(told) })
+    }
+}
+
+/// What a guest is told: its own mistakes in full, the host's troubles not at all.
+fn told(error: KvStoreError) -> KvError {
+    match error {
+        KvStoreError::Conflict { key, expected, found } => KvError::Conflict { key, expected, found },
+        KvStoreError::TooLarge { what, size, limit } => KvError::TooLarge { what, size, limit },
+        KvStoreError::Quota { what, limit } => KvError::Quota { what, limit },
+        KvStoreError::EmptyKey => KvError::Invalid("a key cannot be empty"),
+        KvStoreError::Store(error) => {
+            tracing::error!("the key-value store failed: {error}");
+            KvError::Failed
+        }
+    }
+}

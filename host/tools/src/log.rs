@@ -1,0 +1,20 @@
+//! A skill's log goes to the operator's, with the skill's name.
+
+use patchbay_core::Name;
+use patchbay_sandbox::{Level, LogSink};
+
+pub(crate) struct SkillLog {
+    pub(crate) skill: Name,
+}
+
+impl LogSink for SkillLog {
+    fn write(&self, level: Level, message: &str) {
+        let skill = self.skill.as_str();
+        match level {
+            Level::Debug => tracing::debug!(target: "plugin", skill, "{message}"),
+            Level::Info => tracing::info!(target: "plugin", skill, "{message}"),
+            Level::Warn => tracing::warn!(target: "plugin", skill, "{message}"),
+            Level::Error => tracing::error!(target: "plugin", skill, "{message}"),
+        }
+    }
+}
