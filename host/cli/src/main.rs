@@ -1,1 +1,85 @@
-fn main(){}
+//! The `patchbay` binary: reads the command line, opens the home, picks a front.
+
+mod args;
+mod authority;
+mod bundled;
+mod config;
+mod exec;
+mod failure;
+mod home;
+mod log;
+mod plugin;
+mod sessions;
+mod terminal;
+
+use std::{path::Path, process::ExitCode, sync::Arc};
+
+use clap::Parser as _;
+use patchbay_session::{Host, Session};
+
+use args::{Arguments, Command};
+use failure::Failure;
+use home::Home;
+
+/// Exit code where something failed, and where the command line was wrong (clap's own).
+const FAILED: u8 = 1;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("Error: cannot start: {error}");
+            return ExitCode::from(FAILED);
+        }
+    };
+    match run(arguments, &runtime) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("Error: {failure}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, Failure> {
+    let Arguments { session, workspace, command } = arguments;
+    match command {
+        None => {
+            let home = Home::find()?;
+            let host = open(&home)?;
+            let session = runtime.block_on(start(&host, session.as_deref(), workspace.as_deref()))?;
+            terminal::run(runtime, &home, session)
+        }
+        Some(Command::Exec(exec)) => {
+            let host = open(&Home::find()?)?;
+            runtime.block_on(async {
+                let session = start(&host, exec.session.as_deref(), exec.workspace.as_deref()).await?;
+                exec::run(session, exec).await
+            })
+        }
+        Some(Command::Sessions { command }) => runtime.block_on(sessions::run(&open(&Home::find()?)?, command)),
+        Some(Command::Plugin { command }) => runtime.block_on(plugin::run(command)),
+        Some(Command::Grant { command }) => runtime.block_on(authority::grant(&open(&Home::find()?)?, command)),
+        Some(Command::Trust { command }) => runtime.block_on(authority::trust(&open(&Home::find()?)?, command)),
+    }
+}
+
+fn open(home: &Home) -> Result<Arc<Host>, Failure> {
+    log::start(&home.paths.state)?;
+    let config = config::read(&home.paths.config)?;
+    Ok(Host::open(patchbay_session::Config {
+        paths: home.paths.clone(),
+        limits: config.limits,
+        bundled: bundled::SKILLS,
+        bundled_grants: bundled::GRANTS,
+    })?)
+}
+
+/// A new session on `workspace`, or the stored one whose id begins with `id`.
+async fn start(host: &Arc<Host>, id: Option<&str>, workspace: Option<&Path>) -> Result<Arc<Session>, Failure> {
+    match id {
+        None => Ok(host.new_session(workspace.unwrap_or(Path::new("."))).await?),
+        Some(id) => Ok(host.resume(sessions::find(host, id)?).await?),
+    }
+}

@@ -81,6 +81,9 @@ codes! {
     }
     "The host could not go on" {
         StoreFailed = "store_failed", "The database refused; what was acknowledged before is safe.";
+        BuildFailed = "build_failed", "A plugin could not be built; the message says why.";
+        GrantNotFound = "grant_not_found", "There was no such grant to take back.";
+        TrustNotFound = "trust_not_found", "The workspace was not trusted.";
         SessionNotFound = "session_not_found", "No stored session has that id.";
         SessionInUse = "session_in_use", "Another process holds the session.";
         FolderUnusable = "folder_unusable", "A folder or file that Patchbay needs cannot be used.";

@@ -1,1 +1,13 @@
-//! wip
+//! For who writes a plugin: making one component of a folder, and telling what a component is.
+//!
+//! - [`build`]: a folder with a SKILL.md and Rust sources (or a `.wasm` that something else made) becomes one
+//!   `NAME.wasm` with the SKILL.md embedded.
+//! - [`inspect`]: manifest, tools, imports, exports, digest, and what is wrong.
+//!
+//! `patchbay-bundle`, this package's binary, builds the bundled plugins before there is a `patchbay` that embeds them.
+
+mod build;
+mod inspect;
+
+pub use build::{BuildError, Built, Options, build};
+pub use inspect::{Report, inspect, inspect_path};

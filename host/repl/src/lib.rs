@@ -1,1 +1,101 @@
-//! wip
+//! The terminal: a line editor with history and completion over a session, and plain lines where there is no terminal.
+//! Holds no logic: what a line means is the session's affair.
+
+mod complete;
+mod editor;
+mod plain;
+mod prompt;
+
+use std::{io::IsTerminal as _, path::Path, sync::Arc};
+
+use patchbay_core::{Code, Outcome};
+use patchbay_session::{Received, Session};
+use tokio::runtime::Handle;
+
+/// Why the terminal ended early. What was acknowledged is stored.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplError {
+    /// The terminal cannot be read or written.
+    #[error("the terminal failed: {0}")]
+    Io(#[from] std::io::Error),
+    /// Events cannot be read.
+    #[error("{0}")]
+    Store(String),
+}
+
+/// Takes lines until the person leaves. `history` is the file that keeps what was typed, `version` stands in the greeting.
+///
+/// # Errors
+/// Where the terminal or the store fails.
+pub fn run(runtime: &Handle, session: Arc<Session>, history: &Path, version: &str) -> Result<(), ReplError> {
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    if dumb || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return plain::run(runtime, &session);
+    }
+    greet(&session, version);
+    editor::run(runtime, &session, history)
+}
+
+fn greet(session: &Session, version: &str) {
+    let snapshot = session.snapshot();
+    let (skills, problems) = (snapshot.skills().len(), snapshot.diagnostics().len());
+    println!("Patchbay {version} - session {}, {skills} skills", session.id().short());
+    if problems > 0 {
+        println!("{problems} kept out or limited; /skills says why.");
+    }
+    println!("/commands lists what works, Tab completes, /quit leaves.");
+}
+
+/// Whether the person goes on.
+enum Next {
+    Line,
+    Leave,
+}
+
+/// Runs one line and prints what it comes to; Ctrl+C cancels it.
+fn line(runtime: &Handle, session: &Arc<Session>, line: &str) -> Result<Next, ReplError> {
+    if line.trim().is_empty() {
+        return Ok(Next::Line);
+    }
+    let outcome = runtime.block_on(async {
+        let mut events = session.subscribe(session.last_seq() + 1);
+        let submitted = session.submit(line);
+        tokio::pin!(submitted);
+        loop {
+            tokio::select! {
+                biased;
+                received = events.next() => match received {
+                    Ok(Some(received)) => show(received),
+                    Ok(None) => return Ok(Some(submitted.await)),
+                    Err(error) => return Err(ReplError::Store(error.to_string())),
+                },
+                outcome = &mut submitted => {
+                    while let Ok(Some(received)) = events.try_next() {
+                        show(received);
+                    }
+                    return Ok(Some(outcome));
+                }
+                _ = tokio::signal::ctrl_c() => return Ok(None),
+            }
+        }
+    })?;
+    match outcome {
+        None => println!("Cancelled."),
+        Some(Outcome { code, message, .. }) => {
+            println!("{message}");
+            if code == Code::Quit {
+                return Ok(Next::Leave);
+            }
+        }
+    }
+    Ok(Next::Line)
+}
+
+/// Shows what happens while a line runs; rows are shown by the line's own outcome.
+fn show(received: Received) {
+    if let Received::Event(event) = received
+        && let patchbay_core::EventKind::Progress { text, .. } = event.kind
+    {
+        println!("{text}");
+    }
+}

@@ -72,7 +72,7 @@ impl Host {
     /// # Errors
     /// Where the workspace, the persona or the store cannot be used.
     pub async fn new_session(self: &Arc<Self>, workspace: &Path) -> Result<Arc<Session>, SessionError> {
-        let workspace = canonical(workspace)?;
+        let workspace = workspace_path(workspace)?;
         let id = SessionId::random();
         let lock = SessionLock::take(&self.lock_folder(), id)?;
         let (snapshot, components) = self.build_snapshot(&workspace, 1).await?;
@@ -86,7 +86,7 @@ impl Host {
             snapshot_version: snapshot.version(),
         };
         self.store.create_session(row.clone(), stored(&snapshot, components)).await?;
-        Ok(Session::new(Arc::clone(self), row, persona, snapshot, lock))
+        Ok(Session::new(Arc::clone(self), row, persona, snapshot, 0, lock))
     }
 
     /// Takes up a stored session: conversation, persona and snapshot as they were, whatever has become of the files.
@@ -101,9 +101,10 @@ impl Host {
         let persona = serde_json::from_str(&row.persona)
             .map_err(|_| patchbay_store::StoreError::BadRow("persona"))?;
         let json = self.store.snapshot(&row.snapshot)?;
+        let last_seq = self.store.last_seq(id)?;
         let snapshot = Snapshot::from_json(json, row.snapshot, row.snapshot_version)
             .map_err(|source| SessionError::Snapshot { id, source })?;
-        Ok(Session::new(Arc::clone(self), row, persona, snapshot, lock))
+        Ok(Session::new(Arc::clone(self), row, persona, snapshot, last_seq, lock))
     }
 
     /// Removes a session and all that skills kept for it.
@@ -130,7 +131,7 @@ impl Host {
         workspace: &Path,
         name: &Name,
     ) -> Result<Option<Digest>, SessionError> {
-        let found = self.discover(&canonical(workspace)?).await?;
+        let found = self.discover(&workspace_path(workspace)?).await?;
         let candidates = found.into_iter().filter(|found| found.root == root).filter_map(|found| found.candidate.ok());
         let component = candidates.filter(|candidate| candidate.name == *name).find_map(|candidate| candidate.component);
         Ok(component.map(|component| component.digest))
@@ -198,7 +199,10 @@ impl Host {
 }
 
 /// The canonical path of a workspace, as text: the same workspace is the same identity however it was reached.
-pub(crate) fn canonical(workspace: &Path) -> Result<String, SessionError> {
+///
+/// # Errors
+/// Where it is no folder, or its path no UTF-8.
+pub fn workspace_path(workspace: &Path) -> Result<String, SessionError> {
     let what = || format!("the workspace '{}'", workspace.display());
     let path = workspace.canonicalize().map_err(|source| SessionError::Folder { what: what(), source })?;
     if !path.is_dir() {

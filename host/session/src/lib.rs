@@ -22,5 +22,5 @@ pub use builtin::specs;
 pub use complete::Suggestion;
 pub use error::SessionError;
 pub use events::{Received, Subscription};
-pub use host::{Config, Host, Paths};
+pub use host::{Config, Host, Paths, workspace_path};
 pub use session::{CommandInfo, Session};

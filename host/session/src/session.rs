@@ -69,6 +69,7 @@ impl Session {
         row: SessionRow,
         persona: Persona,
         snapshot: Snapshot,
+        last_seq: u64,
         lock: SessionLock,
     ) -> Arc<Self> {
         let state = State { persona: Arc::new(persona), snapshot: Arc::new(snapshot) };
@@ -80,7 +81,7 @@ impl Session {
             state: Mutex::new(state),
             lines: tokio::sync::Mutex::default(),
             live: broadcast::Sender::new(events::QUEUE),
-            last_seq: Arc::default(),
+            last_seq: Arc::new(AtomicU64::new(last_seq)),
             _lock: lock,
         })
     }
@@ -98,6 +99,11 @@ impl Session {
     /// The workspace's canonical path.
     pub fn workspace(&self) -> &str {
         &self.workspace
+    }
+
+    /// The number of its last row; 0 where it has none.
+    pub fn last_seq(&self) -> u64 {
+        self.last_seq.load(Ordering::Relaxed)
     }
 
     /// The snapshot that it works with at this moment.

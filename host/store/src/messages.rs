@@ -39,9 +39,7 @@ pub(crate) fn append(
     session: SessionId,
     messages: Vec<NewMessage>,
 ) -> Result<Vec<Message>, StoreError> {
-    let last: i64 = connection
-        .prepare_cached("SELECT coalesce(max(seq), 0) FROM messages WHERE session = ?")?
-        .query_row(params![session.to_string()], |row| row.get(0))?;
+    let last = last_seq(connection, session)?;
     let mut insert = connection.prepare_cached(
         "INSERT INTO messages (session, seq, agent, kind, content, data, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
     )?;
@@ -55,7 +53,20 @@ pub(crate) fn append(
     Ok(written)
 }
 
+fn last_seq(connection: &Connection, session: SessionId) -> Result<i64, StoreError> {
+    let mut query = connection.prepare_cached("SELECT coalesce(max(seq), 0) FROM messages WHERE session = ?")?;
+    Ok(query.query_row(params![session.to_string()], |row| row.get(0))?)
+}
+
 impl Store {
+    /// The number of a session's last row; 0 where it has none.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn last_seq(&self, session: SessionId) -> Result<u64, StoreError> {
+        self.database.read(|connection| Ok(last_seq(connection, session)?.cast_unsigned()))
+    }
+
     /// At most `limit` rows of a session, from number `from` on.
     ///
     /// # Errors

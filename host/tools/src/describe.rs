@@ -76,7 +76,11 @@ impl Tools {
     }
 }
 
-fn check_schemas(tools: Vec<ToolSpec>) -> Answer {
+/// Checks that the input schema of each tool is a schema of an object that the host can enforce.
+///
+/// # Errors
+/// `invalid_component`, with the first tool whose schema is not.
+pub fn check_schemas(tools: Vec<ToolSpec>) -> Answer {
     for tool in &tools {
         if let Err(problem) = schema::compile(&tool.input_schema) {
             let message = format!("The input schema of tool '{}' is no schema of an object: {problem}.", tool.name);

@@ -26,6 +26,7 @@ use patchbay_sandbox::Sandbox;
 use patchbay_skill::Skill;
 use patchbay_store::{KvStore, Store, StoreError};
 
+pub use describe::{Answer, check_schemas};
 pub use error::ToolError;
 pub use input::{InputError, input_from_text};
 pub use run::Request;

@@ -27,6 +27,9 @@
 //! component imports only what it uses. Everything here also compiles for the host, so that a skill's own tests
 //! are plain `cargo test`; a call to a capability panics there.
 
+// What the macros below expand to names this crate as its users do.
+extern crate self as patchbay_sdk;
+
 mod failure;
 mod reply;
 
@@ -43,6 +46,7 @@ pub mod bindings {
     wit_bindgen::generate!({
         path: ["../../wit/host", "../../wit/skill"],
         world: "patchbay:skill/skill-plugin",
+        generate_all,
         pub_export_macro: true,
         export_macro_name: "export_component",
         default_bindings_module: "patchbay_sdk::bindings",

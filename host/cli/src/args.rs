@@ -1,0 +1,180 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use patchbay_core::Name;
+use patchbay_policy::{Capability, Root};
+
+/// An agent host whose every extension is a sandboxed WebAssembly component.
+///
+/// Without a command it opens a terminal on a new session. Lines that begin with '/' are commands; '/commands' lists them.
+#[derive(Parser)]
+#[command(name = "patchbay", version, max_term_width = 100)]
+pub(crate) struct Arguments {
+    /// Go on with a stored session: its id, or a unique beginning of it
+    #[arg(long, value_name = "ID", conflicts_with = "workspace")]
+    pub(crate) session: Option<String>,
+    /// The workspace of a new session [default: the current folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Run lines as if they were typed, and end
+    Exec(Exec),
+    /// Stored sessions: list, remove, collect what none needs
+    Sessions {
+        #[command(subcommand)]
+        command: Sessions,
+    },
+    /// Build and inspect plugins
+    Plugin {
+        #[command(subcommand)]
+        command: Plugin,
+    },
+    /// What skills may do: add, remove, list grants
+    Grant {
+        #[command(subcommand)]
+        command: Grant,
+    },
+    /// Workspaces whose skills and personas may take the place of yours
+    Trust {
+        #[command(subcommand)]
+        command: Trust,
+    },
+}
+
+/// Exit code 0: all went well; 1: a line failed; 2: wrong usage; 3: out of time.
+#[derive(Args)]
+pub(crate) struct Exec {
+    /// Go on with a stored session: its id, or a unique beginning of it
+    #[arg(long, value_name = "ID", conflicts_with = "workspace")]
+    pub(crate) session: Option<String>,
+    /// The workspace of a new session [default: the current folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Print JSON, one object a line: the session, then events, and a result after each line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Go on after a line that failed
+    #[arg(long)]
+    pub(crate) keep_going: bool,
+    /// End after this many seconds
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: Option<u64>,
+    /// The lines [default: those of standard input]
+    #[arg(value_name = "LINE")]
+    pub(crate) lines: Vec<String>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Sessions {
+    /// List stored sessions, the last used first
+    List {
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a session with its conversation
+    Rm {
+        /// Its id, or a unique beginning of it
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Delete snapshots and components that no session needs
+    Gc,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Plugin {
+    /// Make one component of a folder with a SKILL.md and Rust sources, the SKILL.md embedded
+    Build {
+        /// The folder; it is called as the skill is
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// Where the component goes [default: NAME.wasm in the folder]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        /// Take this core module or component instead of running cargo
+        #[arg(long, value_name = "FILE", conflicts_with = "target")]
+        wasm: Option<PathBuf>,
+        /// The Rust target [default: wasm32-unknown-unknown]
+        #[arg(long, value_name = "TARGET")]
+        target: Option<String>,
+    },
+    /// Tell what a plugin is, and what is wrong with it
+    Inspect {
+        /// A component, or a skill's folder
+        #[arg(value_name = "FILE")]
+        path: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Whose skill is meant.
+#[derive(Args)]
+pub(crate) struct Whose {
+    /// Where the skill comes from
+    #[arg(long, value_enum, default_value_t = RootArgument::User)]
+    root: RootArgument,
+    /// The workspace, for --root workspace [default: the current folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// The skill
+    #[arg(value_name = "SKILL")]
+    pub(crate) skill: Name,
+    /// What it may do, such as kv
+    #[arg(value_name = "CAPABILITY")]
+    pub(crate) capability: Capability,
+}
+
+impl Whose {
+    pub(crate) fn root(&self) -> Root {
+        match self.root {
+            RootArgument::Bundled => Root::Bundled,
+            RootArgument::User => Root::User,
+            RootArgument::Workspace => Root::Workspace,
+        }
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum RootArgument {
+    Bundled,
+    User,
+    Workspace,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Grant {
+    /// Let a skill do something that its SKILL.md asks for
+    Add(Whose),
+    /// Take that back
+    Remove(Whose),
+    /// List all grants
+    List,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Trust {
+    /// Trust a workspace
+    Add {
+        /// The workspace
+        #[arg(value_name = "DIR", default_value = ".")]
+        workspace: PathBuf,
+    },
+    /// Trust it no longer
+    Remove {
+        /// The workspace
+        #[arg(value_name = "DIR", default_value = ".")]
+        workspace: PathBuf,
+    },
+    /// List the workspaces that are trusted
+    List,
+}

@@ -1,0 +1,42 @@
+//! What a command of the binary can fail with, as it is told. The message follows `Error: `.
+
+use std::{fmt, io, path::Path};
+
+use patchbay_core::Code;
+use patchbay_session::SessionError;
+use patchbay_store::StoreError;
+
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: Code,
+    message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.display().to_string();
+        move |error| Self::new(Code::FolderUnusable, format!("cannot use {path}: {error}."))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} [{}]", self.message, self.code)
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        SessionError::from(error).into()
+    }
+}

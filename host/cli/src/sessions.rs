@@ -1,0 +1,73 @@
+//! `patchbay sessions`.
+
+use std::{process::ExitCode, sync::Arc};
+
+use patchbay_core::{Code, SessionId, text};
+use patchbay_session::Host;
+use serde_json::json;
+
+use crate::{Failure, args::Sessions};
+
+pub(crate) async fn run(host: &Arc<Host>, command: Sessions) -> Result<ExitCode, Failure> {
+    match command {
+        Sessions::List { json } => list(host, json)?,
+        Sessions::Rm { id } => {
+            let id = find(host, &id)?;
+            host.remove_session(id).await?;
+            println!("Removed session {id}.");
+        }
+        Sessions::Gc => {
+            let collected = host.store().collect().await?;
+            println!(
+                "Deleted {} and {} ({} bytes).",
+                count(collected.snapshots, "snapshot"),
+                count(collected.components, "component"),
+                collected.bytes
+            );
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn count(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+/// The stored session whose id is, or begins with, `id`.
+pub(crate) fn find(host: &Host, id: &str) -> Result<SessionId, Failure> {
+    let sessions = host.store().sessions()?;
+    let matching: Vec<_> = sessions.iter().filter(|session| session.id.to_string().starts_with(id)).collect();
+    match &matching[..] {
+        [one] if !id.is_empty() => Ok(one.id),
+        [] => Err(Failure::new(
+            Code::SessionNotFound,
+            format!("no session '{}'; 'patchbay sessions list' shows what there is.", text::excerpt(id, 80)),
+        )),
+        several => {
+            let ids: Vec<_> = several.iter().take(5).map(|session| session.id.to_string()).collect();
+            Err(Failure::new(Code::SessionNotFound, format!("'{id}' matches several sessions: {}.", ids.join(", "))))
+        }
+    }
+}
+
+fn list(host: &Host, as_json: bool) -> Result<(), Failure> {
+    let sessions = host.store().sessions()?;
+    if sessions.is_empty() && !as_json {
+        println!("No sessions.");
+    }
+    for session in sessions {
+        let used = jiff::Timestamp::from_second(session.used_at).unwrap_or_default().strftime("%Y-%m-%d %H:%M");
+        if as_json {
+            let object = json!({
+                "id": session.id.to_string(),
+                "used_at": used.to_string(),
+                "messages": session.messages,
+                "workspace": session.workspace,
+            });
+            println!("{object}");
+        } else {
+            println!("{}  {used}  {:>5} rows  {}", session.id, session.messages, text::clean_line(&session.workspace));
+        }
+    }
+    Ok(())
+}

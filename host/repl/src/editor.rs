@@ -1,0 +1,50 @@
+//! The line editor.
+
+use std::{path::Path, sync::Arc};
+
+use patchbay_session::Session;
+use reedline::{
+    ColumnarMenu, DefaultHinter, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder as _, Reedline,
+    ReedlineEvent, ReedlineMenu, Signal, default_emacs_keybindings,
+};
+use tokio::runtime::Handle;
+
+use crate::{Next, ReplError, complete::SessionCompleter, line, prompt::Plain};
+
+/// Lines that the history keeps.
+const HISTORY: usize = 10_000;
+const MENU: &str = "completion";
+
+pub(crate) fn run(runtime: &Handle, session: &Arc<Session>, history: &Path) -> Result<(), ReplError> {
+    let mut editor = editor(session, history)?;
+    loop {
+        match editor.read_line(&Plain)? {
+            Signal::Success(text) => match line(runtime, session, &text)? {
+                Next::Line => {}
+                Next::Leave => return Ok(()),
+            },
+            Signal::CtrlC => {}
+            Signal::CtrlD => return Ok(()),
+            _ => {}
+        }
+    }
+}
+
+fn editor(session: &Arc<Session>, history: &Path) -> Result<Reedline, ReplError> {
+    let history = FileBackedHistory::with_file(HISTORY, history.to_owned())
+        .map_err(|error| ReplError::Io(std::io::Error::other(error.to_string())))?;
+    let mut keys = default_emacs_keybindings();
+    let open_or_next =
+        ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext]);
+    keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, open_or_next);
+    let menu = ColumnarMenu::default().with_name(MENU).with_columns(1);
+    Ok(Reedline::create()
+        .with_history(Box::new(history))
+        .with_completer(Box::new(SessionCompleter(Arc::clone(session))))
+        .with_hinter(Box::new(DefaultHinter::default()))
+        .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
+        .with_quick_completions(true)
+        .with_partial_completions(true)
+        .use_bracketed_paste(true)
+        .with_edit_mode(Box::new(Emacs::new(keys))))
+}

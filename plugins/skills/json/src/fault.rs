@@ -1,0 +1,102 @@
+//! The library's errors in words: which expression, where, what is wrong.
+
+use jmespath::{Context, ErrorReason, JmespathError, RuntimeError};
+use patchbay_sdk::Failure;
+
+/// Shown with what does not parse.
+const EXAMPLE: &str = "a working one is people[?age > `20`].name";
+
+/// An error of a function of our own.
+pub(crate) fn raise(context: &Context<'_>, reason: impl Into<String>) -> JmespathError {
+    JmespathError::from_ctx(context, ErrorReason::Parse(reason.into()))
+}
+
+/// An expression that does not parse.
+pub(crate) fn parsing(expression: &str, error: &JmespathError) -> Failure {
+    let expression_shown = clip(expression, 100);
+    if error.offset >= expression.len() {
+        return Failure::invalid(format!("the expression '{expression_shown}' ends too early; {EXAMPLE}"));
+    }
+    let column = column(expression, error.offset);
+    let reason = reason(&error.reason);
+    Failure::invalid(format!(
+        "the expression '{expression_shown}' does not parse at column {column}: {reason}; {EXAMPLE}"
+    ))
+}
+
+/// An expression that fails on its document.
+pub(crate) fn running(expression: &str, error: &JmespathError) -> Failure {
+    let column = column(expression, error.offset);
+    let reason = reason(&error.reason);
+    Failure::invalid(format!("the expression '{}' fails at column {column}: {reason}", clip(expression, 100)))
+}
+
+/// Somebody's text, short enough to be quoted in a message.
+pub(crate) fn clip(text: &str, most: usize) -> String {
+    let mut chars = text.chars();
+    let mut clipped: String = chars.by_ref().take(most).collect();
+    if chars.next().is_some() {
+        clipped.push('…');
+    }
+    clipped
+}
+
+fn column(expression: &str, offset: usize) -> usize {
+    expression.char_indices().take_while(|(position, _)| *position < offset).count() + 1
+}
+
+fn reason(reason: &ErrorReason) -> String {
+    match reason {
+        ErrorReason::Parse(reason) => clip(reason, 300),
+        ErrorReason::Runtime(error) => match error {
+            RuntimeError::InvalidSlice => "a slice cannot have a step of 0".to_owned(),
+            RuntimeError::TooManyArguments { expected, actual }
+            | RuntimeError::NotEnoughArguments { expected, actual } => {
+                format!("a function takes {expected} arguments, not {actual}")
+            }
+            RuntimeError::UnknownFunction(name) => format!("there is no function '{name}'"),
+            RuntimeError::InvalidType { expected, actual, position } => {
+                format!("argument {} must be {expected}, not {actual}", position + 1)
+            }
+            RuntimeError::InvalidReturnType { expected, actual, .. } => {
+                format!("the reference must give {} for every item, not {actual}", expected.replace("expression->", ""))
+            }
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::refusal;
+
+    #[test]
+    fn a_message_quotes_the_expression_and_says_where() {
+        let refusal = refusal("a..b", "{}");
+        assert!(refusal.starts_with("the expression 'a..b' does not parse at column 3: "), "{refusal}");
+        assert!(refusal.ends_with("; a working one is people[?age > `20`].name"), "{refusal}");
+    }
+
+    #[test]
+    fn what_ends_too_early_is_said_so() {
+        for expression in ["a[", "a.", "a ==", "{a: b", "f(a,"] {
+            assert!(refusal(expression, "{}").contains("ends too early"), "{expression}");
+        }
+    }
+
+    #[test]
+    fn columns_count_characters() {
+        assert_eq!(column("é.é", 0), 1);
+        assert_eq!(column("é.é", 2), 2);
+        assert_eq!(column("é.é", 3), 3);
+        assert_eq!(column("é", 99), 2);
+    }
+
+    #[test]
+    fn long_text_is_clipped() {
+        assert_eq!(clip("ééé", 3), "ééé");
+        assert_eq!(clip("éééé", 3), "ééé…");
+        let refusal = refusal(&format!("{} ~", "x".repeat(1_000)), "{}");
+        assert!(refusal.len() < 400, "{refusal}");
+    }
+}

@@ -1,0 +1,200 @@
+//! Checks a parsed expression and puts the meters into it.
+
+use jmespath::{
+    Rcvar, Variable,
+    ast::{Ast, KeyValuePair},
+};
+use patchbay_sdk::{Failure, Result};
+
+use crate::{
+    fault, functions,
+    meter::{BUILT, READ, WALKED},
+};
+
+/// The tree that may run: no unknown function, every reference (`&…`) where a function takes it, metered.
+pub(crate) fn prepare(ast: Ast) -> Result<Ast> {
+    // What comes out is written out, so that it is read whole.
+    Ok(metered(READ, node(ast)?))
+}
+
+fn node(ast: Ast) -> Result<Ast> {
+    Ok(match ast {
+        leaf @ (Ast::Identity { .. } | Ast::Field { .. } | Ast::Index { .. } | Ast::Literal { .. }) => leaf,
+        Ast::Expref { offset, .. } => {
+            return Err(Failure::invalid(format!(
+                "'&' at column {} has no place there; only {} take a reference, as in sort_by(@, &name)",
+                offset + 1,
+                functions::TAKE_REFERENCE.join(", ")
+            )));
+        }
+        Ast::Slice { offset, start, stop, step } => Ast::Slice { offset, start, stop, step: clamped(step) },
+        // Comparing with a number or a string, as most filters do, is one look and needs no meter.
+        Ast::Comparison { offset, comparator, lhs, rhs } if is_scalar(&lhs) || is_scalar(&rhs) => {
+            Ast::Comparison { offset, comparator, lhs: boxed(lhs)?, rhs: boxed(rhs)? }
+        }
+        Ast::Comparison { offset, comparator, lhs, rhs } => Ast::Comparison {
+            offset,
+            comparator,
+            lhs: Box::new(metered(READ, node(*lhs)?)),
+            rhs: Box::new(metered(READ, node(*rhs)?)),
+        },
+        Ast::Condition { offset, predicate, then } => {
+            Ast::Condition { offset, predicate: boxed(predicate)?, then: boxed(then)? }
+        }
+        Ast::Flatten { offset, node } => Ast::Flatten { offset, node: boxed(node)? },
+        Ast::ObjectValues { offset, node } => Ast::ObjectValues { offset, node: boxed(node)? },
+        Ast::Not { offset, node } => Ast::Not { offset, node: boxed(node)? },
+        Ast::And { offset, lhs, rhs } => Ast::And { offset, lhs: boxed(lhs)?, rhs: boxed(rhs)? },
+        Ast::Or { offset, lhs, rhs } => Ast::Or { offset, lhs: boxed(lhs)?, rhs: boxed(rhs)? },
+        Ast::Subexpr { offset, lhs, rhs } => Ast::Subexpr { offset, lhs: boxed(lhs)?, rhs: boxed(rhs)? },
+        Ast::Projection { offset, lhs, rhs } => {
+            let lhs = Box::new(walked(node(*lhs)?, size(&rhs)));
+            metered(BUILT, Ast::Projection { offset, lhs, rhs: boxed(rhs)? })
+        }
+        Ast::MultiList { offset, elements } => {
+            let elements = elements.into_iter().map(node).collect::<Result<_>>()?;
+            metered(BUILT, Ast::MultiList { offset, elements })
+        }
+        Ast::MultiHash { offset, elements } => {
+            let elements = elements
+                .into_iter()
+                .map(|KeyValuePair { key, value }| Ok(KeyValuePair { key, value: node(value)? }))
+                .collect::<Result<_>>()?;
+            metered(BUILT, Ast::MultiHash { offset, elements })
+        }
+        Ast::Function { offset, name, args } => {
+            if !functions::NAMES.contains(&name.as_str()) {
+                return Err(Failure::invalid(format!(
+                    "there is no function '{}'; there are {}",
+                    fault::clip(&name, 60),
+                    functions::NAMES.join(", ")
+                )));
+            }
+            let work = work(&name, &args);
+            let args = args.into_iter().map(|arg| argument(&name, work, arg)).collect::<Result<_>>()?;
+            metered(BUILT, Ast::Function { offset, name, args })
+        }
+    })
+}
+
+#[allow(clippy::boxed_local)] // The tree's own boxes, which come and go as they are.
+fn boxed(ast: Box<Ast>) -> Result<Box<Ast>> {
+    node(*ast).map(Box::new)
+}
+
+/// What a function does with each item of a list, in nodes of the tree.
+fn work(function: &str, args: &[Ast]) -> usize {
+    /// Comparisons of an item in a long list.
+    const SORT: usize = 16;
+    let reference = args.iter().filter(|arg| matches!(arg, Ast::Expref { .. })).map(size).sum::<usize>();
+    1 + reference + if matches!(function, "sort" | "sort_by") { SORT } else { 0 }
+}
+
+/// An argument of a function that does `work` with each item of a list.
+fn argument(function: &str, work: usize, ast: Ast) -> Result<Ast> {
+    let takes_reference = functions::TAKE_REFERENCE.contains(&function);
+    Ok(match ast {
+        Ast::Expref { offset, ast } if takes_reference => Ast::Expref { offset, ast: boxed(ast)? },
+        ast if functions::READ_WHOLE.contains(&function) => metered(READ, node(ast)?),
+        ast => walked(node(ast)?, work),
+    })
+}
+
+fn is_scalar(ast: &Ast) -> bool {
+    matches!(ast, Ast::Literal { value, .. } if !value.is_array() && !value.is_object())
+}
+
+/// A list of which each item goes through `work` nodes of the tree.
+fn walked(ast: Ast, work: usize) -> Ast {
+    let offset = offset(&ast);
+    let work = Ast::Literal { offset, value: Rcvar::new(Variable::Number(work.into())) };
+    Ast::Function { offset, name: WALKED.to_owned(), args: vec![ast, work] }
+}
+
+fn metered(meter: &str, ast: Ast) -> Ast {
+    Ast::Function { offset: offset(&ast), name: meter.to_owned(), args: vec![ast] }
+}
+
+/// The library adds steps to positions without a check, and stumbles when the sum leaves 32 bits. A step beyond the
+/// longest list takes one item, whatever its length.
+fn clamped(step: i32) -> i32 {
+    const BEYOND: i32 = 1 << 30;
+    step.clamp(-BEYOND, BEYOND)
+}
+
+/// How many nodes a tree has.
+fn size(ast: &Ast) -> usize {
+    1 + match ast {
+        Ast::Identity { .. } | Ast::Field { .. } | Ast::Index { .. } | Ast::Literal { .. } | Ast::Slice { .. } => 0,
+        Ast::Expref { ast: node, .. }
+        | Ast::Flatten { node, .. }
+        | Ast::ObjectValues { node, .. }
+        | Ast::Not { node, .. } => size(node),
+        Ast::Condition { predicate: lhs, then: rhs, .. }
+        | Ast::Comparison { lhs, rhs, .. }
+        | Ast::Projection { lhs, rhs, .. }
+        | Ast::And { lhs, rhs, .. }
+        | Ast::Or { lhs, rhs, .. }
+        | Ast::Subexpr { lhs, rhs, .. } => size(lhs) + size(rhs),
+        Ast::Function { args: nodes, .. } | Ast::MultiList { elements: nodes, .. } => nodes.iter().map(size).sum(),
+        Ast::MultiHash { elements, .. } => elements.iter().map(|pair| size(&pair.value)).sum(),
+    }
+}
+
+fn offset(ast: &Ast) -> usize {
+    match ast {
+        Ast::Comparison { offset, .. }
+        | Ast::Condition { offset, .. }
+        | Ast::Identity { offset }
+        | Ast::Expref { offset, .. }
+        | Ast::Flatten { offset, .. }
+        | Ast::Function { offset, .. }
+        | Ast::Field { offset, .. }
+        | Ast::Index { offset, .. }
+        | Ast::Literal { offset, .. }
+        | Ast::MultiList { offset, .. }
+        | Ast::MultiHash { offset, .. }
+        | Ast::Not { offset, .. }
+        | Ast::Projection { offset, .. }
+        | Ast::ObjectValues { offset, .. }
+        | Ast::And { offset, .. }
+        | Ast::Or { offset, .. }
+        | Ast::Slice { offset, .. }
+        | Ast::Subexpr { offset, .. } => *offset,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tests::{refusal, result};
+
+    #[test]
+    fn an_unknown_function_is_named_with_those_there_are() {
+        let refusal = refusal("a || lenght(@)", "[]");
+        assert!(refusal.contains("there is no function 'lenght'; there are abs, avg, "), "{refusal}");
+    }
+
+    #[test]
+    fn an_expression_cannot_call_a_meter() {
+        assert_eq!(result(r#""(built)""#, r#"{"(built)": 1}"#), "1");
+        assert!(refusal(r#""(built)"(@)"#, "1").contains("does not parse"));
+    }
+
+    #[test]
+    fn a_reference_stands_only_where_a_function_takes_it() {
+        assert_eq!(result("sort_by(@, &a)[0].a", r#"[{"a":2},{"a":1}]"#), "1");
+        for expression in ["&a", "[&a]", "a.&b", "to_string(&a)", "type(&a)", "sort_by(@, [&a])", "&a == &a"] {
+            assert!(refusal(expression, "[]").contains("only map, max_by, min_by, sort_by take a reference"));
+        }
+    }
+
+    #[test]
+    fn a_slice_with_a_huge_step_is_no_trouble() {
+        let list = "[0,1,2,3]";
+        assert_eq!(result("[1::2147483647]", list), "[1]");
+        assert_eq!(result("[2::-2147483647]", list), "[2]");
+        assert_eq!(result("[-2147483647:2147483647:2]", list), "[0,2]");
+        assert_eq!(result("[-2147483647]", list), "null");
+        assert!(refusal("[::0]", list).contains("a step of 0"));
+    }
+}

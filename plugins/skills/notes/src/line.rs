@@ -1,0 +1,108 @@
+//! Reads what a person types after `/note`.
+
+use patchbay_sdk::{Failure, Result};
+
+use crate::{
+    notes::Notes,
+    page::{Caller, first_line},
+    store::Store,
+};
+
+const USAGE: &str = "say add TEXT, list, search WORDS or delete NUMBER";
+
+pub(crate) fn run(notes: &mut Notes<impl Store>, line: &str) -> Result<String> {
+    let line = line.trim();
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    match word {
+        "" => Err(Failure::invalid(format!("nothing to do; {USAGE}"))),
+        "add" => notes.add(rest),
+        "list" => match after(rest)? {
+            (after, "") => notes.list(after, Caller::Person),
+            (_, more) => Err(Failure::invalid(format!(
+                "list takes nothing, not '{}'; to find notes, search WORDS",
+                first_line(more)
+            ))),
+        },
+        "search" => {
+            let (after, words) = after(rest)?;
+            notes.search(words, after, Caller::Person)
+        }
+        "delete" => match rest.parse() {
+            Ok(number) => notes.delete(number),
+            Err(_) => Err(Failure::invalid(format!(
+                "delete takes the number of a note, as in delete 3, not '{}'",
+                first_line(rest)
+            ))),
+        },
+        _ => Err(Failure::invalid(format!("there is no '{}'; {USAGE}", first_line(word)))),
+    }
+}
+
+/// `>N` in front: only notes after the number. Gives the rest.
+fn after(text: &str) -> Result<(Option<u64>, &str)> {
+    let Some(number) = text.strip_prefix('>') else { return Ok((None, text)) };
+    let (number, rest) = number.split_once(char::is_whitespace).unwrap_or((number, ""));
+    match number.parse() {
+        Ok(number) => Ok((Some(number), rest.trim())),
+        Err(_) => {
+            Err(Failure::invalid(format!("'>{}' is no number of a note; write it as in >50", first_line(number))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::Fake;
+
+    #[test]
+    fn the_words_do_what_they_say() {
+        let mut notes = Notes::new(Fake::default());
+        for (line, answer) in [
+            ("list", "No notes."),
+            ("add  buy milk ", "Note 1 added."),
+            ("add\ttwo  spaces\nand a line", "Note 2 added."),
+            (" list ", "1. buy milk\n2. two  spaces"),
+            ("list >1", "2. two  spaces"),
+            ("list >2", "No notes after 2."),
+            ("search MILK buy", "1. buy milk"),
+            ("search spaces", "2. two  spaces\nand a line"),
+            ("search >1 milk", "No notes match 'milk'."),
+            ("search tea", "No notes match 'tea'."),
+            ("delete 1", "Note 1 deleted."),
+            ("list", "2. two  spaces"),
+        ] {
+            assert_eq!(run(&mut notes, line).as_deref(), Ok(answer), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_quoted_is_cut() {
+        let long = "x".repeat(1_000_000);
+        for line in [long.clone(), format!("list {long}"), format!("list >{long}"), format!("delete {long}")] {
+            let failure = run(&mut Notes::new(Fake::default()), &line).expect_err("wrong");
+            assert!(failure.message().len() < 200, "{failure}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let mut notes = Notes::new(Fake::default());
+        for (line, message) in [
+            ("", "nothing to do; say add TEXT, list, search WORDS or delete NUMBER"),
+            ("milk", "there is no 'milk'; say add TEXT, list, search WORDS or delete NUMBER"),
+            ("Add milk", "there is no 'Add'; say add TEXT, list, search WORDS or delete NUMBER"),
+            ("add", "a note cannot be empty; say what to keep"),
+            ("list all", "list takes nothing, not 'all'; to find notes, search WORDS"),
+            ("list >x", "'>x' is no number of a note; write it as in >50"),
+            ("search", "a search needs at least one word; to see all notes, list them"),
+            ("delete", "delete takes the number of a note, as in delete 3, not ''"),
+            ("delete x", "delete takes the number of a note, as in delete 3, not 'x'"),
+            ("delete -1", "delete takes the number of a note, as in delete 3, not '-1'"),
+            ("delete 9", "note 9 not found"),
+        ] {
+            assert_eq!(run(&mut notes, line).map_err(|failure| failure.to_string()), Err(message.to_owned()), "{line}");
+        }
+    }
+}

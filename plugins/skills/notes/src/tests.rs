@@ -1,0 +1,46 @@
+//! The inputs, and the examples of SKILL.md.
+
+use patchbay_sdk::rt;
+use serde_json::{Value, json};
+
+use super::*;
+
+#[test]
+fn inputs_take_their_fields_and_no_others() {
+    assert!(serde_json::from_value::<List>(json!({})).is_ok());
+    assert!(serde_json::from_value::<List>(json!({"after": 3})).is_ok());
+    assert!(serde_json::from_value::<Search>(json!({"query": "x"})).is_ok());
+    assert!(serde_json::from_value::<Add>(json!({"text": "x", "more": 1})).is_err());
+    assert!(serde_json::from_value::<List>(json!({"before": 3})).is_err());
+    assert!(serde_json::from_value::<Search>(json!({})).is_err());
+    assert!(serde_json::from_value::<Delete>(json!({"number": -1})).is_err());
+    assert!(serde_json::from_value::<Delete>(json!({"number": "1"})).is_err());
+    assert!(serde_json::from_value::<Line>(json!({})).is_err());
+}
+
+#[test]
+fn the_schemas_require_what_has_no_default() {
+    fn required<T: JsonSchema>() -> Value {
+        let schema: Value = serde_json::from_str(&rt::tool::<T>("x", &[]).input_schema).expect("JSON");
+        schema["required"].clone()
+    }
+    assert_eq!(required::<Add>(), json!(["text"]));
+    assert_eq!(required::<List>(), Value::Null);
+    assert_eq!(required::<Search>(), json!(["query"]));
+    assert_eq!(required::<Delete>(), json!(["number"]));
+    assert_eq!(required::<Line>(), json!(["line"]));
+}
+
+#[test]
+fn the_examples_of_the_instructions_hold() {
+    let mut notes = Notes::new(fake::Fake::default());
+    let examples = include_str!("../SKILL.md").split("```").skip(1).step_by(2);
+    let mut tested = 0;
+    for example in examples.flat_map(|block| block.trim().split("/note ").skip(1)) {
+        let (line, expected) = example.trim().split_once("\n=> ").expect("a line and its answer");
+        let answer = line::run(&mut notes, line).unwrap_or_else(|failure| failure.to_string());
+        assert_eq!(answer, expected.replace("\n=> ", "\n"), "{line}");
+        tested += 1;
+    }
+    assert!(tested >= 5, "only {tested} examples");
+}
