@@ -1,1 +1,4 @@
-//! wip
+//! What the tests and benchmarks share: the binary in a home of its own, and guests written by hand.
+
+pub mod binary;
+pub mod guest;

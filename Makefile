@@ -1,0 +1,52 @@
+# Two commands do it all: `make run` and `make test`. Each says what it does, and does nothing twice.
+
+CARGO ?= cargo
+TARGET = wasm32-unknown-unknown
+PATCHBAY = target/debug/patchbay
+
+.PHONY: run test build plugins lint bench docs release target
+
+run: build ## Build everything, and open a terminal
+	@$(PATCHBAY)
+
+test: build ## Run every test
+	@echo "== testing the bundled plugins"
+	@$(CARGO) test --quiet --manifest-path plugins/Cargo.toml
+	@echo "== testing the host"
+	@$(CARGO) test --workspace
+
+build: plugins ## Build the host, with the bundled plugins in it
+	@echo "== building the host (the first time takes some ten minutes: it compiles the engine)"
+	@$(CARGO) build --workspace
+
+plugins: target ## Build the bundled plugins into plugins/dist
+	@echo "== building the bundled plugins"
+	@$(CARGO) run --quiet -p patchbay-plugin --bin patchbay-bundle -- plugins/skills plugins/dist
+
+target:
+	@rustc --print target-libdir --target $(TARGET) 2>/dev/null | xargs -r test -d \
+	  || { echo "== adding the Rust target $(TARGET)"; rustup target add $(TARGET); }
+
+lint: plugins ## Formatting, clippy with warnings as errors, documentation
+	@echo "== formatting"
+	@$(CARGO) fmt --all --check
+	@$(CARGO) fmt --all --check --manifest-path plugins/Cargo.toml
+	@echo "== clippy"
+	@$(CARGO) clippy --workspace --all-targets -- -D warnings
+	@$(CARGO) clippy --manifest-path plugins/Cargo.toml --all-targets -- -D warnings
+	@echo "== documentation"
+	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
+
+# The dependencies are the same as everywhere; only our own crates are built at full speed.
+bench: plugins ## Measure, and write docs/benchmarks.md
+	@echo "== measuring"
+	@CARGO_PROFILE_DEV_OPT_LEVEL=3 CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false \
+	  $(CARGO) build --workspace --target-dir target
+	@target/debug/patchbay-bench
+
+docs: build ## Write the generated documents anew
+	@UPDATE_DOCS=1 $(CARGO) test -p patchbay-tests --test house
+
+release: plugins ## One binary that needs nothing beside it: target/release/patchbay
+	@echo "== building the release binary"
+	@$(CARGO) build --release -p patchbay

@@ -1,0 +1,159 @@
+//! Guests written by hand, in the text form of WebAssembly: they need no toolchain, and can do what no compiler would.
+
+use std::{fmt::Write as _, path::Path};
+
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+/// A skill's core module in the making.
+///
+/// Its memory: the answer of a call at 0, the tools from 1024 on, what the canonical ABI allocates from 65536 on.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    /// Name, description and input schema of each tool.
+    pub tools: Vec<(String, String, String)>,
+    /// Statements that run before `tools()` answers.
+    pub before_tools: String,
+    /// The body of `call`: parameters `$tool $tool_len $input $input_len $blobs $blobs_len`, gives the address of the answer.
+    pub call: String,
+    /// Imports, globals, functions, tables and further memories.
+    pub more: String,
+    /// Pages of the memory at the start.
+    pub pages: u32,
+}
+
+impl Default for Guest {
+    /// One tool `run`, which takes any object and echoes its input as text.
+    fn default() -> Self {
+        Self {
+            tools: vec![("run".into(), "Echoes its input".into(), r#"{"type":"object"}"#.into())],
+            before_tools: String::new(),
+            call: ECHO.into(),
+            more: String::new(),
+            pages: 4,
+        }
+    }
+}
+
+/// Answers `ok([text(input)])`.
+pub const ECHO: &str = "
+    (i32.store8 (i32.const 0) (i32.const 0))
+    (i32.store (i32.const 4) (i32.const 64))
+    (i32.store (i32.const 8) (i32.const 1))
+    (i32.store8 (i32.const 64) (i32.const 0))
+    (i32.store (i32.const 68) (local.get $input))
+    (i32.store (i32.const 72) (local.get $input_len))
+    (i32.const 0)";
+
+impl Guest {
+    /// The default guest with another body of `call`.
+    pub fn calling(call: &str) -> Self {
+        Self { call: call.into(), ..Self::default() }
+    }
+
+    /// With further imports, functions and so on.
+    #[must_use]
+    pub fn with(mut self, more: &str) -> Self {
+        self.more.push_str(more);
+        self
+    }
+
+    /// The text of the core module.
+    pub fn wat(&self) -> String {
+        let mut records = Vec::<u8>::new();
+        let mut strings = Vec::<u8>::new();
+        let strings_at = 1024 + 32 * self.tools.len() as u32;
+        for (name, description, schema) in &self.tools {
+            for text in [name, description, schema] {
+                records.extend((strings_at + strings.len() as u32).to_le_bytes());
+                records.extend((text.len() as u32).to_le_bytes());
+                strings.extend(text.as_bytes());
+            }
+            records.extend([0; 8]);
+        }
+        let mut data = String::new();
+        for byte in records.iter().chain(&strings) {
+            write!(data, "\\{byte:02x}").expect("a String takes all");
+        }
+        let imports_first = |line: &&str| line.trim_start().starts_with("(import");
+        let (imports, rest): (Vec<&str>, Vec<&str>) = self.more.lines().partition(imports_first);
+        format!(
+            r#"(module
+  {imports}
+  (memory (export "memory") {pages})
+  (global $heap (mut i32) (i32.const 65536))
+  {rest}
+  (func (export "cabi_realloc") (param $old i32) (param $old_len i32) (param $align i32) (param $len i32) (result i32)
+    (local $at i32)
+    (local.set $at (i32.and (i32.add (global.get $heap) (i32.const 7)) (i32.const -8)))
+    (global.set $heap (i32.add (local.get $at) (local.get $len)))
+    (if (i32.gt_u (global.get $heap) (i32.mul (memory.size) (i32.const 65536)))
+      (then (drop (memory.grow (i32.add (i32.shr_u (local.get $len) (i32.const 16)) (i32.const 1))))))
+    (local.get $at))
+  (func (export "patchbay:skill/skill@0.1.0#tools") (result i32)
+    {before_tools}
+    (i32.store (i32.const 512) (i32.const 1024))
+    (i32.store (i32.const 516) (i32.const {count}))
+    (i32.const 512))
+  (func (export "patchbay:skill/skill@0.1.0#call")
+    (param $tool i32) (param $tool_len i32) (param $input i32) (param $input_len i32) (param $blobs i32) (param $blobs_len i32)
+    (result i32)
+    {call})
+  (data (i32.const 1024) "{data}"))"#,
+            imports = imports.join("\n  "),
+            rest = rest.join("\n  "),
+            pages = self.pages,
+            before_tools = self.before_tools,
+            count = self.tools.len(),
+            call = self.call,
+        )
+    }
+
+    /// The component.
+    ///
+    /// # Panics
+    /// Where the text is no module, or the module no skill's.
+    pub fn component(&self) -> Vec<u8> {
+        component(&self.wat(), "patchbay:skill/skill-plugin")
+    }
+
+    /// The component with a SKILL.md embedded, as `plugin build` does it.
+    pub fn packaged(&self, skill_md: &str) -> Vec<u8> {
+        package(self.component(), skill_md)
+    }
+}
+
+/// Makes a component of a core module for `world` of the contract.
+///
+/// # Panics
+/// Where that does not go.
+pub fn component(wat: &str, world: &str) -> Vec<u8> {
+    let resolve = contract();
+    let (package, world) = world.split_once('/').expect("PACKAGE/WORLD");
+    let package = resolve.package_names.iter().find(|(name, _)| name.to_string().starts_with(package)).expect("a package");
+    let world = resolve.select_world(&[*package.1], Some(world)).expect("a world");
+    let mut module = wat::parse_str(wat).expect("a module");
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("metadata");
+    ComponentEncoder::default().module(&module).expect("a module").validate(true).encode().expect("a component")
+}
+
+/// Embeds a SKILL.md.
+pub fn package(mut component: Vec<u8>, skill_md: &str) -> Vec<u8> {
+    use wasm_encoder::ComponentSection as _;
+    let section = wasm_encoder::CustomSection { name: "patchbay:skill.md".into(), data: skill_md.as_bytes().into() };
+    section.append_to_component(&mut component);
+    component
+}
+
+/// All packages of `wit/`.
+///
+/// # Panics
+/// Where they do not parse.
+pub fn contract() -> Resolve {
+    let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit");
+    let mut resolve = Resolve::default();
+    for package in ["host", "skill"] {
+        resolve.push_dir(wit.join(package)).expect("the contract parses");
+    }
+    resolve
+}
