@@ -16,12 +16,14 @@ test: build ## Run every test
 	@$(CARGO) test --workspace
 
 build: plugins ## Build the host, with the bundled plugins in it
-	@echo "== building the host (the first time takes some ten minutes: it compiles the engine)"
+	@echo "== building the host"
 	@$(CARGO) build --workspace
 
+# Always with --workspace: a crate that is built for one package alone would be built again, with other features, for all.
 plugins: target ## Build the bundled plugins into plugins/dist
-	@echo "== building the bundled plugins"
-	@$(CARGO) run --quiet -p patchbay-plugin --bin patchbay-bundle -- plugins/skills plugins/dist
+	@echo "== building the bundled plugins (the first time takes some ten minutes: it compiles the engine)"
+	@$(CARGO) build --workspace --bin patchbay-bundle
+	@target/debug/patchbay-bundle plugins/skills plugins/dist
 
 target:
 	@rustc --print target-libdir --target $(TARGET) 2>/dev/null | xargs -r test -d \
@@ -45,7 +47,7 @@ bench: plugins ## Measure, and write docs/benchmarks.md
 	@target/debug/patchbay-bench
 
 docs: build ## Write the generated documents anew
-	@UPDATE_DOCS=1 $(CARGO) test -p patchbay-tests --test house
+	@UPDATE_DOCS=1 $(CARGO) test --workspace --test house
 
 release: plugins ## One binary that needs nothing beside it: target/release/patchbay
 	@echo "== building the release binary"

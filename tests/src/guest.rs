@@ -123,17 +123,24 @@ impl Guest {
     }
 }
 
-/// Makes a component of a core module for `world` of the contract.
+/// Makes a component of a core module for `world`, such as `patchbay:skill/skill-plugin`, of the contract.
 ///
 /// # Panics
 /// Where that does not go.
 pub fn component(wat: &str, world: &str) -> Vec<u8> {
-    let resolve = contract();
+    component_of(&contract(), wat, world)
+}
+
+/// The same for another contract.
+///
+/// # Panics
+/// Where that does not go.
+pub fn component_of(resolve: &Resolve, wat: &str, world: &str) -> Vec<u8> {
     let (package, world) = world.split_once('/').expect("PACKAGE/WORLD");
     let package = resolve.package_names.iter().find(|(name, _)| name.to_string().starts_with(package)).expect("a package");
     let world = resolve.select_world(&[*package.1], Some(world)).expect("a world");
     let mut module = wat::parse_str(wat).expect("a module");
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("metadata");
+    embed_component_metadata(&mut module, resolve, world, StringEncoding::UTF8).expect("metadata");
     ComponentEncoder::default().module(&module).expect("a module").validate(true).encode().expect("a component")
 }
 

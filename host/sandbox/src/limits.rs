@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// What one call may use, and how many may run at once. `[limits]` in `config.toml` sets them.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Fuel of one call, about one unit an instruction: the deterministic budget. The default is a second or two of
@@ -48,7 +48,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Tables and attachments of a table: elements that one table may have. Large dispatch tables have thousands.
+    /// Elements that one table may have: large dispatch tables have thousands.
     pub(crate) const TABLE_ELEMENTS: usize = 100_000;
     /// Memories of one component: language runtimes use three or four.
     pub(crate) const MEMORIES: u32 = 16;

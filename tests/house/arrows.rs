@@ -1,0 +1,102 @@
+//! An import never points up the house.
+
+use std::{collections::BTreeSet, fs};
+
+use crate::repository;
+
+/// The crates of the host, the highest first. Folders that do not exist yet have their place already.
+const HOUSE: &[&str] = &[
+    "cli", "plugin", "acp", "repl", "session", "agent", "tools", "mcp", "provider", "skill", "command", "sandbox",
+    "store", "egress", "policy", "core",
+];
+
+/// What one crate alone may name, besides the tests.
+const OWNED: &[(&str, &str)] = &[
+    ("sandbox", "wasmtime"),
+    ("sandbox", "wasmtime-wasi"),
+    ("store", "rusqlite"),
+    ("egress", "reqwest"),
+    ("egress", "hyper"),
+    ("repl", "reedline"),
+];
+
+/// What the pure crates may not name.
+const IMPURE: &[&str] = &["tokio", "jiff", "chrono", "time", "reqwest", "rusqlite", "wasmtime"];
+const PURE: &[&str] = &["command", "policy", "skill", "core"];
+
+/// The folders of `host/` and what each depends on, for the program and for its build; not for its tests.
+fn crates() -> Vec<(String, BTreeSet<String>)> {
+    let mut crates = Vec::new();
+    for entry in fs::read_dir(repository("host")).unwrap() {
+        let folder = entry.unwrap();
+        let name = folder.file_name().into_string().unwrap();
+        let text = fs::read_to_string(folder.path().join("Cargo.toml")).unwrap();
+        let manifest: toml::Table = text.parse().unwrap();
+        let tables = ["dependencies", "build-dependencies"].iter().filter_map(|key| manifest.get(*key)?.as_table());
+        crates.push((name, tables.flat_map(|table| table.keys().cloned()).collect()));
+    }
+    crates
+}
+
+fn place(name: &str) -> usize {
+    let place = HOUSE.iter().position(|floor| *floor == name);
+    place.unwrap_or_else(|| panic!("host/{name} has no place in the house: add it to HOUSE"))
+}
+
+#[test]
+fn imports_point_down() {
+    let crates = crates();
+    assert!(crates.len() >= 10, "the house is not found");
+    for (name, dependencies) in &crates {
+        for below in dependencies.iter().filter_map(|dependency| dependency.strip_prefix("patchbay-")) {
+            assert!(place(name) < place(below), "host/{name} imports host/{below}, which is above it");
+        }
+    }
+}
+
+#[test]
+fn the_sandbox_imports_no_store() {
+    let crates = crates();
+    let (_, sandbox) = crates.iter().find(|(name, _)| name == "sandbox").unwrap();
+    assert!(!sandbox.contains("patchbay-store"), "capabilities reach the sandbox as traits");
+}
+
+#[test]
+fn each_heavy_library_has_one_owner() {
+    for (name, dependencies) in crates() {
+        for (owner, library) in OWNED {
+            assert!(
+                name == *owner || !dependencies.contains(*library),
+                "host/{name} names {library}, which is host/{owner}'s"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_pure_crates_touch_neither_network_nor_clock() {
+    for (name, dependencies) in crates().into_iter().filter(|(name, _)| PURE.contains(&name.as_str())) {
+        for library in IMPURE {
+            assert!(!dependencies.contains(*library), "host/{name} is pure and names {library}");
+        }
+        for file in sources(&name) {
+            let text = fs::read_to_string(&file).unwrap();
+            for word in ["std::net", "SystemTime", "Instant", "std::env"] {
+                assert!(!text.contains(word), "{} is pure and names {word}", file.display());
+            }
+        }
+    }
+}
+
+fn sources(name: &str) -> Vec<std::path::PathBuf> {
+    let mut folders = vec![repository("host").join(name).join("src")];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    assert!(!files.is_empty());
+    files
+}
