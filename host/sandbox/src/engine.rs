@@ -106,7 +106,9 @@ fn start_ticking(engine: &Engine) -> Result<(), Failure> {
     }
 }
 
-fn config(limits: &Limits, pool: bool) -> Config {
+/// How the engine is configured: with a pool of instances, or, where the system refuses so much address space, without.
+/// Public for whoever measures the host against the bare engine.
+pub fn config(limits: &Limits, pool: bool) -> Config {
     let mut config = Config::new();
     config
         .strategy(Strategy::Cranelift)

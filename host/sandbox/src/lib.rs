@@ -30,7 +30,7 @@ pub use capability::{
     progress::Progress,
 };
 pub use component::{Loaded, WORLD};
-pub use engine::Sandbox;
+pub use engine::{Sandbox, config};
 pub use failure::Failure;
 pub use limits::Limits;
 pub use output::{Content, Output};
