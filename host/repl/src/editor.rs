@@ -4,12 +4,12 @@ use std::{path::Path, sync::Arc};
 
 use patchbay_session::Session;
 use reedline::{
-    ColumnarMenu, DefaultHinter, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder as _, Reedline,
+    ColumnarMenu, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder as _, Reedline,
     ReedlineEvent, ReedlineMenu, Signal, default_emacs_keybindings,
 };
 use tokio::runtime::Handle;
 
-use crate::{Next, ReplError, complete::SessionCompleter, line, prompt::Plain};
+use crate::{Next, ReplError, complete::SessionCompleter, hint::UsageHinter, line, prompt::Plain};
 
 /// Lines that the history keeps.
 const HISTORY: usize = 10_000;
@@ -37,11 +37,11 @@ fn editor(session: &Arc<Session>, history: &Path) -> Result<Reedline, ReplError>
     let open_or_next =
         ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext]);
     keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, open_or_next);
-    let menu = ColumnarMenu::default().with_name(MENU).with_columns(1);
+    let menu = ColumnarMenu::default().with_name(MENU).with_columns(1).with_marker("> ");
     Ok(Reedline::create()
         .with_history(Box::new(history))
         .with_completer(Box::new(SessionCompleter(Arc::clone(session))))
-        .with_hinter(Box::new(DefaultHinter::default()))
+        .with_hinter(Box::new(UsageHinter::new(Arc::clone(session))))
         .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
         .with_quick_completions(true)
         .with_partial_completions(true)

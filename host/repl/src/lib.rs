@@ -3,6 +3,7 @@
 
 mod complete;
 mod editor;
+mod hint;
 mod plain;
 mod prompt;
 
