@@ -18,6 +18,8 @@ pub struct Guest {
     pub call: String,
     /// Imports, globals, functions, tables and further memories.
     pub more: String,
+    /// Statements that run whenever the host wants memory of the guest.
+    pub before_realloc: String,
     /// Pages of the memory at the start.
     pub pages: u32,
 }
@@ -30,6 +32,7 @@ impl Default for Guest {
             before_tools: String::new(),
             call: ECHO.into(),
             more: String::new(),
+            before_realloc: String::new(),
             pages: 4,
         }
     }
@@ -85,6 +88,7 @@ impl Guest {
   {rest}
   (func (export "cabi_realloc") (param $old i32) (param $old_len i32) (param $align i32) (param $len i32) (result i32)
     (local $at i32)
+    {before_realloc}
     (local.set $at (i32.and (i32.add (global.get $heap) (i32.const 7)) (i32.const -8)))
     (global.set $heap (i32.add (local.get $at) (local.get $len)))
     (if (i32.gt_u (global.get $heap) (i32.mul (memory.size) (i32.const 65536)))
@@ -104,6 +108,7 @@ impl Guest {
             rest = rest.join("\n  "),
             pages = self.pages,
             before_tools = self.before_tools,
+            before_realloc = self.before_realloc,
             count = self.tools.len(),
             call = self.call,
         )

@@ -24,7 +24,10 @@ pub(crate) fn run(runtime: &Handle, session: &Arc<Session>, history: &Path) -> R
                 Next::Leave => return Ok(()),
             },
             Signal::CtrlC => {}
-            Signal::CtrlD => return Ok(()),
+            Signal::CtrlD => {
+                line(runtime, session, "/quit")?;
+                return Ok(());
+            }
             _ => {}
         }
     }

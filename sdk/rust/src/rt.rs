@@ -10,13 +10,14 @@ use crate::{
 };
 
 pub fn tool<T: JsonSchema>(name: &str, doc: &[&str]) -> Tool {
-    // A model reads the schema: no reference to follow, no title that repeats the type's name.
+    // A model and a person read the schema: no reference to follow, no title or description of a Rust type.
     let mut schema = SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true)
         .into_generator()
         .into_root_schema_for::<T>();
     schema.remove("$schema");
     schema.remove("title");
+    schema.remove("description");
     let description = doc.iter().map(|line| line.trim()).collect::<Vec<_>>().join("\n");
     Tool {
         name: name.to_owned(),
