@@ -1,4 +1,5 @@
 //! Writes the list of bundled plugins that `src/bundled.rs` includes. Builds nothing itself: `make plugins` does.
+#![allow(clippy::unwrap_used)] // A build that fails says where.
 
 use std::{env, fmt::Write as _, fs, path::PathBuf};
 
@@ -18,7 +19,8 @@ fn main() {
     for file in files {
         let name = file.file_stem().unwrap().to_str().unwrap();
         println!("cargo::rerun-if-changed={}", file.display());
-        writeln!(list, "    Bundled {{ name: {name:?}, bytes: include_bytes!({:?}) }},", file.to_str().unwrap()).unwrap();
+        writeln!(list, "    Bundled {{ name: {name:?}, bytes: include_bytes!({:?}) }},", file.to_str().unwrap())
+            .unwrap();
     }
     list.push(']');
     fs::write(PathBuf::from(env::var("OUT_DIR").unwrap()).join("bundled.rs"), list).unwrap();

@@ -29,15 +29,19 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
                 return Err(Failure::new(Code::SkillNotFound, message));
             };
             // Bundled skills follow the binary; any other grant is for the component that it was given for.
-            let component =
-                if whose.root() == Root::Bundled { String::new() } else { component.to_string() };
+            let component = if whose.root() == Root::Bundled { String::new() } else { component.to_string() };
             let row = row(&whose, component)?;
             host.store().add_grant(row).await?;
             println!("Granted '{}' to the {} skill '{}'.", whose.capability, whose.root(), whose.skill);
         }
         Grant::Remove(whose) => {
             if host.store().remove_grant(row(&whose, String::new())?).await? {
-                println!("'{}' is no longer granted to the {} skill '{}'.", whose.capability, whose.root(), whose.skill);
+                println!(
+                    "'{}' is no longer granted to the {} skill '{}'.",
+                    whose.capability,
+                    whose.root(),
+                    whose.skill
+                );
             } else {
                 let message =
                     format!("'{}' was not granted to the {} skill '{}'.", whose.capability, whose.root(), whose.skill);

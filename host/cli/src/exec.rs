@@ -108,7 +108,10 @@ impl<'a> Lines<'a> {
                     return Ok(None);
                 }
                 let line = String::from_utf8(bytes).map_err(|_| {
-                    Failure::new(Code::ParseError, "a line of standard input is not UTF-8; it and what follows was not run.")
+                    Failure::new(
+                        Code::ParseError,
+                        "a line of standard input is not UTF-8; it and what follows was not run.",
+                    )
                 })?;
                 Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned()))
             }

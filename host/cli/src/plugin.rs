@@ -9,9 +9,7 @@ use crate::{FAILED, Failure, args::Plugin};
 
 pub(crate) async fn run(command: Plugin) -> Result<ExitCode, Failure> {
     match command {
-        Plugin::Build { folder, out, wasm, target } => {
-            build_one(&folder, &Options { out, wasm, target }).await
-        }
+        Plugin::Build { folder, out, wasm, target } => build_one(&folder, &Options { out, wasm, target }).await,
         Plugin::Inspect { path, json } => {
             let report = inspect_path(&path).await.map_err(Failure::io(&path))?;
             if json {

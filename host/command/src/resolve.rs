@@ -27,10 +27,9 @@ pub fn resolve<'a>(name: &str, table: &[&Spec], aliases: &'a dyn Aliases) -> Res
     }
     match aliases.claimants(name) {
         [skill] => Ok(Resolved::Alias(skill)),
-        [] => Err(Outcome::error(
-            Code::UnknownCommand,
-            format_args!("unknown command '/{}'.", text::excerpt(name, 80)),
-        )),
+        [] => {
+            Err(Outcome::error(Code::UnknownCommand, format_args!("unknown command '/{}'.", text::excerpt(name, 80))))
+        }
         several => {
             let names: Vec<_> = several.iter().map(Name::as_str).collect();
             Err(Outcome::error(

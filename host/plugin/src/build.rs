@@ -5,7 +5,7 @@ use std::{
 };
 
 use patchbay_core::{Digest, Name, text};
-use patchbay_skill::{Manifest, Problem, SECTION};
+use patchbay_skill::{Manifest, Problem, SECTION, embedded_skill_md};
 use serde::Deserialize;
 use wasm_encoder::{ComponentSection as _, CustomSection};
 use wit_component::ComponentEncoder;
@@ -50,7 +50,10 @@ pub enum BuildError {
         source: io::Error,
     },
     /// There is no SKILL.md.
-    #[error("{} has no SKILL.md; a skill begins with one, such as:\n---\nname: {}\nsummary: What it does\n---\n", folder.display(), name)]
+    #[error(
+        "{} has no SKILL.md. A skill begins with one; its least is the four lines: ---, name: {name}, summary: What it does, ---",
+        folder.display()
+    )]
     NoSkillMd {
         /// The folder.
         folder: PathBuf,
@@ -77,7 +80,7 @@ pub enum BuildError {
         target: String,
     },
     /// cargo built something else.
-    #[error("{} builds no WebAssembly library; its Cargo.toml needs\n[lib]\ncrate-type = [\"cdylib\"]", folder.display())]
+    #[error("{} builds no WebAssembly library; its Cargo.toml needs crate-type = [\"cdylib\"] under [lib]", folder.display())]
     NoLibrary {
         /// The folder.
         folder: PathBuf,
@@ -90,6 +93,9 @@ pub enum BuildError {
         /// Why.
         reason: String,
     },
+    /// The component has a SKILL.md embedded: it is what a build made, not what one is made of.
+    #[error("{} has a SKILL.md embedded already; give the component that it was made of, or run cargo anew", .0.display())]
+    Packaged(PathBuf),
 }
 
 impl BuildError {
@@ -109,24 +115,27 @@ pub fn build(folder: &Path, options: &Options) -> Result<Built, BuildError> {
     let skill_md_path = folder.join("SKILL.md");
     let skill_md = match fs::read_to_string(&skill_md_path) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(BuildError::NoSkillMd { folder, name: label }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(BuildError::NoSkillMd { folder, name: label });
+        }
         Err(error) => return Err(BuildError::io(&skill_md_path)(error)),
     };
     let in_skill = |problem| BuildError::Skill { path: skill_md_path.clone(), problem };
-    let name: Name = label
-        .parse()
-        .map_err(|error| in_skill(Problem::new(patchbay_core::Code::InvalidName, format!("{error}."))))?;
+    let name: Name =
+        label.parse().map_err(|error| in_skill(Problem::new(patchbay_core::Code::InvalidName, format!("{error}."))))?;
     Manifest::read(&skill_md, &name).map_err(in_skill)?;
 
     let module = match &options.wasm {
         Some(path) => path.clone(),
-        None if folder.join("Cargo.toml").exists() => {
-            cargo(&folder, options.target.as_deref().unwrap_or(TARGET))?
-        }
+        None if folder.join("Cargo.toml").exists() => cargo(&folder, options.target.as_deref().unwrap_or(TARGET))?,
         None => return Ok(Built { name, component: None, size: 0, digest: None }),
     };
     let bytes = fs::read(&module).map_err(BuildError::io(&module))?;
-    let mut component = to_component(&bytes).map_err(|reason| BuildError::Encode { path: module, reason })?;
+    let encode = |reason| BuildError::Encode { path: module.clone(), reason };
+    let mut component = to_component(&bytes).map_err(encode)?;
+    if !matches!(embedded_skill_md(&component), Ok(None)) {
+        return Err(BuildError::Packaged(module));
+    }
     CustomSection { name: SECTION.into(), data: skill_md.as_bytes().into() }.append_to_component(&mut component);
 
     let out = options.out.clone().unwrap_or_else(|| folder.join(format!("{name}.wasm")));

@@ -79,7 +79,9 @@ fn parse_host(written: &str) -> Option<Host> {
     }
     let (host, port) = match written.rsplit_once(':') {
         // Digits alone: `u16` would also take a sign.
-        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => (host, Some(port.parse().ok().filter(|p| *p > 0)?)),
+        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => {
+            (host, Some(port.parse().ok().filter(|p| *p > 0)?))
+        }
         Some(_) => return None,
         None => (written, None),
     };

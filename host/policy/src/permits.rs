@@ -149,12 +149,12 @@ mod tests {
         let kv = Capability::Kv;
         let granted = |digest| vec![Grant { capability: Capability::Kv, digest }];
         assert!(matches!(permits(&[], granted(None)).check(&kv), Err(Denial::NotAsked { .. })));
-        assert_eq!(permits(&[kv.clone()], granted(Some(Digest::of(b"now")))).check(&kv), Ok(()));
+        assert_eq!(permits(std::slice::from_ref(&kv), granted(Some(Digest::of(b"now")))).check(&kv), Ok(()));
         assert_eq!(
-            permits(&[kv.clone()], vec![]).check(&kv).unwrap_err().to_string(),
+            permits(std::slice::from_ref(&kv), vec![]).check(&kv).unwrap_err().to_string(),
             "skill 'notes' may not use 'kv': it is not granted. To grant it: patchbay grant add --root workspace notes kv"
         );
-        let stale = permits(&[kv.clone()], granted(Some(Digest::of(b"before"))));
+        let stale = permits(std::slice::from_ref(&kv), granted(Some(Digest::of(b"before"))));
         assert!(matches!(stale.check(&kv), Err(Denial::Stale { .. })));
         assert_eq!(stale.state(&kv), State::Stale);
     }

@@ -4,8 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use patchbay_session::Session;
 use reedline::{
-    ColumnarMenu, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder as _, Reedline,
-    ReedlineEvent, ReedlineMenu, Signal, default_emacs_keybindings,
+    ColumnarMenu, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder as _, Reedline, ReedlineEvent,
+    ReedlineMenu, Signal, default_emacs_keybindings,
 };
 use tokio::runtime::Handle;
 
@@ -37,8 +37,7 @@ fn editor(session: &Arc<Session>, history: &Path) -> Result<Reedline, ReplError>
     let history = FileBackedHistory::with_file(HISTORY, history.to_owned())
         .map_err(|error| ReplError::Io(std::io::Error::other(error.to_string())))?;
     let mut keys = default_emacs_keybindings();
-    let open_or_next =
-        ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext]);
+    let open_or_next = ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext]);
     keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, open_or_next);
     let menu = ColumnarMenu::default().with_name(MENU).with_columns(1).with_marker("> ");
     Ok(Reedline::create()

@@ -31,9 +31,9 @@ pub(crate) fn compile(machine: &Machine, digest: Digest, bytes: &[u8]) -> Result
 /// What the component needs before it runs a single instruction. Judged here, where it has a name; the pool would only
 /// say that it has no room.
 fn check_resources(component: &Component) -> Result<(), Failure> {
-    let needs = component
-        .resources_required()
-        .ok_or_else(|| Failure::InvalidComponent("it imports core modules, which this host does not offer".to_owned()))?;
+    let needs = component.resources_required().ok_or_else(|| {
+        Failure::InvalidComponent("it imports core modules, which this host does not offer".to_owned())
+    })?;
     let too_many = |what: &str, wanted: u64, limit: u64| {
         Err(Failure::Memory { wanted: format!("{wanted} {what}"), limit: format!("{limit}") })
     };

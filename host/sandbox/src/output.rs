@@ -69,7 +69,11 @@ pub(crate) fn read_tools(tools: Vec<Tool>) -> Result<Vec<ToolSpec>, Failure> {
         for (what, size, limit) in [
             ("description", tool.description.len(), Limits::DESCRIPTION_BYTES),
             ("input schema", tool.input_schema.len(), Limits::SCHEMA_BYTES),
-            ("extra", tool.extra.iter().map(|pair| pair.name.len() + pair.value.len()).sum(), Limits::DESCRIPTION_BYTES),
+            (
+                "extra",
+                tool.extra.iter().map(|pair| pair.name.len() + pair.value.len()).sum(),
+                Limits::DESCRIPTION_BYTES,
+            ),
         ] {
             if size > limit {
                 return invalid(format!("the {what} of tool '{name}' has {size} bytes, at most {limit} are allowed"));

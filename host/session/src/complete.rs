@@ -41,7 +41,10 @@ impl Session {
                     Completion::None => Vec::new(),
                     Completion::Skills => {
                         let snapshot = self.snapshot();
-                        snapshot.skills().map(|skill| (skill.name.to_string(), skill.manifest.summary.clone())).collect()
+                        snapshot
+                            .skills()
+                            .map(|skill| (skill.name.to_string(), skill.manifest.summary.clone()))
+                            .collect()
                     }
                     Completion::Personas => match self.host.personas(self.workspace()) {
                         Ok(personas) => personas.names().into_iter().map(|name| (name, String::new())).collect(),

@@ -98,8 +98,7 @@ impl Host {
         self.store.session(id)?;
         let lock = SessionLock::take(&self.lock_folder(), id)?;
         let row = self.store.session(id)?;
-        let persona = serde_json::from_str(&row.persona)
-            .map_err(|_| patchbay_store::StoreError::BadRow("persona"))?;
+        let persona = serde_json::from_str(&row.persona).map_err(|_| patchbay_store::StoreError::BadRow("persona"))?;
         let json = self.store.snapshot(&row.snapshot)?;
         let last_seq = self.store.last_seq(id)?;
         let snapshot = Snapshot::from_json(json, row.snapshot, row.snapshot_version)
@@ -133,7 +132,8 @@ impl Host {
     ) -> Result<Option<Digest>, SessionError> {
         let found = self.discover(&workspace_path(workspace)?).await?;
         let candidates = found.into_iter().filter(|found| found.root == root).filter_map(|found| found.candidate.ok());
-        let component = candidates.filter(|candidate| candidate.name == *name).find_map(|candidate| candidate.component);
+        let component =
+            candidates.filter(|candidate| candidate.name == *name).find_map(|candidate| candidate.component);
         Ok(component.map(|component| component.digest))
     }
 
@@ -144,10 +144,8 @@ impl Host {
         version: u64,
     ) -> Result<(Snapshot, Vec<Component>), SessionError> {
         let found = self.discover(workspace).await?;
-        let components: Vec<Component> = found
-            .iter()
-            .filter_map(|found| found.candidate.as_ref().ok()?.component.clone())
-            .collect();
+        let components: Vec<Component> =
+            found.iter().filter_map(|found| found.candidate.as_ref().ok()?.component.clone()).collect();
         let answers = self.tools.describe(components.clone()).await?;
         let rules = Rules {
             trusted: self.store.is_trusted(workspace)?,
@@ -217,10 +215,8 @@ pub fn workspace_path(workspace: &Path) -> Result<String, SessionError> {
 
 /// A snapshot as it is kept.
 pub(crate) fn stored(snapshot: &Snapshot, components: Vec<Component>) -> NewSnapshot {
-    let components = components
-        .into_iter()
-        .map(|Component { digest, bytes }| patchbay_store::Component { digest, bytes })
-        .collect();
+    let components =
+        components.into_iter().map(|Component { digest, bytes }| patchbay_store::Component { digest, bytes }).collect();
     NewSnapshot { digest: snapshot.digest(), body: snapshot.to_json().to_owned(), components }
 }
 

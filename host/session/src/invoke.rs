@@ -11,13 +11,7 @@ use serde_json::json;
 use crate::{Session, builtin::Effect, session::State};
 
 /// Invokes the skill `name` with `input` as the person typed it behind `command`.
-pub(crate) async fn skill(
-    session: &Arc<Session>,
-    state: &State,
-    name: &str,
-    input: &str,
-    command: &str,
-) -> Effect {
+pub(crate) async fn skill(session: &Arc<Session>, state: &State, name: &str, input: &str, command: &str) -> Effect {
     let Some(skill) = state.snapshot.skill(name) else { return not_found(name).into() };
     match skill.manifest.invocation_mode {
         InvocationMode::ToolDispatch => dispatch(session, state, skill, input, command).await.into(),

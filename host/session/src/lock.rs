@@ -22,8 +22,7 @@ fn path(folder: &Path, id: SessionId) -> PathBuf {
 impl SessionLock {
     pub(crate) fn take(folder: &Path, id: SessionId) -> Result<Self, SessionError> {
         let path = path(folder, id);
-        let unusable =
-            |source| SessionError::Folder { what: format!("the lock file {}", path.display()), source };
+        let unusable = |source| SessionError::Folder { what: format!("the lock file {}", path.display()), source };
         fs::create_dir_all(folder).map_err(unusable)?;
         let mut file =
             File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(unusable)?;

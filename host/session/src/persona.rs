@@ -77,7 +77,8 @@ impl Personas<'_> {
     pub(crate) fn read(&self, name: &str) -> Result<Persona, PersonaError> {
         let not_found = || PersonaError::NotFound(name.to_owned());
         let parsed: Name = name.parse().map_err(|_| not_found())?;
-        let unreadable = |source| PersonaError::Unreadable { name: name.to_owned(), file: "its folder".to_owned(), source };
+        let unreadable =
+            |source| PersonaError::Unreadable { name: name.to_owned(), file: "its folder".to_owned(), source };
         // A person's folder may be a link to elsewhere; a workspace's may not lead out of it.
         let user = files::open_folder(&self.user.join(name)).map_err(unreadable)?;
         let below = user.is_some() || name == DEFAULT;

@@ -136,10 +136,8 @@ impl Session {
     pub async fn submit(self: &Arc<Self>, line: &str) -> Outcome {
         let _turn = self.lines.lock().await;
         if line.len() > LINE_BYTES {
-            let message = format!(
-                "a line of {} bytes is over the limit of {LINE_BYTES}; nothing of it was kept.",
-                line.len()
-            );
+            let message =
+                format!("a line of {} bytes is over the limit of {LINE_BYTES}; nothing of it was kept.", line.len());
             return Outcome::error(Code::LineTooLong, message);
         }
         let effect = match Line::read(line) {
@@ -156,9 +154,9 @@ impl Session {
         let mut next = self.state();
         let change = SessionChange {
             persona: persona.as_ref().map(host::to_json),
-            snapshot: snapshot.as_ref().map(|(snapshot, components)| {
-                (host::stored(snapshot, components.clone()), snapshot.version())
-            }),
+            snapshot: snapshot
+                .as_ref()
+                .map(|(snapshot, components)| (host::stored(snapshot, components.clone()), snapshot.version())),
             messages,
         };
         if let Some(persona) = persona {

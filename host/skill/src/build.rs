@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use patchbay_core::{Code, Digest, Name, ToolSpec};
 use patchbay_policy::Root;
 
-use crate::{
-    Candidate, Diagnostic, Found, InvocationMode, Problem, Skill, Snapshot, Surroundings, snapshot::Body,
-};
+use crate::{Candidate, Diagnostic, Found, InvocationMode, Problem, Skill, Snapshot, Surroundings, snapshot::Body};
 
 /// What decides about candidates, besides what they say themselves.
 pub struct Rules<'a> {

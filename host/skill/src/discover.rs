@@ -132,7 +132,8 @@ pub fn discover(root: Root, path: &Path) -> io::Result<Vec<Found>> {
         if file_name.starts_with('.') {
             continue;
         }
-        let is_folder = folder.metadata(file_name).is_ok_and(|metadata| metadata.is_dir()) || leads_away(&folder, file_name);
+        let is_folder =
+            folder.metadata(file_name).is_ok_and(|metadata| metadata.is_dir()) || leads_away(&folder, file_name);
         let (label, candidate) = if is_folder {
             (file_name, read_folder(root, path, &folder, file_name))
         } else if let Some(name) = file_name.strip_suffix(".wasm") {
@@ -161,8 +162,8 @@ fn read_folder(root: Root, path: &Path, parent: &Dir, name: &str) -> Result<Cand
     let skill_md = files::read(&folder, "SKILL.md", SKILL_MD_BYTES)
         .map_err(|error| Problem::unreadable("SKILL.md", &error))?
         .ok_or_else(|| Problem::new(Code::MissingSkillMd, "The folder has no SKILL.md."))?;
-    let skill_md = String::from_utf8(skill_md)
-        .map_err(|_| Problem::new(Code::MalformedFrontmatter, "SKILL.md is not UTF-8."))?;
+    let skill_md =
+        String::from_utf8(skill_md).map_err(|_| Problem::new(Code::MalformedFrontmatter, "SKILL.md is not UTF-8."))?;
     let manifest = Manifest::read(&skill_md, &parsed)?;
     let components = components(&folder).map_err(|error| Problem::unreadable("The folder", &error))?;
     let component = match &components[..] {

@@ -42,6 +42,7 @@ impl Eligibility {
         if let Some(names) = missing(&self.env, &|name| surroundings.has_env(name)) {
             return Some(format!("Missing environment: {names}."));
         }
-        missing(&self.binaries, &|name| surroundings.has_binary(name)).map(|names| format!("Missing binaries: {names}."))
+        missing(&self.binaries, &|name| surroundings.has_binary(name))
+            .map(|names| format!("Missing binaries: {names}."))
     }
 }

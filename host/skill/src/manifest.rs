@@ -116,7 +116,10 @@ impl Manifest {
         if let Some(written) = key!(name)
             && written != name.as_str()
         {
-            let message = format!("Name '{}' in SKILL.md is not '{name}', as its folder or file is called.", text::excerpt(&written, 80));
+            let message = format!(
+                "Name '{}' in SKILL.md is not '{name}', as its folder or file is called.",
+                text::excerpt(&written, 80)
+            );
             return Err(Problem::new(Code::InvalidName, message));
         }
         let invocation_mode = match key!(invocation_mode).as_deref() {
@@ -142,7 +145,8 @@ impl Manifest {
                 Some(scope) => format!("{}:{scope}", asked.name),
                 None => asked.name,
             };
-            let capability: Capability = written.parse().map_err(|error| malformed(format!("capabilities: {error}.")))?;
+            let capability: Capability =
+                written.parse().map_err(|error| malformed(format!("capabilities: {error}.")))?;
             let reason = asked.reason.map(|reason| text::excerpt(&reason, SUMMARY_CHARS));
             capabilities.push(RequestedCapability { capability, reason, optional: asked.optional });
         }

@@ -31,7 +31,8 @@ impl ComponentFolder {
     /// no row names holds it alone.
     pub(crate) fn lock(&self, exclusive: bool) -> Result<File, StoreError> {
         let path = self.folder.join("lock");
-        let lock = File::options().create(true).truncate(false).write(true).open(&path).map_err(StoreError::io(&path))?;
+        let lock =
+            File::options().create(true).truncate(false).write(true).open(&path).map_err(StoreError::io(&path))?;
         let locked = if exclusive { lock.lock() } else { lock.lock_shared() };
         locked.map_err(StoreError::io(&path))?;
         Ok(lock)
@@ -115,7 +116,12 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub async fn keep_described(&self, component: Digest, world: &'static str, answer: String) -> Result<(), StoreError> {
+    pub async fn keep_described(
+        &self,
+        component: Digest,
+        world: &'static str,
+        answer: String,
+    ) -> Result<(), StoreError> {
         self.database
             .write(move |connection| {
                 connection

@@ -36,7 +36,8 @@ impl Database {
         let mut connection = Connection::open(path)?;
         set_up(&connection)?;
         migrate(&mut connection, path, migrations)?;
-        let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        let reader =
+            Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         reader.busy_timeout(BUSY)?;
         reader.pragma_update(None, "trusted_schema", false)?;
         let (jobs, queue) = mpsc::channel(QUEUE);

@@ -13,7 +13,9 @@ pub enum StoreError {
     #[error("the database cannot be brought up to date: {0}")]
     Migration(#[from] rusqlite_migration::Error),
     /// A newer Patchbay wrote it.
-    #[error("{path} was written by a newer Patchbay (schema {found}, this one knows {known}); update, or set PATCHBAY_HOME to another folder")]
+    #[error(
+        "{path} was written by a newer Patchbay (schema {found}, this one knows {known}); update, or set PATCHBAY_HOME to another folder"
+    )]
     Newer {
         /// The file.
         path: PathBuf,

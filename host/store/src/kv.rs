@@ -112,7 +112,8 @@ impl KvStore {
         check_key(key)?;
         self.database.read(|connection| {
             let Some(id) = find(connection, scope)? else { return Ok(None) };
-            let mut query = connection.prepare_cached("SELECT value, version FROM entries WHERE scope = ? AND key = ?")?;
+            let mut query =
+                connection.prepare_cached("SELECT value, version FROM entries WHERE scope = ? AND key = ?")?;
             let entry = |row: &rusqlite::Row<'_>| {
                 Ok(KvEntry { value: row.get(0)?, version: row.get::<_, i64>(1)?.cast_unsigned() })
             };
@@ -148,7 +149,9 @@ impl KvStore {
             .write(move |connection| {
                 let Some(id) = find(connection, &scope)? else { return Ok(false) };
                 let Some((_, old)) = stored(connection, id, &key)? else { return Ok(false) };
-                connection.prepare_cached("DELETE FROM entries WHERE scope = ? AND key = ?")?.execute(params![id, key])?;
+                connection
+                    .prepare_cached("DELETE FROM entries WHERE scope = ? AND key = ?")?
+                    .execute(params![id, key])?;
                 connection
                     .prepare_cached("UPDATE scopes SET entries = entries - 1, bytes = bytes - ? WHERE id = ?")?
                     .execute(params![old + key.len() as i64, id])?;
@@ -187,8 +190,10 @@ impl KvStore {
     pub async fn remove_session(&self, session: SessionId) -> Result<(), StoreError> {
         self.database
             .write(move |connection| {
-                connection
-                    .execute("DELETE FROM scopes WHERE scope = 'session' AND place = ?", params![session.to_string()])?;
+                connection.execute(
+                    "DELETE FROM scopes WHERE scope = 'session' AND place = ?",
+                    params![session.to_string()],
+                )?;
                 Ok(())
             })
             .await

@@ -4,8 +4,8 @@
 //! Writes go through one thread a database, which commits what waits for it in batches; a write has happened when its
 //! future is ready, and then it survives the death of the process at any moment. Reads have a connection of their own.
 //!
-//! - [`Store`]: `patchbay.db` and the folder of components.
-//! - [`KvStore`]: `kv.db`.
+//! - [`Store`] is `patchbay.db` and the folder of components.
+//! - [`KvStore`] is `kv.db`.
 
 mod authority;
 mod components;
@@ -23,8 +23,8 @@ pub use components::Component;
 pub use error::StoreError;
 pub use kv::{KvEntry, KvScope, KvStore, KvStoreError};
 pub use messages::{Message, NewMessage};
-pub use snapshots::NewSnapshot;
 pub use sessions::{Collected, SessionChange, SessionRow, SessionSummary};
+pub use snapshots::NewSnapshot;
 
 use components::ComponentFolder;
 use database::Database;

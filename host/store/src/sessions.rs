@@ -206,9 +206,8 @@ impl Store {
 
 fn apply(connection: &Connection, session: SessionId, change: SessionChange) -> Result<Vec<Message>, StoreError> {
     let id = session.to_string();
-    let touched = connection
-        .prepare_cached("UPDATE sessions SET used_at = ? WHERE id = ?")?
-        .execute(params![now(), id])?;
+    let touched =
+        connection.prepare_cached("UPDATE sessions SET used_at = ? WHERE id = ?")?.execute(params![now(), id])?;
     if touched == 0 {
         return Err(StoreError::SessionNotFound(session));
     }

@@ -22,9 +22,8 @@ pub(crate) fn insert(connection: &Connection, snapshot: &NewSnapshot) -> Result<
         "INSERT INTO snapshots (digest, body) VALUES (?, ?) ON CONFLICT DO NOTHING",
         params![digest, snapshot.body],
     )?;
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO snapshot_components (snapshot, component) VALUES (?, ?) ON CONFLICT DO NOTHING",
-    )?;
+    let mut insert = connection
+        .prepare_cached("INSERT INTO snapshot_components (snapshot, component) VALUES (?, ?) ON CONFLICT DO NOTHING")?;
     for component in &snapshot.components {
         insert.execute(params![digest, component.digest.to_string()])?;
     }

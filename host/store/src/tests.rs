@@ -3,7 +3,9 @@ use std::{collections::BTreeMap, sync::Arc};
 use patchbay_core::{AgentId, Digest, MessageKind, SessionId};
 use proptest::prelude::*;
 
-use crate::{Component, KvScope, KvStore, KvStoreError, NewMessage, NewSnapshot, SessionChange, SessionRow, Store, StoreError};
+use crate::{
+    Component, KvScope, KvStore, KvStoreError, NewMessage, NewSnapshot, SessionChange, SessionRow, Store, StoreError,
+};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
@@ -36,7 +38,10 @@ fn migrations_apply_to_an_empty_database() {
 fn a_newer_database_is_refused() {
     let home = tempfile::tempdir().unwrap();
     drop(Store::open(home.path()).unwrap());
-    rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    rusqlite::Connection::open(home.path().join("patchbay.db"))
+        .unwrap()
+        .pragma_update(None, "user_version", 99)
+        .unwrap();
     assert!(matches!(Store::open(home.path()), Err(StoreError::Newer { found: 99, .. })));
 }
 
@@ -84,12 +89,8 @@ fn a_change_that_fails_leaves_nothing() {
         let session = row(&first);
         store.create_session(session.clone(), first).await.unwrap();
         // An agent of no session breaks the foreign key, after the persona was written.
-        let stranger = NewMessage {
-            agent: AgentId::random(),
-            kind: MessageKind::User,
-            content: String::new(),
-            data: None,
-        };
+        let stranger =
+            NewMessage { agent: AgentId::random(), kind: MessageKind::User, content: String::new(), data: None };
         let change =
             SessionChange { persona: Some("new".to_owned()), messages: vec![stranger], ..SessionChange::default() };
         assert!(store.commit(session.id, change).await.is_err());
@@ -144,7 +145,9 @@ fn kv_checks_versions_and_limits() {
         let kv = KvStore::open(home.path()).unwrap();
         let put = |key: &str, value: Vec<u8>, expect| kv.put(scope("a"), key.to_owned(), value, expect);
         let one = put("k", b"1".to_vec(), Some(0)).await.unwrap();
-        assert!(matches!(put("k", b"2".to_vec(), Some(0)).await, Err(KvStoreError::Conflict { found, .. }) if found == one));
+        assert!(
+            matches!(put("k", b"2".to_vec(), Some(0)).await, Err(KvStoreError::Conflict { found, .. }) if found == one)
+        );
         let two = put("k", b"2".to_vec(), Some(one)).await.unwrap();
         assert!(two > one);
         assert!(kv.delete(scope("a"), "k".to_owned()).await.unwrap());

@@ -81,11 +81,14 @@ mod tests {
         let none = tool(json!({"type": "object"}));
         assert_eq!(input_from_text(&none, "", "/x"), Ok(json!({})));
         assert!(input_from_text(&none, "text", "/x").is_err());
-        let two = tool(json!({"type": "object", "required": ["a", "b"], "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}));
+        let two = tool(
+            json!({"type": "object", "required": ["a", "b"], "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}),
+        );
         assert!(input_from_text(&two, "text", "/x").is_err());
         let number = tool(json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}));
         assert!(input_from_text(&number, "5", "/x").is_err());
-        let short = tool(json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string", "maxLength": 2}}}));
+        let short =
+            tool(json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string", "maxLength": 2}}}));
         assert!(input_from_text(&short, "long", "/x").is_err());
     }
 }

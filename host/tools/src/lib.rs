@@ -51,12 +51,7 @@ pub struct Tools {
 
 impl Tools {
     /// Tools that run in `sandbox`, with what `store` knows of grants and `kv` for their state.
-    pub fn new(
-        sandbox: Arc<Sandbox>,
-        store: Store,
-        kv: KvStore,
-        bundled_grants: &'static [BundledGrant],
-    ) -> Self {
+    pub fn new(sandbox: Arc<Sandbox>, store: Store, kv: KvStore, bundled_grants: &'static [BundledGrant]) -> Self {
         Self { sandbox, store, kv, bundled_grants, validators: Mutex::default() }
     }
 

@@ -7,6 +7,8 @@
 pub(crate) mod kv;
 pub(crate) mod log;
 pub(crate) mod progress;
+#[cfg(test)]
+mod tests;
 mod unavailable;
 
 use crate::{bindings::patchbay, call::State};

@@ -2,11 +2,7 @@
 //! and answers `unavailable`, so that a skill can do without.
 
 use crate::{
-    bindings::patchbay::host::{
-        http, inference, tools,
-        types::Error,
-        workspace_read, workspace_write,
-    },
+    bindings::patchbay::host::{http, inference, tools, types::Error, workspace_read, workspace_write},
     call::State,
 };
 

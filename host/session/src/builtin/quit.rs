@@ -24,7 +24,8 @@ impl BuiltIn for Quit {
 
     fn run<'a>(&'a self, session: &'a Arc<Session>, _: &'a State, _: &'a str) -> Run<'a> {
         Box::pin(async {
-            Outcome::ok(Code::Quit, format!("The session is kept. To go on: patchbay --session {}", session.id())).into()
+            Outcome::ok(Code::Quit, format!("The session is kept. To go on: patchbay --session {}", session.id()))
+                .into()
         })
     }
 }

@@ -179,10 +179,16 @@ fn a_diff_names_what_changed() {
         vec![found(Root::User, "a", ""), found(Root::User, "b", ""), found(Root::User, "c", "summary: 1")],
         true,
     );
-    let new = snapshot_of(vec![found(Root::User, "b", ""), found(Root::User, "c", "summary: 2"), found(Root::User, "d", "")], true);
+    let new = snapshot_of(
+        vec![found(Root::User, "b", ""), found(Root::User, "c", "summary: 2"), found(Root::User, "d", "")],
+        true,
+    );
     let diff = Diff::between(&old, &new);
     let text = |names: &[Name]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!((text(&diff.added), text(&diff.removed), text(&diff.changed)), (vec!["d".into()], vec!["a".into()], vec!["c".into()]));
+    assert_eq!(
+        (text(&diff.added), text(&diff.removed), text(&diff.changed)),
+        (vec!["d".into()], vec!["a".into()], vec!["c".into()])
+    );
 }
 
 #[test]
