@@ -39,16 +39,19 @@ lint: plugins ## Formatting, clippy with warnings as errors, documentation
 	@echo "== documentation"
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
-# The dependencies are the same as everywhere; only our own crates are built at full speed.
+# The dependencies are those of every other build; only our own crates are built anew, at full speed.
+FAST = CARGO_PROFILE_DEV_OPT_LEVEL=3 CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
+
 bench: plugins ## Measure, and write docs/benchmarks.md
 	@echo "== measuring"
-	@CARGO_PROFILE_DEV_OPT_LEVEL=3 CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false \
-	  $(CARGO) build --workspace --target-dir target
+	@$(FAST) $(CARGO) build --workspace
 	@target/debug/patchbay-bench
 
 docs: build ## Write the generated documents anew
 	@UPDATE_DOCS=1 $(CARGO) test --workspace --test house
 
-release: plugins ## One binary that needs nothing beside it: target/release/patchbay
+release: plugins ## One binary that needs nothing beside it: target/patchbay
 	@echo "== building the release binary"
-	@$(CARGO) build --release -p patchbay
+	@$(FAST) $(CARGO) build --workspace
+	@strip -o target/patchbay target/debug/patchbay
+	@ls -l target/patchbay

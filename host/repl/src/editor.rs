@@ -9,7 +9,7 @@ use reedline::{
 };
 use tokio::runtime::Handle;
 
-use crate::{Next, ReplError, complete::SessionCompleter, hint::UsageHinter, line, prompt::Plain};
+use crate::{Interrupt, Next, ReplError, complete::SessionCompleter, hint::UsageHinter, line, prompt::Plain};
 
 /// Lines that the history keeps.
 const HISTORY: usize = 10_000;
@@ -19,13 +19,13 @@ pub(crate) fn run(runtime: &Handle, session: &Arc<Session>, history: &Path) -> R
     let mut editor = editor(session, history)?;
     loop {
         match editor.read_line(&Plain)? {
-            Signal::Success(text) => match line(runtime, session, &text)? {
+            Signal::Success(text) => match line(runtime, session, &text, Interrupt::Cancels)? {
                 Next::Line => {}
                 Next::Leave => return Ok(()),
             },
             Signal::CtrlC => {}
             Signal::CtrlD => {
-                line(runtime, session, "/quit")?;
+                line(runtime, session, "/quit", Interrupt::Cancels)?;
                 return Ok(());
             }
             _ => {}

@@ -53,8 +53,17 @@ enum Next {
     Leave,
 }
 
-/// Runs one line and prints what it comes to; Ctrl+C cancels it.
-fn line(runtime: &Handle, session: &Arc<Session>, line: &str) -> Result<Next, ReplError> {
+/// What Ctrl+C does while a line runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Interrupt {
+    /// It cancels the line.
+    Cancels,
+    /// It ends the process, as the system has it.
+    Kills,
+}
+
+/// Runs one line and prints what it comes to.
+fn line(runtime: &Handle, session: &Arc<Session>, line: &str, interrupt: Interrupt) -> Result<Next, ReplError> {
     if line.trim().is_empty() {
         return Ok(Next::Line);
     }
@@ -76,7 +85,7 @@ fn line(runtime: &Handle, session: &Arc<Session>, line: &str) -> Result<Next, Re
                     }
                     return Ok(Some(outcome));
                 }
-                _ = tokio::signal::ctrl_c() => return Ok(None),
+                _ = tokio::signal::ctrl_c(), if interrupt == Interrupt::Cancels => return Ok(None),
             }
         }
     })?;
