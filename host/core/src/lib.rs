@@ -8,12 +8,14 @@
 //! - [`SessionId`], [`AgentId`]: UUIDs that cannot be mixed up.
 //! - [`Code`], [`Outcome`]: what a line comes to. One table of codes generates `docs/codes.md`.
 //! - [`Event`]: what a front renders.
+//! - [`kv`]: the words of the plugins' key-value store.
 //! - [`text`]: stripping what could deceive a terminal or a model.
 
 mod code;
 mod digest;
 mod event;
 mod id;
+pub mod kv;
 mod name;
 mod outcome;
 pub mod text;

@@ -25,7 +25,7 @@ mod output;
 
 pub use call::{Call, Services};
 pub use capability::{
-    kv::{Entry, Kv, KvError, Scope},
+    kv::Kv,
     log::{Level, LogSink},
     progress::Progress,
 };
@@ -34,6 +34,7 @@ pub use engine::{Sandbox, config};
 pub use failure::Failure;
 pub use limits::Limits;
 pub use output::{Content, Output};
+pub use patchbay_core::kv::{Entry, KvError, Scope};
 
 /// The future of a host function that a trait here declares.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

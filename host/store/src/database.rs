@@ -33,8 +33,9 @@ impl Database {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(StoreError::io(folder))?;
         }
-        let mut connection = Connection::open(path)?;
-        set_up(&connection)?;
+        let unusable = |source| StoreError::Unusable { path: path.to_owned(), source };
+        let mut connection = Connection::open(path).map_err(unusable)?;
+        set_up(&connection).map_err(unusable)?;
         migrate(&mut connection, path, migrations)?;
         let reader =
             Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
@@ -123,7 +124,7 @@ fn write_batches(mut connection: Connection, mut queue: mpsc::Receiver<Job>) {
 /// How long a second process's write is waited for.
 const BUSY: std::time::Duration = std::time::Duration::from_secs(10);
 
-fn set_up(connection: &Connection) -> Result<(), StoreError> {
+fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // A commit survives the death of the process; of the power, all but the last ones do.

@@ -9,6 +9,14 @@ pub enum StoreError {
     /// SQLite refused.
     #[error("the database refused: {0}")]
     Sqlite(#[from] rusqlite::Error),
+    /// A file is no database, or none that can be opened.
+    #[error("cannot use {path}: {source}")]
+    Unusable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite::Error,
+    },
     /// The schema cannot be brought up to date.
     #[error("the database cannot be brought up to date: {0}")]
     Migration(#[from] rusqlite_migration::Error),

@@ -2,7 +2,10 @@
 
 use std::{path::Path, sync::Arc};
 
-use patchbay_core::SessionId;
+use patchbay_core::{
+    SessionId,
+    kv::{Entry, KvError},
+};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{StoreError, database::Database};
@@ -41,49 +44,12 @@ pub struct KvScope {
     pub place: String,
 }
 
-/// A value and its version.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KvEntry {
-    /// The bytes.
-    pub value: Vec<u8>,
-    /// Never the same twice in a scope.
-    pub version: u64,
-}
-
-/// Why a read or write was refused.
+/// Why a read or write did not happen.
 #[derive(Debug, thiserror::Error)]
 pub enum KvStoreError {
-    /// The entry is not at the version that the writer expects.
-    #[error("key '{key}' is at version {found}, not {expected}")]
-    Conflict {
-        /// Which key.
-        key: String,
-        /// What the writer expects.
-        expected: u64,
-        /// What is there (0: nothing).
-        found: u64,
-    },
-    /// A key or value is over its limit.
-    #[error("a {what} of {size} bytes is over the limit of {limit}")]
-    TooLarge {
-        /// `key` or `value`.
-        what: &'static str,
-        /// What was given.
-        size: usize,
-        /// What may be given.
-        limit: usize,
-    },
-    /// The scope is full.
-    #[error("at most {limit} {what}")]
-    Quota {
-        /// `bytes` or `keys`.
-        what: &'static str,
-        /// How many there may be.
-        limit: u64,
-    },
-    /// An empty key.
-    #[error("a key cannot be empty")]
-    EmptyKey,
+    /// The store refused: the caller's own doing.
+    #[error(transparent)]
+    Refused(#[from] KvError),
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -108,14 +74,14 @@ impl KvStore {
     ///
     /// # Errors
     /// A bad key, or the database.
-    pub fn get(&self, scope: &KvScope, key: &str) -> Result<Option<KvEntry>, KvStoreError> {
+    pub fn get(&self, scope: &KvScope, key: &str) -> Result<Option<Entry>, KvStoreError> {
         check_key(key)?;
         self.database.read(|connection| {
             let Some(id) = find(connection, scope)? else { return Ok(None) };
             let mut query =
                 connection.prepare_cached("SELECT value, version FROM entries WHERE scope = ? AND key = ?")?;
             let entry = |row: &rusqlite::Row<'_>| {
-                Ok(KvEntry { value: row.get(0)?, version: row.get::<_, i64>(1)?.cast_unsigned() })
+                Ok(Entry { value: row.get(0)?, version: row.get::<_, i64>(1)?.cast_unsigned() })
             };
             Ok(query.query_row(params![id, key], entry).optional()?)
         })
@@ -134,7 +100,7 @@ impl KvStore {
     ) -> Result<u64, KvStoreError> {
         check_key(&key)?;
         if value.len() > VALUE_BYTES {
-            return Err(KvStoreError::TooLarge { what: "value", size: value.len(), limit: VALUE_BYTES });
+            return Err(KvError::TooLarge { what: "value", size: value.len(), limit: VALUE_BYTES }.into());
         }
         self.database.write(move |connection| put(connection, &scope, key, &value, expect)).await
     }
@@ -200,10 +166,10 @@ impl KvStore {
     }
 }
 
-fn check_key(key: &str) -> Result<(), KvStoreError> {
+fn check_key(key: &str) -> Result<(), KvError> {
     match key.len() {
-        0 => Err(KvStoreError::EmptyKey),
-        size if size > KEY_BYTES => Err(KvStoreError::TooLarge { what: "key", size, limit: KEY_BYTES }),
+        0 => Err(KvError::Invalid("a key cannot be empty")),
+        size if size > KEY_BYTES => Err(KvError::TooLarge { what: "key", size, limit: KEY_BYTES }),
         _ => Ok(()),
     }
 }
@@ -250,16 +216,16 @@ fn put(
     if let Some(expected) = expect
         && expected != found
     {
-        return Err(KvStoreError::Conflict { key, expected, found });
+        return Err(KvError::Conflict { key, expected, found }.into());
     }
     let entries = entries + i64::from(old.is_none());
     let added = old.map_or(key.len() as i64, |(_, size)| -size) + value.len() as i64;
     if entries.cast_unsigned() > SCOPE_KEYS {
-        return Err(KvStoreError::Quota { what: "keys", limit: SCOPE_KEYS });
+        return Err(KvError::Quota { what: "keys", limit: SCOPE_KEYS }.into());
     }
     // What is full may still shrink.
     if added > 0 && (bytes + added).cast_unsigned() > SCOPE_BYTES {
-        return Err(KvStoreError::Quota { what: "bytes", limit: SCOPE_BYTES });
+        return Err(KvError::Quota { what: "bytes", limit: SCOPE_BYTES }.into());
     }
     // One counter a scope: a version that a writer has read never names other bytes later.
     let version = last + 1;

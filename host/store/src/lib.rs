@@ -21,7 +21,7 @@ use std::{path::Path, sync::Arc};
 pub use authority::GrantRow;
 pub use components::Component;
 pub use error::StoreError;
-pub use kv::{KvEntry, KvScope, KvStore, KvStoreError};
+pub use kv::{KvScope, KvStore, KvStoreError};
 pub use messages::{Message, NewMessage};
 pub use sessions::{Collected, SessionChange, SessionRow, SessionSummary};
 pub use snapshots::NewSnapshot;

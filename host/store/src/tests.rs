@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, sync::Arc};
 
-use patchbay_core::{AgentId, Digest, MessageKind, SessionId};
+use patchbay_core::{AgentId, Digest, MessageKind, SessionId, kv::KvError};
 use proptest::prelude::*;
 
 use crate::{
@@ -146,7 +146,7 @@ fn kv_checks_versions_and_limits() {
         let put = |key: &str, value: Vec<u8>, expect| kv.put(scope("a"), key.to_owned(), value, expect);
         let one = put("k", b"1".to_vec(), Some(0)).await.unwrap();
         assert!(
-            matches!(put("k", b"2".to_vec(), Some(0)).await, Err(KvStoreError::Conflict { found, .. }) if found == one)
+            matches!(put("k", b"2".to_vec(), Some(0)).await, Err(KvStoreError::Refused(KvError::Conflict { found, .. })) if found == one)
         );
         let two = put("k", b"2".to_vec(), Some(one)).await.unwrap();
         assert!(two > one);
@@ -155,13 +155,13 @@ fn kv_checks_versions_and_limits() {
         let three = put("k", b"3".to_vec(), None).await.unwrap();
         assert!(three > two, "a version came twice");
         assert_eq!(kv.get(&scope("b"), "k").unwrap(), None, "another skill sees it");
-        assert!(matches!(put("", vec![], None).await, Err(KvStoreError::EmptyKey)));
-        assert!(matches!(put(&"k".repeat(600), vec![], None).await, Err(KvStoreError::TooLarge { what: "key", .. })));
-        assert!(matches!(put("k", vec![0; 2 << 20], None).await, Err(KvStoreError::TooLarge { what: "value", .. })));
+        assert!(matches!(put("", vec![], None).await, Err(KvStoreError::Refused(KvError::Invalid(_)))));
+        assert!(matches!(put(&"k".repeat(600), vec![], None).await, Err(KvStoreError::Refused(KvError::TooLarge { what: "key", .. }))));
+        assert!(matches!(put("k", vec![0; 2 << 20], None).await, Err(KvStoreError::Refused(KvError::TooLarge { what: "value", .. }))));
         for n in 0..15 {
             put(&format!("big{n}"), vec![0; 1 << 20], None).await.unwrap();
         }
-        assert!(matches!(put("big15", vec![0; 1 << 20], None).await, Err(KvStoreError::Quota { what: "bytes", .. })));
+        assert!(matches!(put("big15", vec![0; 1 << 20], None).await, Err(KvStoreError::Refused(KvError::Quota { what: "bytes", .. }))));
         put("big14", vec![0; 10], None).await.expect("what is full may shrink");
         put("big15", vec![0; 1 << 20], None).await.expect("and then there is room again");
     });

@@ -32,7 +32,6 @@ impl SkillKv {
 impl Kv for SkillKv {
     fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, KvError>> {
         let entry = self.store.get(&self.scope(scope), key);
-        let entry = entry.map(|entry| entry.map(|entry| Entry { value: entry.value, version: entry.version }));
         Box::pin(async { entry.map_err(told) })
     }
 
@@ -67,10 +66,7 @@ impl Kv for SkillKv {
 /// What a guest is told: its own mistakes in full, the host's troubles not at all.
 fn told(error: KvStoreError) -> KvError {
     match error {
-        KvStoreError::Conflict { key, expected, found } => KvError::Conflict { key, expected, found },
-        KvStoreError::TooLarge { what, size, limit } => KvError::TooLarge { what, size, limit },
-        KvStoreError::Quota { what, limit } => KvError::Quota { what, limit },
-        KvStoreError::EmptyKey => KvError::Invalid("a key cannot be empty"),
+        KvStoreError::Refused(error) => error,
         KvStoreError::Store(error) => {
             tracing::error!("the key-value store failed: {error}");
             KvError::Failed
