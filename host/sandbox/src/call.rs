@@ -2,6 +2,7 @@ use std::{sync::Arc, time::Instant};
 
 use patchbay_core::{ToolSpec, text};
 use patchbay_policy::{Capability, Denial, Permits};
+use tokio::sync::SemaphorePermit;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 
 use crate::{
@@ -121,8 +122,9 @@ impl Sandbox {
     /// A [`Failure`]; [`Failure::InvalidOutput`] where the answer breaks the contract.
     pub async fn describe(&self, component: &Loaded) -> Result<Vec<ToolSpec>, Failure> {
         let state = State::new(Arc::clone(&self.limits), None);
+        let slots = self.slots(component).await?;
         let (tools, _) = self
-            .run(component, state, self.limits.describe_fuel, async |skill, store| {
+            .run(&slots, component, state, self.limits.describe_fuel, async |skill, store| {
                 skill.patchbay_skill_skill().call_tools(store).await
             })
             .await?;
@@ -142,8 +144,10 @@ impl Sandbox {
         let blobs: Vec<Blob> = attachments.into_iter().map(|(media_type, data)| Blob { media_type, data }).collect();
         let state = State::new(Arc::clone(&self.limits), Some(Reach { permits, services }));
         let fuel = self.limits.fuel;
+        // Taken before the store is made, and so given back after it is gone.
+        let slots = self.slots(component).await?;
         let (answer, mut store) = self
-            .run(component, state, fuel, async |skill, store| {
+            .run(&slots, component, state, fuel, async |skill, store| {
                 skill.patchbay_skill_skill().call_call(store, &tool, &input, &blobs).await
             })
             .await?;
@@ -153,6 +157,7 @@ impl Sandbox {
                 if let Some(denial) = store.data_mut().denied.take() {
                     return Err(Failure::Denied(denial));
                 }
+                store.data_mut().count_output(failure.message.len())?;
                 let message = text::clean(&failure.message).trim().to_owned();
                 return Err(Failure::Failed { kind: text::excerpt(&failure.kind, 64), message });
             }
@@ -167,16 +172,22 @@ impl Sandbox {
         })
     }
 
-    /// One fresh instance, used once, within all its budgets.
+    /// The component's places in the pool. Whoever drops them before the store finds the pool full for the next call.
+    async fn slots(&self, component: &Loaded) -> Result<SemaphorePermit<'_>, Failure> {
+        let slots = component.slots.min(self.limits.concurrent_calls.max(1));
+        // The semaphore is never closed.
+        self.slots.acquire_many(slots).await.map_err(|error| Failure::Unavailable(error.to_string()))
+    }
+
+    /// One fresh instance, used once, within all its budgets, in the places of `_slots`.
     async fn run<T>(
         &self,
+        _slots: &SemaphorePermit<'_>,
         component: &Loaded,
         state: State,
         fuel: u64,
         guest: impl AsyncFnOnce(&SkillPlugin, &mut Store<State>) -> wasmtime::Result<T>,
     ) -> Result<(T, Store<State>), Failure> {
-        // The semaphore is never closed.
-        let _slot = self.slots.acquire().await.map_err(|error| Failure::Unavailable(error.to_string()))?;
         let limits = &self.limits;
         let mut store = Store::new(&self.machine()?.engine, state);
         store.limiter(|state| &mut state.limiter);

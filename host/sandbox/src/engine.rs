@@ -21,7 +21,7 @@ pub struct Sandbox {
     pub(crate) limits: Arc<Limits>,
     machine: OnceLock<Result<Machine, Failure>>,
     loaded: Mutex<HashMap<Digest, Arc<OnceCell<Arc<Loaded>>>>>,
-    /// One permit a slot of the pool: an exhausted pool fails instead of waiting.
+    /// One permit a slot of the pool: an exhausted pool fails instead of waiting. A large component takes several.
     pub(crate) slots: Semaphore,
 }
 
@@ -60,7 +60,9 @@ impl Sandbox {
         };
         let compile = || async {
             let sandbox = Arc::clone(self);
-            let compiled = tokio::task::spawn_blocking(move || component::compile(sandbox.machine()?, digest, &bytes));
+            let compiled = tokio::task::spawn_blocking(move || {
+                component::compile(sandbox.machine()?, &sandbox.limits, digest, &bytes)
+            });
             match compiled.await {
                 Ok(loaded) => loaded.map(Arc::new),
                 Err(error) => Err(Failure::Unavailable(format!("compiling a component did not end well: {error}"))),
@@ -134,17 +136,20 @@ pub fn config(limits: &Limits, pool: bool) -> Config {
 
 fn pooling(limits: &Limits) -> PoolingAllocationConfig {
     let calls = limits.concurrent_calls.max(1);
+    // However few calls: the largest component that is accepted has its place.
+    let room = |per_slot: u32, most: u32| calls.saturating_mul(per_slot).max(most).saturating_add(Limits::IN_CLEARING);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(calls)
-        .total_stacks(calls)
-        // A typical component has one memory, a language runtime several; a pool that runs dry says so, and calls wait.
-        .total_memories(calls.saturating_mul(4).max(Limits::MEMORIES))
-        .total_tables(calls.saturating_mul(8).max(Limits::TABLES))
-        .total_core_instances(calls.saturating_mul(8).max(Limits::CORE_INSTANCES))
+        .total_stacks(calls.saturating_add(Limits::IN_CLEARING))
+        .total_memories(room(Limits::MEMORIES_PER_SLOT, Limits::MEMORIES))
+        .total_tables(room(Limits::TABLES_PER_SLOT, Limits::TABLES))
+        // A count, and no memory kept for it.
+        .total_core_instances(calls.saturating_mul(Limits::CORE_INSTANCES))
         .max_core_instances_per_component(Limits::CORE_INSTANCES)
-        .max_memories_per_component(Limits::MEMORIES)
+        // Memories and tables of a whole component are judged when it is loaded, where they have a name.
+        .max_memories_per_component(u32::MAX)
         .max_memories_per_module(Limits::MEMORIES)
-        .max_tables_per_component(Limits::TABLES)
+        .max_tables_per_component(u32::MAX)
         .max_tables_per_module(Limits::TABLES)
         .table_elements(Limits::TABLE_ELEMENTS)
         .max_memory_size(limits.memory_bytes.next_multiple_of(64 << 10))

@@ -42,6 +42,10 @@ impl ResourceLimiter for Limiter {
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        if desired > Limits::TABLE_ELEMENTS {
+            let (wanted, limit) = (format!("{desired} table elements"), Limits::TABLE_ELEMENTS.to_string());
+            return Err(Failure::Memory { wanted, limit }.into());
+        }
         if maximum.is_some_and(|maximum| desired > maximum) {
             return Ok(true);
         }
@@ -62,6 +66,16 @@ mod tests {
         assert!(limiter.table_growing(0, 20, None).unwrap());
         assert!(limiter.table_growing(20, 30, None).is_err());
         assert_eq!(limiter.peak, 960);
+    }
+
+    #[test]
+    fn a_table_has_a_bound_of_its_own() {
+        let mut limiter = Limiter::new(&Limits::default());
+        assert!(limiter.table_growing(0, Limits::TABLE_ELEMENTS, None).unwrap());
+        // What a pool gives as the maximum is its own bound, too.
+        let maximum = Some(Limits::TABLE_ELEMENTS);
+        assert!(limiter.table_growing(Limits::TABLE_ELEMENTS, Limits::TABLE_ELEMENTS + 1, maximum).is_err());
+        assert!(limiter.table_growing(1, 20, Some(10)).unwrap());
     }
 
     #[test]

@@ -54,6 +54,12 @@ impl Limits {
     pub(crate) const MEMORIES: u32 = 16;
     /// Tables of one component.
     pub(crate) const TABLES: u32 = 64;
+    /// Memories and tables that a slot of the pool holds: what a typical component has. One with more takes several slots.
+    pub(crate) const MEMORIES_PER_SLOT: u32 = 4;
+    pub(crate) const TABLES_PER_SLOT: u32 = 8;
+    /// Room in the pool beside its slots. What a call gave back is cleared in batches, and while that goes on it is in
+    /// nobody's hands.
+    pub(crate) const IN_CLEARING: u32 = 64;
     /// Core instances of one component: a Python component needs several dozen.
     pub(crate) const CORE_INSTANCES: u32 = 128;
     /// Live component-model handles: the contract has no resources, so that few can be of any use.
