@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use patchbay_core::{Name, ToolSpec, text};
+use serde_json::Value;
 
 use crate::{
     Failure, Limits,
@@ -21,13 +22,13 @@ pub struct Output {
     pub peak_memory: usize,
 }
 
-/// One piece of an answer. Text is cleaned, JSON parsed.
+/// One piece of an answer. Text is cleaned, JSON parsed and cleaned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Text.
     Text(String),
-    /// One JSON value.
-    Json(serde_json::Value),
+    /// One JSON value, the texts in it cleaned.
+    Json(Value),
     /// Bytes.
     Blob {
         /// What they are.
@@ -80,7 +81,7 @@ pub(crate) fn read_tools(tools: Vec<Tool>) -> Result<Vec<ToolSpec>, Failure> {
             }
         }
         let input_schema = match serde_json::from_str(&tool.input_schema) {
-            Ok(schema @ serde_json::Value::Object(_)) => schema,
+            Ok(schema @ Value::Object(_)) => schema,
             Ok(_) => return invalid(format!("the input schema of tool '{name}' is no JSON object")),
             Err(error) => return invalid(format!("the input schema of tool '{name}' is no JSON: {error}")),
         };
@@ -105,7 +106,7 @@ pub(crate) fn read_content(content: Vec<WitContent>, state: &mut State) -> Resul
             WitContent::Json(json) => {
                 state.count_output(json.len())?;
                 match serde_json::from_str(&json) {
-                    Ok(value) => Content::Json(value),
+                    Ok(value) => Content::Json(clean_json(value)),
                     Err(error) => return invalid(format!("content marked json is no JSON: {error}")),
                 }
             }
@@ -124,6 +125,18 @@ pub(crate) fn read_content(content: Vec<WitContent>, state: &mut State) -> Resul
         });
     }
     Ok(out)
+}
+
+/// Cleans every text in a value: an escape in JSON is a character again once it is parsed. Its depth is the parser's.
+fn clean_json(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(text::clean(&text)),
+        Value::Array(items) => items.into_iter().map(clean_json).collect(),
+        Value::Object(pairs) => {
+            pairs.into_iter().map(|(name, value)| (text::clean(&name), clean_json(value))).collect()
+        }
+        other => other,
+    }
 }
 
 const PIECE_OVERHEAD: usize = 32;

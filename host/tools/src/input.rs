@@ -1,4 +1,4 @@
-use patchbay_core::{Code, Outcome, ToolSpec};
+use patchbay_core::{Code, Outcome, ToolSpec, text::clean_line};
 use serde_json::{Map, Value};
 
 use crate::schema;
@@ -26,7 +26,7 @@ impl From<InputError> for Outcome {
 /// # Errors
 /// [`InputError`], which shows the schema.
 pub fn input_from_text(tool: &ToolSpec, text: &str, command: &str) -> Result<Value, InputError> {
-    let error = || InputError { command: command.to_owned(), schema: tool.input_schema.to_string() };
+    let error = || InputError { command: command.to_owned(), schema: clean_line(&tool.input_schema.to_string()) };
     let validator = schema::compile(&tool.input_schema).map_err(|_| error())?;
     if text.is_empty() {
         let empty = Value::Object(Map::new());
@@ -73,6 +73,16 @@ mod tests {
             read("").unwrap_err().to_string(),
             "/calc expects {\"additionalProperties\":false,\"properties\":{\"digits\":{\"type\":\"integer\"},\
              \"expression\":{\"type\":\"string\"}},\"required\":[\"expression\"],\"type\":\"object\"}."
+        );
+    }
+
+    #[test]
+    fn the_schema_is_shown_cleaned() {
+        let deceit = tool(json!({"type": "object", "required": ["a", "b"], "title": "x\u{9b}2J\u{202e}y"}));
+        let error = input_from_text(&deceit, "", "/x").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "/x expects {\"required\":[\"a\",\"b\"],\"title\":\"x2Jy\",\"type\":\"object\"}."
         );
     }
 
