@@ -151,7 +151,8 @@ pub fn component_of(resolve: &Resolve, wat: &str, world: &str) -> Vec<u8> {
 /// Where that does not go.
 pub fn module_of(resolve: &Resolve, wat: &str, world: &str) -> Vec<u8> {
     let (package, world) = world.split_once('/').expect("PACKAGE/WORLD");
-    let package = resolve.package_names.iter().find(|(name, _)| name.to_string().starts_with(package)).expect("a package");
+    let package =
+        resolve.package_names.iter().find(|(name, _)| name.to_string().starts_with(package)).expect("a package");
     let world = resolve.select_world(&[*package.1], Some(world)).expect("a world");
     let mut module = wat::parse_str(wat).expect("a module");
     embed_component_metadata(&mut module, resolve, world, StringEncoding::UTF8).expect("metadata");

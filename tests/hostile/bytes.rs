@@ -1,0 +1,201 @@
+//! Bytes that are no skill's component, or once were one. Nothing of them is run.
+
+use patchbay_core::Code;
+use patchbay_sandbox::Failure;
+use patchbay_tests::guest::Guest;
+
+use crate::support::{Ward, small};
+
+fn component(wat: &str) -> Vec<u8> {
+    wat::parse_str(wat).unwrap()
+}
+
+async fn why(bytes: &[u8]) -> String {
+    let failure = Ward::new(small()).refuses_to_load(bytes).await;
+    assert_eq!(failure.code(), Code::InvalidComponent, "{failure}");
+    let words = failure.to_string();
+    assert!(words.chars().count() <= 500 && !words.contains('\n'), "{words}");
+    words
+}
+
+#[tokio::test]
+async fn what_is_no_webassembly_is_told_so() {
+    let words = "not WebAssembly: it does not begin with the four bytes '\\0asm'";
+    for bytes in [&b""[..], b"\0as", b"#!/bin/sh\necho no", b"(component)", b"\x7fELF\x02\x01\x01", &[0; 1000]] {
+        assert_eq!(why(bytes).await, words);
+    }
+}
+
+#[tokio::test]
+async fn a_core_module_is_told_what_to_do() {
+    let words = "a core module, not a component; 'patchbay plugin build' makes a component of it";
+    assert_eq!(why(&component("(module)")).await, words);
+    assert_eq!(why(&component(&Guest::default().wat())).await, words);
+}
+
+#[tokio::test]
+async fn a_component_cut_short_is_refused_wherever_it_ends() {
+    let ward = Ward::new(small());
+    let whole = Guest::default().component();
+    let first_end = first_end_of_needs(&whole);
+    for end in (0..whole.len()).step_by(7) {
+        match ward.load(&whole[..end]).await {
+            Err(failure) => assert_eq!(failure.code(), Code::InvalidComponent, "at {end}: {failure}"),
+            // What follows the last export are names, which nobody needs.
+            Ok(_) => assert!(end >= first_end, "{end} of {} bytes were enough", whole.len()),
+        }
+    }
+    ward.lives().await;
+}
+
+/// Where the exports of a component end.
+fn first_end_of_needs(bytes: &[u8]) -> usize {
+    let export = b"patchbay:skill/skill@0.1.0";
+    bytes.windows(export.len()).rposition(|window| window == export).unwrap() + export.len()
+}
+
+/// Whatever a flipped bit makes of a component: it works, or ends in a typed failure, and takes nothing else along.
+#[tokio::test]
+async fn a_component_with_a_wrong_byte_harms_nobody() {
+    let ward = Ward::new(small());
+    let whole = Guest::default().component();
+    let step = whole.len() / 200;
+    for (turn, at) in (0..whole.len()).step_by(step).enumerate() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= [0x01, 0x80, 0xff, 0x10][turn % 4];
+        // A panic of the compiler would come out as `unavailable`.
+        if let Err(failure) = ward.call_bytes(&bytes).await {
+            assert_ne!(failure.code(), Code::Unavailable, "byte {at}: {failure}");
+        }
+    }
+    ward.lives().await;
+}
+
+#[tokio::test]
+async fn another_world_is_named() {
+    let expects = "another world: a skill exports patchbay:skill/skill@0.1.x, this component exports";
+    assert_eq!(why(&component("(component)")).await, format!("{expects} nothing"));
+    let other = r#"(component (instance $i) (export "acme:robot/arm@1.2.0" (instance $i)))"#;
+    assert_eq!(why(&component(other)).await, format!("{expects} acme:robot/arm@1.2.0"));
+    // The right interface in a version that is not this one.
+    let newer = r#"(component (instance $i) (export "patchbay:skill/skill@0.2.0" (instance $i)))"#;
+    assert_eq!(why(&component(newer)).await, format!("{expects} patchbay:skill/skill@0.2.0"));
+}
+
+/// A component that claims to be a skill, with more in it.
+fn claiming(more: &str) -> Vec<u8> {
+    component(&format!(r#"(component {more} (instance $i) (export "patchbay:skill/skill@0.1.0" (instance $i)))"#))
+}
+
+#[tokio::test]
+async fn an_import_that_the_host_does_not_have_is_named() {
+    let foreign = |name: &str| format!("it imports '{name}', which this host does not offer");
+    for name in
+        ["wasi:cli/environment@0.2.0", "wasi:filesystem/types@0.2.6", "wasi:sockets/tcp@0.2.0", "acme:robot/arm@1.0.0"]
+    {
+        assert_eq!(why(&claiming(&format!("(import \"{name}\" (instance))"))).await, foreign(name));
+    }
+    assert_eq!(why(&claiming("(import \"run\" (func))")).await, foreign("run"));
+    assert_eq!(why(&claiming("(import \"library\" (core module))")).await, foreign("library"));
+    // An interface of the host's own package that there is not, and a version that it is not.
+    for name in ["patchbay:host/secrets@0.1.0", "patchbay:host/log@0.2.0", "patchbay:host/log@1.0.0"] {
+        let import = format!(
+            r#"(import "{name}" (instance $s (export "read" (func))))
+               (core func $read (canon lower (func $s "read")))
+               (core module $m (import "h" "read" (func)))
+               (core instance (instantiate $m (with "h" (instance (export "read" (func $read))))))"#
+        );
+        let words = why(&claiming(&import)).await;
+        assert!(words.contains(&format!("`{name}`")) || words.contains(&format!("'{name}'")), "{words}");
+    }
+}
+
+#[tokio::test]
+async fn a_known_import_of_another_shape_is_refused() {
+    for (import, expected) in [
+        // A module under the name of an interface.
+        (r#"(import "patchbay:host/log@0.1.0" (core module))"#, "expected module found instance"),
+        (
+            r#"(import "patchbay:host/log@0.1.0" (core module $m)) (core instance (instantiate $m))"#,
+            "it imports core modules",
+        ),
+        // A function that there is not; one with other parameters.
+        (r#"(import "patchbay:host/log@0.1.0" (instance (export "erase" (func))))"#, "erase"),
+        (r#"(import "patchbay:host/log@0.1.0" (instance (export "write" (func (param "x" u64)))))"#, "write"),
+        // A handle that the host would have to hold.
+        (r#"(import "patchbay:host/log@0.1.0" (instance (export "file" (type (sub resource)))))"#, "file"),
+    ] {
+        let words = why(&claiming(import)).await;
+        assert!(words.contains(expected), "{words}");
+    }
+}
+
+#[tokio::test]
+async fn an_export_of_another_shape_is_refused() {
+    let ward = Ward::new(small());
+    let words = why(&claiming("")).await;
+    assert!(words.contains("tools") || words.contains("call"), "{words}");
+    // Functions of the right names and wrong types show when an instance is made.
+    let wrong = component(
+        r#"(component
+             (core module $m (func (export "f")))
+             (core instance $c (instantiate $m))
+             (func $f (canon lift (core func $c "f")))
+             (instance $i (export "tools" (func $f)) (export "call" (func $f)))
+             (export "patchbay:skill/skill@0.1.0" (instance $i)))"#,
+    );
+    let failure = ward.call_bytes(&wrong).await.unwrap_err();
+    assert_eq!(failure.code(), Code::InvalidComponent, "{failure}");
+    assert!(failure.to_string().contains("type mismatch"), "{failure}");
+    ward.lives().await;
+}
+
+#[tokio::test]
+async fn the_async_abi_is_refused() {
+    let words = why(&component(
+        r#"(component
+             (core module $m
+               (func (export "f") (result i32) (i32.const 0))
+               (func (export "cb") (param i32 i32 i32) (result i32) (i32.const 0)))
+             (core instance $c (instantiate $m))
+             (func $f async (canon lift (core func $c "f") async (callback (func $c "cb"))))
+             (instance $i (export "tools" (func $f)))
+             (export "patchbay:skill/skill@0.1.0" (instance $i)))"#,
+    ))
+    .await;
+    assert!(words.contains("async"), "{words}");
+}
+
+/// Names of imports and exports are the component's own words.
+#[tokio::test]
+async fn names_are_cleaned_and_bounded() {
+    use wasm_encoder::{ComponentExportKind, ComponentExportSection, ComponentImportSection, ComponentTypeRef};
+    let mut imports = ComponentImportSection::new();
+    imports.import("\u{1b}[2J\u{202e}evil\nline", ComponentTypeRef::Component(0));
+    let mut exports = ComponentExportSection::new();
+    exports.export("patchbay:skill/skill@0.1.0", ComponentExportKind::Instance, 0, None);
+    let mut component = wasm_encoder::Component::new();
+    component.section(&imports).section(&exports);
+    assert_eq!(why(&component.finish()).await, "it imports '[2Jevil line', which this host does not offer");
+    let mut exports = ComponentExportSection::new();
+    for _ in 0..100 {
+        exports.export("\u{9b}31mlong", ComponentExportKind::Instance, 0, None);
+    }
+    let mut component = wasm_encoder::Component::new();
+    component.section(&exports);
+    let words = why(&component.finish()).await;
+    assert!(words.contains("31mlong") && !words.contains('\u{9b}'), "{words}");
+}
+
+/// Who asked for the wrong bytes may ask again.
+#[tokio::test]
+async fn a_refusal_sticks_to_nobody_else() {
+    let ward = Ward::new(small());
+    let bytes = Guest::default().component();
+    let digest = patchbay_core::Digest::of(&bytes);
+    let failure = ward.sandbox.load(digest, b"damaged".to_vec()).await.err().unwrap();
+    assert!(matches!(failure, Failure::InvalidComponent(_)));
+    assert!(ward.sandbox.loaded(&digest).is_none());
+    ward.sandbox.load(digest, bytes).await.unwrap();
+    assert!(ward.sandbox.loaded(&digest).is_some());
+}

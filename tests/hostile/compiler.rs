@@ -1,0 +1,65 @@
+//! Components made to bring down the compiler. What it cannot take it refuses; it neither panics nor overflows its stack.
+
+use patchbay_core::Code;
+use patchbay_tests::guest::{ECHO, Guest};
+use wasm_encoder::{Component, ComponentSectionId, RawSection};
+
+use crate::support::{Ward, small};
+
+/// It may work or be refused; `unavailable` would be a panic of the compiler.
+async fn survives(what: &str, bytes: &[u8]) {
+    let ward = Ward::new(small());
+    if let Err(failure) = ward.call_bytes(bytes).await {
+        assert_ne!(failure.code(), Code::Unavailable, "{what}: {failure}");
+    }
+    ward.lives().await;
+}
+
+#[tokio::test]
+async fn components_in_components_without_end() {
+    let mut inner = Component::new().finish();
+    for _ in 0..2_000 {
+        let mut outer = Component::new();
+        outer.section(&RawSection { id: ComponentSectionId::Component.into(), data: &inner });
+        inner = outer.finish();
+    }
+    survives("alone", &inner).await;
+    // In a component that is a skill otherwise.
+    let mut skill = Guest::default().component();
+    skill.push(ComponentSectionId::Component.into());
+    let mut length = inner.len();
+    while length >= 0x80 {
+        skill.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    skill.push(length as u8);
+    skill.extend(&inner);
+    survives("in a skill", &skill).await;
+}
+
+#[tokio::test]
+async fn functions_that_are_hard_to_compile() {
+    let blocks = |count: usize| format!("{}{} {ECHO}", "block ".repeat(count), "end ".repeat(count));
+    let loops = |count: usize| format!("{}{} {ECHO}", "loop ".repeat(count), "end ".repeat(count));
+    let sum = |count: usize| {
+        format!("(local.get $tool) {} {} drop {ECHO}", "(local.get $input) ".repeat(count), "i32.add ".repeat(count))
+    };
+    let chain =
+        |count: usize| format!("(local.get $tool) {} drop {ECHO}", "i32.const 3 i32.mul i32.eqz ".repeat(count));
+    let table = |count: usize| format!("(block $b (br_table {} $b (local.get $tool))) {ECHO}", "$b ".repeat(count));
+    for (what, body) in [
+        ("nested blocks", blocks(20_000)),
+        ("nested loops", loops(2_000)),
+        ("a deep operand stack", sum(5_000)),
+        ("a long chain of operations", chain(20_000)),
+        ("a branch with many targets", table(50_000)),
+    ] {
+        survives(what, &Guest::calling(&body).component()).await;
+    }
+    let locals = format!("(func {})", "(local i64)".repeat(49_000));
+    survives("many locals", &Guest::default().with(&locals).component()).await;
+    let functions = "(func (result i32) (i32.const 1))\n".repeat(10_000);
+    survives("many functions", &Guest::default().with(&functions).component()).await;
+    let globals = "(global (mut i64) (i64.const 1))\n".repeat(100_000);
+    survives("many globals", &Guest::default().with(&globals).component()).await;
+}

@@ -1,0 +1,256 @@
+//! Components that mean no good when they are asked for their tools.
+
+use std::sync::Arc;
+
+use patchbay_core::{Code, Digest};
+use patchbay_sandbox::{Failure, Limits, Sandbox, WORLD};
+use patchbay_skill::{Component, Problem};
+use patchbay_store::{KvStore, Store};
+use patchbay_tests::guest::Guest;
+use patchbay_tools::Tools;
+
+use crate::support::{
+    KV_GET, LOG, PROGRESS, Ward, bounded, by_the_clock, data, failure, for_ever, imports, permits, small,
+};
+
+fn before_tools(body: &str) -> Guest {
+    Guest { before_tools: body.into(), ..Guest::default() }
+}
+
+fn tool(name: &str, description: &str, schema: &str) -> Guest {
+    Guest { tools: vec![(name.into(), description.into(), schema.into())], ..Guest::default() }
+}
+
+fn schema(schema: &str) -> Guest {
+    tool("run", "Runs", schema)
+}
+
+#[tokio::test]
+async fn asking_for_tools_has_budgets_of_its_own() {
+    let ward = Ward::new(small());
+    let looping = before_tools(&for_ever(""));
+    assert_eq!(ward.refuses_to_describe(&looping).await, Failure::Fuel { budget: 10_000_000 });
+    let trapping = before_tools("(unreachable)");
+    assert_eq!(
+        ward.refuses_to_describe(&trapping).await,
+        Failure::Trap("wasm trap: wasm `unreachable` instruction executed".into())
+    );
+    let growing = before_tools(&for_ever("(drop (memory.grow (i32.const 1)))"));
+    assert_eq!(ward.refuses_to_describe(&growing).await.code(), Code::LimitMemory);
+    let clock = Ward::new(by_the_clock(60));
+    assert_eq!(clock.describe(&looping).await.unwrap_err(), Failure::Time { limit_ms: 60 });
+}
+
+#[tokio::test]
+async fn nothing_is_granted_and_nobody_listens_meanwhile() {
+    // Asked for and granted: for a call, that is.
+    let ward = Ward::new(small()).with_permits(permits(&["kv"], &["kv"]));
+    let body = "(call $write (i32.const 3) (i32.const 1024) (i32.const 4))
+                (call $report (i32.const 1024) (i32.const 4))
+                (call $get (i32.const 0) (i32.const 1024) (i32.const 1) (i32.const 256))
+                ;; An error, of the kind `denied`.
+                (if (i32.ne (i32.load8_u (i32.const 256)) (i32.const 1)) (then (unreachable)))
+                (if (i64.ne (i64.and (i64.load (i32.load (i32.const 264))) (i64.const 0xffffffffffff)) (i64.load (i32.const 131072)))
+                  (then (unreachable)))";
+    let guest = before_tools(body).with(&imports(KV_GET)).with(&imports(LOG)).with(&imports(PROGRESS));
+    let guest = guest.with(&data(131_072, b"denied"));
+    assert_eq!(ward.describe(&guest).await.unwrap().len(), 1);
+    assert!(ward.heard.log.lock().unwrap().is_empty());
+    assert!(ward.heard.progress.lock().unwrap().is_empty());
+    // They count all the same.
+    let flood = |call: &str| before_tools(&for_ever(call)).with(&imports(LOG)).with(&imports(PROGRESS));
+    let log = flood("(call $write (i32.const 0) (i32.const 1024) (i32.const 1))");
+    assert_eq!(ward.refuses_to_describe(&log).await.code(), Code::LimitLog);
+    let progress = flood("(call $report (i32.const 1024) (i32.const 0))");
+    assert_eq!(ward.refuses_to_describe(&progress).await.code(), Code::LimitHostCalls);
+    let progress = flood("(call $report (i32.const 1024) (i32.const 60000))");
+    assert_eq!(ward.refuses_to_describe(&progress).await.code(), Code::LimitOutput);
+}
+
+#[tokio::test]
+async fn tools_that_break_the_contract_are_refused() {
+    let object = r#"{"type":"object"}"#;
+    let many = |count: usize, name: fn(usize) -> String| Guest {
+        tools: (0..count).map(|i| (name(i), "Runs".into(), object.into())).collect(),
+        ..Guest::default()
+    };
+    let bad_name =
+        "is not a valid name: use 1 to 64 of a-z, 0-9, '_' and '-', begin with a letter or digit, and do not use '__'";
+    let cases = [
+        (many(65, |i| format!("t{i}")), "65 tools, at most 64 are allowed".to_owned()),
+        (many(2, |_| "twice".into()), "tool 'twice' is declared twice".to_owned()),
+        (tool("", "", object), format!("a tool's name: '' {bad_name}")),
+        (tool("Run", "", object), format!("a tool's name: 'Run' {bad_name}")),
+        (tool("a__b", "", object), format!("a tool's name: 'a__b' {bad_name}")),
+        (tool("-a", "", object), format!("a tool's name: '-a' {bad_name}")),
+        (tool("../x", "", object), format!("a tool's name: '../x' {bad_name}")),
+        (tool("\u{1b}[2J\u{202e}x", "", object), format!("a tool's name: '[2Jx' {bad_name}")),
+        (tool(&"n".repeat(65), "", object), format!("a tool's name: '{}' {bad_name}", "n".repeat(65))),
+        (tool(&"n".repeat(9000), "", object), format!("a tool's name: '{}…' {bad_name}", "n".repeat(80))),
+        (
+            tool("run", &"d".repeat(8193), object),
+            "the description of tool 'run' has 8193 bytes, at most 8192 are allowed".to_owned(),
+        ),
+        (
+            schema(""),
+            "the input schema of tool 'run' is no JSON: EOF while parsing a value at line 1 column 0".to_owned(),
+        ),
+        (
+            schema("{"),
+            "the input schema of tool 'run' is no JSON: EOF while parsing an object at line 1 column 1".to_owned(),
+        ),
+        (schema("[]"), "the input schema of tool 'run' is no JSON object".to_owned()),
+        (schema("true"), "the input schema of tool 'run' is no JSON object".to_owned()),
+        (
+            schema(&format!("{{\"type\":\"object\",\"not\":{}", "{\"not\":".repeat(500))),
+            "the input schema of tool 'run' is no JSON: recursion limit exceeded at line 1 column 906".to_owned(),
+        ),
+    ];
+    let ward = Ward::new(small());
+    for (guest, words) in cases {
+        let failure = ward.refuses_to_describe(&guest).await;
+        assert_eq!(failure, Failure::InvalidOutput(words));
+        assert_eq!(failure.code(), Code::InvalidOutput);
+    }
+    let long = format!("{{\"type\":\"object\",\"title\":\"{}\"}}", "s".repeat(65_536));
+    let ward = Ward::new(Limits { output_bytes: 1 << 20, memory_bytes: 8 << 20, ..small() });
+    assert_eq!(
+        ward.refuses_to_describe(&schema(&long)).await,
+        Failure::InvalidOutput("the input schema of tool 'run' has 65564 bytes, at most 65536 are allowed".into())
+    );
+    // At the bounds all is well.
+    assert_eq!(ward.describe(&many(64, |i| format!("t{i}"))).await.unwrap().len(), 64);
+    ward.describe(&tool(&"n".repeat(64), &"d".repeat(8192), object)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_description_is_cleaned() {
+    let guest = tool("run", " Runs\u{1b}[31m \u{202e}it\u{200b} ", r#"{"type":"object"}"#);
+    assert_eq!(Ward::new(small()).describe(&guest).await.unwrap()[0].description, "Runs[31m it");
+}
+
+/// Listed, and then unknown: that is for the skill to say.
+#[tokio::test]
+async fn a_tool_that_denies_itself_has_failed() {
+    let guest = Guest::calling(&failure((131_072, 12), (131_084, 2))).with(&data(131_072, "unknown-toolNo"));
+    let ward = Ward::new(small());
+    assert_eq!(ward.describe(&guest).await.unwrap()[0].name.as_str(), "run");
+    let failure = ward.refuses(&guest).await;
+    assert_eq!(failure, Failure::Failed { kind: "unknown-tool".into(), message: "No".into() });
+}
+
+/// Tools over a store in a folder of its own.
+struct Asker {
+    folder: tempfile::TempDir,
+    store: Store,
+}
+
+impl Asker {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        Self { folder, store }
+    }
+
+    /// What a process with `limits` makes of the bytes that go by `digest`.
+    async fn ask(&self, limits: Limits, digest: Digest, bytes: Vec<u8>) -> Result<usize, Problem> {
+        let kv = KvStore::open(self.folder.path()).unwrap();
+        let tools = Tools::new(Arc::new(Sandbox::new(limits)), self.store.clone(), kv, &[]);
+        let mut answers = bounded(tools.describe(vec![Component { digest, bytes: bytes.into() }])).await.unwrap();
+        answers.remove(&digest).unwrap().map(|tools| tools.len())
+    }
+
+    fn kept(&self, digest: Digest) -> bool {
+        self.store.described(&digest, WORLD).unwrap().is_some()
+    }
+}
+
+#[tokio::test]
+async fn deterministic_answers_are_kept_and_not_asked_for_again() {
+    let asker = Asker::new();
+    let refused = |words: &str| Err(Problem::new(Code::InvalidComponent, words));
+    let wrong_schema = "The input schema of tool 'run' is no schema of an object: ";
+    for (guest, expected) in [
+        (Guest::default(), Ok(1)),
+        (
+            before_tools("(unreachable)"),
+            refused(
+                "Asked for its tools, it ended with trap: the component trapped: wasm trap: wasm `unreachable` \
+                 instruction executed.",
+            ),
+        ),
+        (
+            before_tools(&for_ever("")),
+            refused(
+                "Asked for its tools, it ended with limit_fuel: the call used up its fuel of 10000000 units \
+                 (limits.fuel).",
+            ),
+        ),
+        (
+            schema("[]"),
+            refused(
+                "Asked for its tools, it ended with invalid_output: the component's answer is invalid: the input \
+                 schema of tool 'run' is no JSON object.",
+            ),
+        ),
+        (schema("{}"), refused(&format!("{wrong_schema}its 'type' is not 'object'."))),
+        (schema(r#"{"type":["object","null"]}"#), refused(&format!("{wrong_schema}its 'type' is not 'object'."))),
+        // A pattern that would take for ever elsewhere takes linear time here.
+        (schema(r#"{"type":"object","properties":{"a":{"type":"string","pattern":"^(a+)+$"}}}"#), Ok(1)),
+        // There is one draft, whatever it claims; nobody goes to look.
+        (schema(r#"{"type":"object","$schema":"http://127.0.0.1:1/meta"}"#), Ok(1)),
+    ] {
+        let bytes = guest.component();
+        let digest = Digest::of(&bytes);
+        assert_eq!(asker.ask(small(), digest, bytes).await, expected);
+        assert!(asker.kept(digest), "{expected:?}");
+        // Another process; bytes that could not answer so.
+        assert_eq!(asker.ask(small(), digest, b"not asked".to_vec()).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_schema_that_reaches_out_or_explodes_is_refused() {
+    let asker = Asker::new();
+    let huge_pattern =
+        format!("{{\"type\":\"object\",\"properties\":{{\"a\":{{\"pattern\":\"{}\"}}}}}}", "(a{1000}){1000}");
+    for text in [
+        r#"{"type":"object","$ref":"http://127.0.0.1:1/schema"}"#,
+        r#"{"type":"object","$ref":"https://example.com/schema"}"#,
+        r#"{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}"#,
+        r##"{"type":"object","properties":{"a":{"$ref":"#/$defs/nowhere"}}}"##,
+        r#"{"type":"object","properties":{"a":{"pattern":"(?=lookahead)"}}}"#,
+        r#"{"type":"object","properties":{"a":{"type":5}}}"#,
+        &huge_pattern,
+    ] {
+        let bytes = schema(text).component();
+        let digest = Digest::of(&bytes);
+        let problem = asker.ask(small(), digest, bytes).await.expect_err(text);
+        assert_eq!(problem.code, Code::InvalidComponent, "{text}");
+        assert!(
+            problem.message.starts_with("The input schema of tool 'run' is no schema of an object: "),
+            "{text}: {}",
+            problem.message
+        );
+        assert!(problem.message.chars().count() < 400 && !problem.message.contains('\n'));
+        assert!(asker.kept(digest), "{text}");
+    }
+}
+
+/// The machine was busy: that is no property of the component.
+#[tokio::test]
+async fn a_time_out_is_not_kept() {
+    let asker = Asker::new();
+    let bytes = before_tools(&for_ever("")).component();
+    let digest = Digest::of(&bytes);
+    let problem = asker.ask(by_the_clock(60), digest, bytes.clone()).await.unwrap_err();
+    assert_eq!(
+        problem.message,
+        "Asked for its tools, it ended with limit_time: the call ran over its time of 60 ms (limits.time_ms)."
+    );
+    assert!(!asker.kept(digest));
+    // Asked again, with the clock out of the way, it is stopped for what it is.
+    let problem = asker.ask(small(), digest, bytes).await.unwrap_err();
+    assert!(problem.message.contains("limit_fuel"), "{}", problem.message);
+    assert!(asker.kept(digest));
+}

@@ -1,0 +1,158 @@
+//! Work without end: fuel stops it, and behind the fuel the clock.
+
+use std::sync::Arc;
+
+use patchbay_core::Code;
+use patchbay_sandbox::{BoxFuture, Entry, Failure, Kv, KvError, Limits, Scope};
+use patchbay_tests::guest::{ECHO, Guest};
+
+use crate::support::{KV_GET, LOG, Ward, bounded, by_the_clock, for_ever, imports, permits, small};
+
+/// Guests that loop for ever, each in another place where their code runs.
+fn loopers() -> Vec<(&'static str, Guest)> {
+    let spin = for_ever("");
+    vec![
+        ("call", Guest::calling(&format!("{spin} (unreachable)"))),
+        ("the start function", Guest::default().with(&format!("(func $spin {spin}) (start $spin)"))),
+        ("cabi_realloc", Guest { before_realloc: spin.clone(), ..Guest::default() }),
+        // After the answer is read the host lets the guest free it.
+        ("post-return", Guest::default().with(&post_return(&spin))),
+        // Work that no loop shows: each call makes two.
+        (
+            "calls that double",
+            Guest::calling(&format!("(call $double (i32.const 400)) {ECHO}")).with(
+                "(func $double (param $n i32)
+                   (if (local.get $n) (then
+                     (call $double (i32.sub (local.get $n) (i32.const 1)))
+                     (call $double (i32.sub (local.get $n) (i32.const 1))))))",
+            ),
+        ),
+        // No frame is left behind: the stack never fills.
+        ("tail calls", Guest::calling("(return_call $again)").with("(func $again (result i32) (return_call $again))")),
+    ]
+}
+
+fn post_return(body: &str) -> String {
+    format!("(func (export \"cabi_post_patchbay:skill/skill@0.1.0#call\") (param i32) {body})")
+}
+
+#[tokio::test]
+async fn a_loop_without_end_uses_up_its_fuel() {
+    let ward = Ward::new(small());
+    for (place, guest) in loopers() {
+        let failure = ward.refuses(&guest).await;
+        assert_eq!(failure, Failure::Fuel { budget: 30_000_000 }, "{place}");
+        assert_eq!(failure.code(), Code::LimitFuel);
+        assert_eq!(failure.to_string(), "the call used up its fuel of 30000000 units (limits.fuel)");
+    }
+}
+
+#[tokio::test]
+async fn a_loop_with_fuel_without_end_runs_into_the_clock() {
+    let ward = Ward::new(by_the_clock(60));
+    for (place, guest) in loopers() {
+        // Without the look at a good guest: on a busy machine it could itself run over so short a time.
+        let failure = ward.call(&guest).await.unwrap_err();
+        assert_eq!(failure, Failure::Time { limit_ms: 60 }, "{place}");
+        assert_eq!(failure.code(), Code::LimitTime);
+        assert_eq!(failure.to_string(), "the call ran over its time of 60 ms (limits.time_ms)");
+    }
+}
+
+#[tokio::test]
+async fn the_same_guest_uses_the_same_fuel() {
+    let (one, other) = (Ward::new(small()), Ward::new(Limits { concurrent_calls: 1, ..small() }));
+    let fuel = one.call(&Guest::default()).await.unwrap().fuel;
+    assert!(fuel > 0 && fuel < 1000, "{fuel}");
+    assert_eq!(one.call(&Guest::default()).await.unwrap().fuel, fuel);
+    assert_eq!(other.call(&Guest::default()).await.unwrap().fuel, fuel);
+}
+
+/// One bulk operation cannot be interrupted; a loop of the largest ends all the same.
+#[tokio::test]
+async fn a_loop_of_the_largest_copies_ends() {
+    let copy = for_ever("(memory.copy (i32.const 0) (i32.const 65536) (i32.const 4128768))");
+    let fill = for_ever("(memory.fill (i32.const 0) (i32.const 7) (i32.const 4194304))");
+    for body in [copy, fill] {
+        let guest = Guest { pages: 64, ..Guest::calling(&format!("{body} (unreachable)")) };
+        assert_eq!(Ward::new(by_the_clock(200)).call(&guest).await.unwrap_err().code(), Code::LimitTime);
+        // With its usual fuel as well, whichever comes first.
+        let code = Ward::new(Limits { time_ms: 2000, ..small() }).refuses(&guest).await.code();
+        assert!(matches!(code, Code::LimitFuel | Code::LimitTime), "{code}");
+    }
+}
+
+/// On one thread: while a guest loops, others get their turn at each tick.
+#[tokio::test(flavor = "current_thread")]
+async fn a_loop_starves_nobody() {
+    let ward = Arc::new(Ward::new(by_the_clock(5_000)));
+    let guest = Guest::calling(&format!(
+        "(call $write (i32.const 0) (i32.const 1024) (i32.const 0)) {} (unreachable)",
+        for_ever("")
+    ));
+    let guest = guest.with(&imports(LOG));
+    let looping = tokio::spawn({
+        let ward = Arc::clone(&ward);
+        async move { ward.call(&guest).await }
+    });
+    bounded(async {
+        while ward.heard.log.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    for _ in 0..3 {
+        ward.lives().await;
+    }
+    assert!(!looping.is_finished(), "the loop was over before the good calls");
+    assert_eq!(looping.await.unwrap().unwrap_err().code(), Code::LimitTime);
+}
+
+/// A store that never answers.
+struct Stuck;
+
+impl Kv for Stuck {
+    fn get<'a>(&'a self, _: Scope, _: &'a str) -> BoxFuture<'a, Result<Option<Entry>, KvError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn put<'a>(&'a self, _: Scope, _: &'a str, _: Vec<u8>, _: Option<u64>) -> BoxFuture<'a, Result<u64, KvError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn delete<'a>(&'a self, _: Scope, _: &'a str) -> BoxFuture<'a, Result<bool, KvError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn keys<'a>(
+        &'a self,
+        _: Scope,
+        _: &'a str,
+        _: Option<&'a str>,
+        _: u32,
+    ) -> BoxFuture<'a, Result<Vec<String>, KvError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// No guest runs then, so that no tick is seen.
+#[tokio::test]
+async fn a_host_call_that_hangs_runs_into_the_clock() {
+    let ward = Ward::new(Limits { time_ms: 500, ..small() }).with_permits(permits(&["kv"], &["kv"]));
+    let ward = ward.with_kv(Arc::new(Stuck));
+    let guest =
+        Guest::calling("(call $get (i32.const 0) (i32.const 1024) (i32.const 1) (i32.const 512)) (unreachable)");
+    assert_eq!(ward.refuses(&guest.with(&imports(KV_GET))).await, Failure::Time { limit_ms: 500 });
+}
+
+#[tokio::test]
+async fn an_input_over_its_limit_is_not_handed_over() {
+    let ward = Ward::new(Limits { input_bytes: 100, ..small() });
+    let loaded = ward.load(&Guest::default().component()).await.unwrap();
+    let mut call = ward.call_of("{}");
+    call.attachments = vec![("text/plain".into(), vec![0; 60]), ("text/plain".into(), vec![0; 60])];
+    let failure = bounded(ward.sandbox.call(&loaded, call)).await.unwrap_err();
+    assert_eq!(failure.code(), Code::LimitInput);
+    assert_eq!(failure, Failure::Input { size: 122, limit: 100 });
+    ward.lives().await;
+}

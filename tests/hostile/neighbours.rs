@@ -1,0 +1,167 @@
+//! Calls beside calls: nothing passes from one to the next, and none takes the place of another for longer than it may.
+
+use std::sync::Arc;
+
+use patchbay_core::Code;
+use patchbay_sandbox::Limits;
+use patchbay_tests::guest::{ECHO, Guest};
+use tokio::task::JoinSet;
+
+use crate::support::{LOG, Ward, bounded, by_the_clock, data, for_ever, imports, small, text, text_of};
+
+#[tokio::test]
+async fn nothing_survives_in_a_guest() {
+    // One slot, so that the next instance lies where the last one lay.
+    let ward = Ward::new(Limits { concurrent_calls: 1, ..small() });
+    let memories = "(memory $other 2)\n(global $kept (mut i32) (i32.const 0))\n(table $table 4 funcref)\n(elem declare func $mark)";
+    let mark = "(func $mark
+        (if (global.get $kept) (then (unreachable)))
+        (if (i32.load (i32.const 200000)) (then (unreachable)))
+        (if (i32.load $other (i32.const 100000)) (then (unreachable)))
+        (if (i32.eqz (ref.is_null (table.get $table (i32.const 3)))) (then (unreachable)))
+        ;; What a data segment wrote is there anew.
+        (if (i32.ne (i32.load8_u (i32.const 1024)) (i32.load8_u (i32.const 131072))) (then (unreachable)))
+        (global.set $kept (i32.const 1))
+        (i32.store (i32.const 200000) (i32.const 1))
+        (i32.store $other (i32.const 100000) (i32.const 1))
+        (i32.store8 (i32.const 1024) (i32.const 0))
+        (table.set $table (i32.const 3) (ref.func $mark)))";
+    // At 1024 the builder puts the address of the first tool's name, which lies behind the one record of 32 bytes.
+    let first_byte = (1024_u32 + 32).to_le_bytes()[0];
+    let guest = Guest::calling(&format!("(call $mark) {ECHO}"));
+    let guest = guest.with(memories).with(mark).with(&data(131_072, [first_byte]));
+    for _ in 0..3 {
+        assert_eq!(ward.text(&guest).await, "{}");
+    }
+}
+
+#[tokio::test]
+async fn a_guest_finds_nothing_that_another_left() {
+    let ward = Ward::new(Limits { concurrent_calls: 1, ..small() });
+    // Fills all it may have with a secret, also beyond what it began with.
+    let fill = "(drop (memory.grow (i32.const 60)))
+                (memory.fill (i32.const 131072) (i32.const 0x5e) (i32.const 4063232))";
+    let filler = Guest::calling(&format!("{fill} {ECHO}"));
+    let trapping = Guest::calling(&format!("{fill} (unreachable)"));
+    // Adds up what lies in the same places.
+    let look = "(drop (memory.grow (i32.const 60)))
+        (local.set $tool (i32.const 131072))
+        (loop $next
+          (if (i64.ne (i64.load (local.get $tool)) (i64.const 0)) (then (unreachable)))
+          (local.set $tool (i32.add (local.get $tool) (i32.const 8)))
+          (br_if $next (i32.lt_u (local.get $tool) (i32.const 4194304))))";
+    let looker = Guest::calling(&format!("{look} {ECHO}"));
+    for _ in 0..3 {
+        ward.call(&filler).await.unwrap();
+        assert_eq!(ward.text(&looker).await, "{}");
+        assert_eq!(ward.call(&trapping).await.unwrap_err().code(), Code::Trap);
+        assert_eq!(ward.text(&looker).await, "{}");
+    }
+}
+
+/// A pool that is full fails; the sandbox waits instead.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn more_calls_than_slots_all_have_their_turn() {
+    let ward = Arc::new(Ward::new(small()));
+    // An answer that takes the host a while to read, when the guest has ended.
+    let guest = Guest::calling(&text("(i32.const 131072)", "(i32.const 60000)")).with(&data(131_072, [b'x'; 60_000]));
+    let loaded = ward.load(&guest.component()).await.unwrap();
+    let mut calls = JoinSet::new();
+    for _ in 0..256 {
+        let (ward, loaded) = (Arc::clone(&ward), Arc::clone(&loaded));
+        calls.spawn(async move {
+            bounded(ward.sandbox.call(&loaded, ward.call_of("{}"))).await.map(|output| output.content.len())
+        });
+    }
+    while let Some(answer) = calls.join_next().await {
+        assert_eq!(answer.unwrap(), Ok(1));
+    }
+}
+
+/// A pool has fewer memories and tables than all calls at once might want.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_guest_of_many_memories_and_tables_leaves_room_for_others() {
+    let ward = Arc::new(Ward::new(Limits { concurrent_calls: 8, ..small() }));
+    let memories = Guest::default().with(&"(memory 0)\n".repeat(15));
+    let tables = Guest::default().with(&"(table 0 funcref)\n".repeat(64));
+    let guests = [memories, tables, Guest::default()].map(|guest| guest.component());
+    let mut calls = JoinSet::new();
+    for turn in 0..192 {
+        let (ward, guest) = (Arc::clone(&ward), guests[turn % 3].clone());
+        calls.spawn(async move { ward.call_bytes(&guest).await.map(|output| text_of(&output)) });
+    }
+    while let Some(answer) = calls.join_next().await {
+        assert_eq!(answer.unwrap(), Ok("{}".to_owned()));
+    }
+    // Also where there is one slot in all.
+    let ward = Ward::new(Limits { concurrent_calls: 1, ..small() });
+    for guest in guests {
+        assert_eq!(text_of(&ward.call_bytes(&guest).await.unwrap()), "{}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn good_calls_go_on_among_bad_ones() {
+    let ward = Arc::new(Ward::new(Limits { fuel: 1_000_000, ..small() }));
+    let loop_for_ever = for_ever("");
+    let grow = for_ever("(drop (memory.grow (i32.const 1)))");
+    let guests = [
+        (Guest::default(), None),
+        (Guest::calling(&format!("{loop_for_ever} (unreachable)")), Some(Code::LimitFuel)),
+        (Guest::calling("(unreachable)"), Some(Code::Trap)),
+        (Guest::calling(&format!("{grow} (unreachable)")), Some(Code::LimitMemory)),
+        (Guest::calling("(i32.const -4)"), Some(Code::InvalidOutput)),
+    ];
+    let mut calls = JoinSet::new();
+    for (guest, code) in guests.iter().cycle().take(100).cloned() {
+        let ward = Arc::clone(&ward);
+        calls.spawn(async move { (ward.call(&guest).await.err().map(|failure| failure.code()), code) });
+    }
+    while let Some(answer) = calls.join_next().await {
+        let (code, expected) = answer.unwrap();
+        assert_eq!(code, expected);
+    }
+}
+
+/// Whoever asked does not want the answer any more.
+#[tokio::test]
+async fn a_call_that_is_dropped_frees_its_slot() {
+    let ward = Arc::new(Ward::new(Limits { concurrent_calls: 1, ..by_the_clock(25_000) }));
+    let looping = Guest::calling(&format!(
+        "(call $write (i32.const 0) (i32.const 1024) (i32.const 0)) {} (unreachable)",
+        for_ever("")
+    ));
+    let looping = looping.with(&imports(LOG));
+    for turn in 1..=5 {
+        let call = tokio::spawn({
+            let (ward, looping) = (Arc::clone(&ward), looping.clone());
+            async move { ward.call(&looping).await.map(drop) }
+        });
+        bounded(async {
+            while ward.heard.log.lock().unwrap().len() < turn {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        call.abort();
+        assert!(call.await.unwrap_err().is_cancelled());
+        ward.lives().await;
+    }
+    // Dropped while it waits for a slot.
+    let loaded = ward.load(&looping.component()).await.unwrap();
+    let running = tokio::spawn({
+        let (ward, loaded) = (Arc::clone(&ward), Arc::clone(&loaded));
+        async move { ward.sandbox.call(&loaded, ward.call_of("{}")).await.map(drop) }
+    });
+    tokio::task::yield_now().await;
+    let waiting = tokio::spawn({
+        let (ward, loaded) = (Arc::clone(&ward), Arc::clone(&loaded));
+        async move { ward.sandbox.call(&loaded, ward.call_of("{}")).await.map(drop) }
+    });
+    tokio::task::yield_now().await;
+    waiting.abort();
+    running.abort();
+    assert!(waiting.await.unwrap_err().is_cancelled());
+    assert!(running.await.unwrap_err().is_cancelled());
+    ward.lives().await;
+}

@@ -1,0 +1,237 @@
+//! What the tests of this ring share: a sandbox with small limits, a host that listens, and snippets of guests.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use patchbay_core::{Digest, ToolSpec};
+use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
+use patchbay_sandbox::{
+    BoxFuture, Call, Content, Entry, Failure, Kv, KvError, Level, Limits, Loaded, LogSink, Output, Progress, Sandbox,
+    Scope, Services,
+};
+use patchbay_tests::guest::Guest;
+
+/// Small enough that whatever runs into a limit does so at once; the wall clock alone is generous, so that it stops
+/// nothing but in the tests that are about it.
+pub fn small() -> Limits {
+    Limits {
+        fuel: 30_000_000,
+        describe_fuel: 10_000_000,
+        time_ms: 25_000,
+        memory_bytes: 4 << 20,
+        host_calls: 200,
+        input_bytes: 1 << 20,
+        output_bytes: 64 << 10,
+        log_lines: 50,
+        log_bytes: 2 << 10,
+        concurrent_calls: 4,
+    }
+}
+
+/// No fuel ever runs out: only the clock stops a guest.
+pub fn by_the_clock(time_ms: u64) -> Limits {
+    Limits { fuel: u64::MAX >> 1, describe_fuel: u64::MAX >> 1, time_ms, ..small() }
+}
+
+/// A sandbox with its limits, what its calls may do, and what the host hears of them.
+pub struct Ward {
+    pub sandbox: Arc<Sandbox>,
+    pub heard: Arc<Heard>,
+    pub permits: Arc<Permits>,
+    kv: Arc<dyn Kv>,
+}
+
+impl Ward {
+    pub fn new(limits: Limits) -> Self {
+        let heard = Arc::new(Heard::default());
+        Self { sandbox: Arc::new(Sandbox::new(limits)), heard, permits: permits(&[], &[]), kv: Arc::new(FakeKv) }
+    }
+
+    pub fn with_permits(self, permits: Arc<Permits>) -> Self {
+        Self { permits, ..self }
+    }
+
+    pub fn with_kv(self, kv: Arc<dyn Kv>) -> Self {
+        Self { kv, ..self }
+    }
+
+    pub async fn load(&self, bytes: &[u8]) -> Result<Arc<Loaded>, Failure> {
+        bounded(self.sandbox.load(Digest::of(bytes), bytes.to_vec())).await
+    }
+
+    /// Loads a component and calls its tool `run` with `{}`.
+    pub async fn call_bytes(&self, bytes: &[u8]) -> Result<Output, Failure> {
+        let loaded = self.load(bytes).await?;
+        bounded(self.sandbox.call(&loaded, self.call_of("{}"))).await
+    }
+
+    pub async fn call(&self, guest: &Guest) -> Result<Output, Failure> {
+        self.call_bytes(&guest.component()).await
+    }
+
+    pub fn call_of(&self, input: &str) -> Call {
+        let services = Services { kv: self.kv.clone(), progress: self.heard.clone(), log: self.heard.clone() };
+        let permits = Arc::clone(&self.permits);
+        Call { tool: "run".into(), input: input.into(), attachments: Vec::new(), permits, services }
+    }
+
+    pub async fn describe(&self, guest: &Guest) -> Result<Vec<ToolSpec>, Failure> {
+        let loaded = self.load(&guest.component()).await?;
+        bounded(self.sandbox.describe(&loaded)).await
+    }
+
+    /// How a call of `guest` fails; the next call of a good one works.
+    pub async fn refuses(&self, guest: &Guest) -> Failure {
+        let failure = self.call(guest).await.expect_err("the guest got away with it");
+        self.lives().await;
+        failure
+    }
+
+    /// How asking `guest` for its tools fails; the next call of a good one works.
+    pub async fn refuses_to_describe(&self, guest: &Guest) -> Failure {
+        let failure = self.describe(guest).await.expect_err("the guest got away with it");
+        self.lives().await;
+        failure
+    }
+
+    /// How loading `bytes` fails; the next call of a good component works.
+    pub async fn refuses_to_load(&self, bytes: &[u8]) -> Failure {
+        let failure = self.load(bytes).await.err().expect("the bytes got away with it");
+        self.lives().await;
+        failure
+    }
+
+    /// The text of a call that goes well.
+    pub async fn text(&self, guest: &Guest) -> String {
+        text_of(&self.call(guest).await.unwrap())
+    }
+
+    /// A good guest works here.
+    pub async fn lives(&self) {
+        assert_eq!(self.text(&Guest::default()).await, "{}");
+    }
+}
+
+/// Nothing in this ring takes longer, however many tests share the machine.
+pub async fn bounded<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), future).await.expect("not within its bounds")
+}
+
+pub fn text_of(output: &Output) -> String {
+    match &output.content[..] {
+        [Content::Text(text)] => text.clone(),
+        other => panic!("not one text: {other:?}"),
+    }
+}
+
+/// What a skill `hostile` of the user's may do.
+pub fn permits(asked: &[&str], granted: &[&str]) -> Arc<Permits> {
+    let capability = |text: &&str| text.parse::<Capability>().unwrap();
+    let identity = Identity::new(Root::User, "", "hostile".parse().unwrap());
+    let grants = granted.iter().map(|text| Grant { capability: capability(text), digest: None }).collect();
+    Arc::new(Permits::new(identity, Digest::of(b"hostile"), asked.iter().map(capability).collect(), grants))
+}
+
+/// What came out of a guest besides its answer.
+#[derive(Default)]
+pub struct Heard {
+    pub log: Mutex<Vec<String>>,
+    pub progress: Mutex<Vec<String>>,
+}
+
+impl LogSink for Heard {
+    fn write(&self, _: Level, message: &str) {
+        self.log.lock().unwrap().push(message.to_owned());
+    }
+}
+
+impl Progress for Heard {
+    fn report(&self, text: &str) {
+        self.progress.lock().unwrap().push(text.to_owned());
+    }
+}
+
+/// A store in which every key is there, and no write comes through: each function fails in another way.
+pub struct FakeKv;
+
+impl Kv for FakeKv {
+    fn get<'a>(&'a self, _: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, KvError>> {
+        Box::pin(async move { Ok(Some(Entry { value: key.as_bytes().to_vec(), version: 1 })) })
+    }
+
+    fn put<'a>(&'a self, _: Scope, key: &'a str, _: Vec<u8>, _: Option<u64>) -> BoxFuture<'a, Result<u64, KvError>> {
+        Box::pin(async move { Err(KvError::Conflict { key: key.to_owned(), expected: 1, found: 2 }) })
+    }
+
+    fn delete<'a>(&'a self, _: Scope, _: &'a str) -> BoxFuture<'a, Result<bool, KvError>> {
+        Box::pin(async { Err(KvError::Failed) })
+    }
+
+    fn keys<'a>(
+        &'a self,
+        _: Scope,
+        _: &'a str,
+        _: Option<&'a str>,
+        _: u32,
+    ) -> BoxFuture<'a, Result<Vec<String>, KvError>> {
+        Box::pin(async { Err(KvError::Quota { what: "keys", limit: 3 }) })
+    }
+}
+
+/// The body of a `call` that answers `ok([text])` with the text at `ptr` of `len` bytes, both WAT expressions.
+pub fn text(ptr: &str, len: &str) -> String {
+    one_piece(0, &format!("(i32.store (i32.const 68) {ptr}) (i32.store (i32.const 72) {len})"))
+}
+
+/// The body of a `call` that answers one piece of content: its case, and stores of what it holds, from 68 on.
+pub fn one_piece(case: u32, stores: &str) -> String {
+    format!("(i32.store8 (i32.const 64) (i32.const {case})) {stores} {}", pieces("(i32.const 64)", "(i32.const 1)"))
+}
+
+/// The body of a `call` that answers `ok` with `count` pieces of content at `ptr`.
+pub fn pieces(ptr: &str, count: &str) -> String {
+    format!(
+        "(i32.store8 (i32.const 0) (i32.const 0))
+         (i32.store (i32.const 4) {ptr})
+         (i32.store (i32.const 8) {count})
+         (i32.const 0)"
+    )
+}
+
+/// The body of a `call` that answers `err` with a kind and a message, each an address and a length.
+pub fn failure(kind: (u32, usize), message: (u32, usize)) -> String {
+    format!(
+        "(i32.store8 (i32.const 0) (i32.const 1))
+         (i32.store (i32.const 4) (i32.const {})) (i32.store (i32.const 8) (i32.const {}))
+         (i32.store (i32.const 12) (i32.const {})) (i32.store (i32.const 16) (i32.const {}))
+         (i32.const 0)",
+        kind.0, kind.1, message.0, message.1
+    )
+}
+
+/// A data segment, for [`Guest::with`].
+pub fn data(at: u32, bytes: impl AsRef<[u8]>) -> String {
+    let bytes: String = bytes.as_ref().iter().map(|byte| format!("\\{byte:02x}")).collect();
+    format!("\n(data (i32.const {at}) \"{bytes}\")\n")
+}
+
+/// Runs `body` for ever.
+pub fn for_ever(body: &str) -> String {
+    format!("(loop $for_ever {body} (br $for_ever))")
+}
+
+/// Imports a function of the host's: `$name`.
+pub fn import(interface: &str, name: &str, signature: &str) -> String {
+    format!("\n(import \"patchbay:host/{interface}@0.1.0\" \"{name}\" (func ${name} {signature}))\n")
+}
+
+pub const LOG: (&str, &str, &str) = ("log", "write", "(param i32 i32 i32)");
+pub const PROGRESS: (&str, &str, &str) = ("progress", "report", "(param i32 i32)");
+pub const KV_GET: (&str, &str, &str) = ("kv", "get", "(param i32 i32 i32 i32)");
+
+/// [`import`] of one of the constants.
+pub fn imports((interface, name, signature): (&str, &str, &str)) -> String {
+    import(interface, name, signature)
+}
