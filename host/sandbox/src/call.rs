@@ -137,7 +137,9 @@ impl Sandbox {
     /// A [`Failure`]: the skill's own, or what stopped it.
     pub async fn call(&self, component: &Loaded, call: Call) -> Result<Output, Failure> {
         let Call { tool, input, attachments, permits, services } = call;
-        let size = attachments.iter().fold(input.len(), |size, (_, data)| size.saturating_add(data.len()));
+        let size = attachments
+            .iter()
+            .fold(input.len(), |size, (media_type, data)| size.saturating_add(media_type.len() + data.len()));
         if size > self.limits.input_bytes {
             return Err(Failure::Input { size, limit: self.limits.input_bytes });
         }

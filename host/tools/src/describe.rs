@@ -19,7 +19,12 @@ pub type Answer = Result<Vec<ToolSpec>, Problem>;
 #[serde(rename_all = "snake_case")]
 enum Kept {
     Tools(Vec<ToolSpec>),
-    Problem { code: Code, message: String },
+    Problem {
+        code: Code,
+        message: String,
+        /// Under which host and limits: another one may judge otherwise.
+        under: String,
+    },
 }
 
 impl Tools {
@@ -44,7 +49,10 @@ impl Tools {
         if let Some(json) = self.store.described(&digest, WORLD)? {
             match serde_json::from_str(&json) {
                 Ok(Kept::Tools(tools)) => return Ok(Ok(tools)),
-                Ok(Kept::Problem { code, message }) => return Ok(Err(Problem { code, message })),
+                Ok(Kept::Problem { code, message, under }) if under == self.conditions() => {
+                    return Ok(Err(Problem { code, message }));
+                }
+                Ok(Kept::Problem { .. }) => {}
                 // Another version's words: ask again.
                 Err(error) => tracing::warn!(%digest, "a kept answer cannot be read: {error}"),
             }
@@ -66,13 +74,20 @@ impl Tools {
         if keep {
             let kept = match answer.clone() {
                 Ok(tools) => Kept::Tools(tools),
-                Err(Problem { code, message }) => Kept::Problem { code, message },
+                Err(Problem { code, message }) => Kept::Problem { code, message, under: self.conditions() },
             };
             // Texts and numbers alone: there is nothing that JSON could not hold.
             let json = serde_json::to_string(&kept).unwrap_or_default();
             self.store.keep_described(digest, WORLD, json).await?;
         }
         Ok(answer)
+    }
+}
+
+impl Tools {
+    /// What a failure to describe depends on, besides the component.
+    fn conditions(&self) -> String {
+        format!("{} {:?}", env!("CARGO_PKG_VERSION"), self.sandbox.limits())
     }
 }
 
