@@ -20,7 +20,9 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
     match command {
         Grant::Add(whose) => {
             let workspace = folder(whose.workspace.as_deref());
-            let Some(component) = host.component_of(whose.root(), &workspace, &whose.skill).await? else {
+            let found = host.candidate(whose.root(), &workspace, &whose.skill).await?;
+            let Some((manifest, component)) = found.and_then(|skill| Some((skill.manifest, skill.component?.digest)))
+            else {
                 let message = format!(
                     "there is no skill '{}' with a component among the {} skills, so that nothing can be granted to it.",
                     whose.skill,
@@ -28,6 +30,18 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
                 );
                 return Err(Failure::new(Code::SkillNotFound, message));
             };
+            // A grant without effect would look like a promise.
+            let asked: Vec<_> = manifest.capabilities.iter().map(|asked| asked.capability.to_string()).collect();
+            if !asked.contains(&whose.capability.to_string()) {
+                let asked = if asked.is_empty() { "nothing".to_owned() } else { asked.join(", ") };
+                let message = format!(
+                    "the SKILL.md of the {} skill '{}' does not ask for '{}'; it asks for {asked}.",
+                    whose.root(),
+                    whose.skill,
+                    whose.capability
+                );
+                return Err(Failure::new(Code::InvalidArgs, message));
+            }
             // Bundled skills follow the binary; any other grant is for the component that it was given for.
             let component = if whose.root() == Root::Bundled { String::new() } else { component.to_string() };
             let row = row(&whose, component)?;

@@ -33,13 +33,13 @@ fn main() -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    match run(arguments, &runtime) {
-        Ok(code) => code,
-        Err(failure) => {
-            eprintln!("Error: {failure}");
-            ExitCode::from(FAILED)
-        }
-    }
+    let code = run(arguments, &runtime).unwrap_or_else(|failure| {
+        eprintln!("Error: {failure}");
+        ExitCode::from(FAILED)
+    });
+    // A read of standard input that nobody will ever answer must not keep the process.
+    runtime.shutdown_background();
+    code
 }
 
 fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, Failure> {

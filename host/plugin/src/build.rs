@@ -131,10 +131,11 @@ pub fn build(folder: &Path, options: &Options) -> Result<Built, BuildError> {
         None => return Ok(Built { name, component: None, size: 0, digest: None }),
     };
     let bytes = fs::read(&module).map_err(BuildError::io(&module))?;
-    let encode = |reason| BuildError::Encode { path: module.clone(), reason };
-    let mut component = to_component(&bytes).map_err(encode)?;
-    if !matches!(embedded_skill_md(&component), Ok(None)) {
-        return Err(BuildError::Packaged(module));
+    let mut component = to_component(&bytes).map_err(|reason| BuildError::Encode { path: module.clone(), reason })?;
+    match embedded_skill_md(&component) {
+        Ok(None) => {}
+        Ok(Some(_)) => return Err(BuildError::Packaged(module)),
+        Err(problem) => return Err(BuildError::Encode { path: module, reason: problem.message }),
     }
     CustomSection { name: SECTION.into(), data: skill_md.as_bytes().into() }.append_to_component(&mut component);
 

@@ -67,10 +67,13 @@ pub async fn inspect(name: &str, component: Option<Vec<u8>>, skill_md: Option<St
         problems: Vec::new(),
     };
     report.read_manifest(component.as_deref(), skill_md);
-    if let Some(bytes) = component {
-        report.read_component(bytes).await;
-    }
-    if let Some(manifest) = &report.manifest
+    // Of a component that could not be asked, nobody knows what it lacks.
+    let asked = match component {
+        Some(bytes) => report.read_component(bytes).await,
+        None => true,
+    };
+    if asked
+        && let Some(manifest) = &report.manifest
         && let Some(tool) = &manifest.command_tool
         && !tool.contains("__")
         && !report.tools.iter().any(|own| own.name.as_str() == tool)
@@ -102,7 +105,8 @@ impl Report {
         }
     }
 
-    async fn read_component(&mut self, bytes: Vec<u8>) {
+    /// Reads shape and tools; whether the tools are known.
+    async fn read_component(&mut self, bytes: Vec<u8>) -> bool {
         match shape::shape(&bytes) {
             Ok(shape) => (self.imports, self.exports) = (shape.imports, shape.exports),
             Err(failure) => return self.note(format!("[{}] {failure}.", failure.code())),
@@ -113,17 +117,21 @@ impl Report {
             Err(failure) => Err(failure),
         };
         match described.map(check_schemas) {
-            Ok(Ok(tools)) => self.tools = tools,
+            Ok(Ok(tools)) => {
+                self.tools = tools;
+                true
+            }
             Ok(Err(problem)) => self.note(format!("[{}] {problem}", problem.code)),
             Err(failure) => self.note(format!("[{}] {failure}.", failure.code())),
         }
     }
 
-    /// Notes a problem, unless the manifest's reading has met the same bytes and said so.
-    fn note(&mut self, problem: String) {
+    /// Notes why the tools are not known, unless the manifest's reading has met the same bytes and said so.
+    fn note(&mut self, problem: String) -> bool {
         let seen = |known: &String| known.to_lowercase() == problem.to_lowercase();
         if !self.problems.iter().any(seen) {
             self.problems.push(problem);
         }
+        false
     }
 }

@@ -3,10 +3,10 @@ use std::{
     sync::Arc,
 };
 
-use patchbay_core::{AgentId, Digest, Name, SessionId};
+use patchbay_core::{AgentId, Name, SessionId};
 use patchbay_policy::Root;
 use patchbay_sandbox::{Limits, Sandbox};
-use patchbay_skill::{Bundled, Component, Found, Rules, Snapshot, build, bundled, discover};
+use patchbay_skill::{Bundled, Candidate, Component, Found, Rules, Snapshot, build, bundled, discover};
 use patchbay_store::{KvStore, NewSnapshot, SessionRow, Store};
 use patchbay_tools::{BundledGrant, Tools};
 
@@ -119,22 +119,19 @@ impl Host {
         Ok(())
     }
 
-    /// The digest of the component that the skill `name` of `root` has at this moment, for a grant; none where there is no
-    /// such skill, or it has no component.
+    /// The skill `name` of `root` as it is at this moment, for a grant; none where there is no such skill that can be read.
     ///
     /// # Errors
     /// Where the root cannot be read.
-    pub async fn component_of(
+    pub async fn candidate(
         self: &Arc<Self>,
         root: Root,
         workspace: &Path,
         name: &Name,
-    ) -> Result<Option<Digest>, SessionError> {
+    ) -> Result<Option<Candidate>, SessionError> {
         let found = self.discover(&workspace_path(workspace)?).await?;
-        let candidates = found.into_iter().filter(|found| found.root == root).filter_map(|found| found.candidate.ok());
-        let component =
-            candidates.filter(|candidate| candidate.name == *name).find_map(|candidate| candidate.component);
-        Ok(component.map(|component| component.digest))
+        let mut candidates = found.into_iter().filter(|found| found.root == root).filter_map(|found| found.candidate.ok());
+        Ok(candidates.find(|candidate| candidate.name == *name))
     }
 
     /// Looks at all roots and builds a snapshot, with the components that its skills need.
