@@ -37,7 +37,8 @@ impl Answer {
     /// The stored rows among the events: the kind and the text of each.
     pub fn rows(&self) -> Vec<(&str, &str)> {
         let rows = self.events.iter().filter(|event| event["event"] == "message");
-        rows.map(|row| (row["kind"].as_str().unwrap_or_default(), row["content"].as_str().unwrap_or_default())).collect()
+        rows.map(|row| (row["kind"].as_str().unwrap_or_default(), row["content"].as_str().unwrap_or_default()))
+            .collect()
     }
 }
 

@@ -1,1 +1,17 @@
-//! wip
+//! The binary as a user runs it: every documented word, what a session keeps, and what survives.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod commands;
+mod determinism;
+mod durability;
+mod exec;
+mod grants;
+mod invocation;
+mod personas;
+mod plugin;
+mod portable;
+mod sessions;
+mod skills;
+mod snapshot;
+mod terminal;

@@ -1,0 +1,183 @@
+//! The words of the built-in commands, to the letter.
+
+use patchbay_tests::{answers::Answer, binary::Patchbay};
+
+/// What each line comes to: its code and its message.
+fn check(patchbay: &Patchbay, expected: &[(&str, &str, &str)]) {
+    let lines: Vec<&str> = expected.iter().map(|(line, ..)| *line).collect();
+    let answers = patchbay.answers(&lines);
+    let found: Vec<_> =
+        lines.iter().zip(&answers).map(|(line, answer)| (*line, answer.code(), answer.message())).collect();
+    assert_eq!(found, expected);
+}
+
+fn statuses(answers: &[Answer]) -> Vec<&str> {
+    answers.iter().map(|answer| answer.outcome["status"].as_str().unwrap_or_default()).collect()
+}
+
+#[test]
+fn a_slash_without_a_name_is_a_parse_error() {
+    let words = "Error: command name is required after '/'.";
+    check(
+        &Patchbay::new(),
+        &[("/", "parse_error", words), ("/ skills", "parse_error", words), ("/\t", "parse_error", words)],
+    );
+}
+
+/// `/NAME` is unknown, and nothing but the command's own row is kept: it did not become conversation.
+fn assert_unknown(names: &[&str]) {
+    let lines: Vec<String> = names.iter().map(|name| format!("/{name}")).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    for (line, answer) in lines.iter().zip(Patchbay::new().answers(&lines)) {
+        assert_eq!(answer.code(), "unknown_command");
+        assert_eq!(answer.message(), format!("Error: unknown command '{line}'."));
+        assert_eq!(answer.rows(), [("command", *line)]);
+    }
+}
+
+#[test]
+fn names_match_exactly_and_nothing_is_suggested() {
+    assert_unknown(&["nope", "Skills", "SKILLS", "skill_", "skil", "skills/", "/", "reload-skills"]);
+    assert_unknown(&["Calc", "cal", "calc1", "notes", "plan_compiler"]);
+}
+
+#[test]
+fn what_the_first_version_rules_out_stays_unknown() {
+    assert_unknown(&["web", "test", "think", "verbose", "reset", "status", "memory", "models", "approve", "sessions"]);
+}
+
+#[test]
+fn a_skill_may_bring_a_name_that_is_no_built_in() {
+    let patchbay = Patchbay::new();
+    patchbay.skill("browser", "command: web", "Look it up.");
+    check(
+        &patchbay,
+        &[("/web", "skill_added", "Skill 'browser' is in the conversation. Your next message is its input.")],
+    );
+}
+
+#[test]
+fn a_control_character_in_a_name_does_not_reach_the_terminal() {
+    check(&Patchbay::new(), &[("/a\u{1b}[31mb", "unknown_command", "Error: unknown command '/a[31mb'.")]);
+}
+
+#[test]
+fn a_command_that_takes_nothing_accepts_nothing() {
+    let patchbay = Patchbay::new();
+    for name in ["skills", "reload_skills", "commands", "quit"] {
+        let words = format!("Error: /{name} does not accept arguments.");
+        let lines = [format!("/{name} now"), format!("/{name}\tx")];
+        check(&patchbay, &[(&lines[0], "invalid_args", &words), (&lines[1], "invalid_args", &words)]);
+    }
+}
+
+#[test]
+fn white_space_is_no_argument() {
+    let answers = Patchbay::new().answers(&["/skills  ", "/commands\t", "/reload_skills "]);
+    assert_eq!(statuses(&answers), ["ok"; 3]);
+}
+
+#[test]
+fn a_command_that_lacks_its_argument_says_which() {
+    check(
+        &Patchbay::new(),
+        &[
+            ("/skill", "invalid_args", "Error: /skill requires a skill name."),
+            ("/skill  ", "invalid_args", "Error: /skill requires a skill name."),
+            ("/agent", "invalid_args", "Error: /agent requires an agent name."),
+            ("/help", "invalid_args", "Error: /help requires a skill name."),
+        ],
+    );
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    check(
+        &Patchbay::new(),
+        &[
+            ("/skill nope", "skill_not_found", "Error: skill 'nope' not found in snapshot."),
+            ("/skill Calc 1", "skill_not_found", "Error: skill 'Calc' not found in snapshot."),
+            // An alias is no skill's name.
+            ("/skill plan", "skill_not_found", "Error: skill 'plan' not found in snapshot."),
+            ("/help nope", "skill_not_found", "Error: skill 'nope' not found in snapshot."),
+            ("/help calc json", "skill_not_found", "Error: skill 'calc json' not found in snapshot."),
+            ("/agent nope", "persona_not_found", "Error: agent 'nope' was not found."),
+            ("/agent ../default", "persona_not_found", "Error: agent '../default' was not found."),
+        ],
+    );
+}
+
+#[test]
+fn commands_lists_built_ins_first_then_aliases() {
+    let patchbay = Patchbay::new();
+    patchbay.skill("bare", "command: bare", "Do it.");
+    let expected = "\
+/skills - List the skills of this session's snapshot
+/skill NAME [INPUT] - Invoke one skill, and no other
+/reload_skills - Rebuild this session's snapshot of skills
+/agent NAME - Switch the active persona
+/help SKILL - Show a skill's metadata, without running it
+/commands - List the commands that work now
+/quit - Leave; the session is kept
+/bare
+/calc expression, such as 2^100 or 3 GiB / 100 Mbit/s - Exact arithmetic on big numbers and units
+/json EXPRESSION DOCUMENT - Query and reshape JSON with JMESPath
+/note add TEXT | list | search WORDS | delete NUMBER - Notes that stay: add, list, search, delete
+/plan goal to plan for - Turns a goal into a checked plan";
+    check(&patchbay, &[("/commands", "commands_listed", expected)]);
+}
+
+#[test]
+fn quit_ends_and_says_how_to_go_on() {
+    let patchbay = Patchbay::new();
+    let answers = patchbay.answers(&["/quit", "/skills"]);
+    let session = patchbay.last_session();
+    assert_eq!(answers.len(), 1, "a line ran after /quit");
+    assert_eq!(answers[0].code(), "quit");
+    assert_eq!(answers[0].message(), format!("The session is kept. To go on: patchbay --session {session}"));
+}
+
+#[test]
+fn an_alias_is_its_skill() {
+    let answers = Patchbay::new().answers(&["/calc 2^100", "/skill calc 2^100"]);
+    assert_eq!(answers[0].message(), "1267650600228229401496703205376");
+    assert_eq!(
+        (answers[0].code(), answers[0].message(), answers[0].data()),
+        (answers[1].code(), answers[1].message(), answers[1].data())
+    );
+}
+
+#[test]
+fn an_alias_that_two_skills_claim_works_for_neither() {
+    let patchbay = Patchbay::new();
+    patchbay.skill("b", "command: go", "Of b.");
+    patchbay.skill("a", "command: go", "Of a.");
+    let answers = patchbay.answers(&["/go", "/go there", "/skill a", "/commands"]);
+    for answer in &answers[..2] {
+        assert_eq!(answer.code(), "alias_ambiguous");
+        assert_eq!(answer.message(), "Error: command alias '/go' is ambiguous in snapshot: a, b.");
+    }
+    assert_eq!(answers[2].rows()[0], ("skill", "Of a."));
+    assert!(!answers[3].message().contains("/go"), "{}", answers[3].message());
+}
+
+#[test]
+fn built_ins_win_over_aliases() {
+    let patchbay = Patchbay::new();
+    patchbay.skill("thief", "command: skills", "Never.");
+    let answers = patchbay.answers(&["/skills", "/skill thief"]);
+    assert_eq!(answers[0].code(), "skills_listed");
+    assert_eq!(answers[1].message(), "Error: skill 'thief' not found in snapshot.");
+}
+
+#[test]
+fn a_leading_space_makes_conversation() {
+    let patchbay = Patchbay::new();
+    let words =
+        "Error: no model provider is available, so that nothing can answer. Your message is kept in the conversation.";
+    for answer in patchbay.answers(&[" /skills", "hello", "what is /skills"]) {
+        let line = answer.outcome["line"].as_str().unwrap();
+        assert_eq!((answer.code(), answer.message()), ("no_provider", words));
+        assert_eq!(answer.rows(), [("user", line), ("notice", words)]);
+    }
+}

@@ -1,0 +1,216 @@
+//! `patchbay exec`: the front for scripts.
+
+use std::{io::Write as _, process::Stdio};
+
+use patchbay_tests::{
+    answers::json_lines,
+    binary::{Patchbay, Ran, ran},
+    guest::Guest,
+};
+use serde_json::json;
+
+/// Runs `exec` with `arguments` and `input` on its standard input.
+fn with_input(patchbay: &Patchbay, arguments: &[&str], input: &[u8]) -> Ran {
+    let mut child = patchbay.command(&[&["exec"], arguments].concat()).stdin(Stdio::piped()).spawn().unwrap();
+    // It may have ended before it took all of it.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    ran(child.wait_with_output().unwrap())
+}
+
+fn expect(ran: &Ran, code: i32, out: &str, err: &str) {
+    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(code), out, err));
+}
+
+#[test]
+fn lines_are_arguments_or_standard_input() {
+    let patchbay = Patchbay::new();
+    expect(&patchbay.run(&["exec", "/calc 1 + 1", "/calc 2 * 3"]), 0, "2\n6\n", "");
+    expect(&with_input(&patchbay, &[], b"/calc 1 + 1\n/calc 2 * 3"), 0, "2\n6\n", "");
+    // With lines given, standard input is not read.
+    expect(&with_input(&patchbay, &["/calc 1"], b"/calc 2\n"), 0, "1\n", "");
+}
+
+#[test]
+fn blank_lines_are_skipped_and_windows_lines_are_lines() {
+    let patchbay = Patchbay::new();
+    expect(&with_input(&patchbay, &[], b"\n  \n/calc 1\r\n\t\r\n\n/calc 2\n\n"), 0, "1\n2\n", "");
+    expect(&patchbay.run(&["exec", "", "  ", "/calc 1"]), 0, "1\n", "");
+    expect(&with_input(&patchbay, &[], b""), 0, "", "");
+}
+
+#[test]
+fn an_error_ends_it_unless_told_to_keep_going() {
+    let patchbay = Patchbay::new();
+    let error = "Error: unknown command '/nope'.\n";
+    expect(&patchbay.run(&["exec", "/calc 1", "/nope", "/calc 2"]), 1, "1\n", error);
+    expect(&patchbay.run(&["exec", "--keep-going", "/calc 1", "/nope", "/calc 2"]), 1, "1\n2\n", error);
+    expect(&with_input(&patchbay, &[], b"/calc 1\n/nope\n/calc 2\n"), 1, "1\n", error);
+    expect(&with_input(&patchbay, &["--keep-going"], b"/calc 1\n/nope\n/calc 2\n"), 1, "1\n2\n", error);
+}
+
+#[test]
+fn conversation_without_a_provider_is_a_failed_line() {
+    let words = "Error: no model provider is available, so that nothing can answer. Your message is kept in the conversation.\n";
+    expect(&Patchbay::new().run(&["exec", "hello"]), 1, "", words);
+}
+
+#[test]
+fn quit_ends_without_a_look_at_later_lines() {
+    let patchbay = Patchbay::new();
+    let quit = patchbay.run(&["exec", "/quit", "/nope"]);
+    let words = format!("The session is kept. To go on: patchbay --session {}\n", patchbay.last_session());
+    expect(&quit, 0, &words, "");
+    let quit = with_input(&patchbay, &["--keep-going"], b"/nope\n/quit\n/calc 1\n");
+    assert_eq!((quit.code, quit.out.lines().count()), (Some(1), 1), "{quit:?}");
+}
+
+#[test]
+fn wrong_usage_is_exit_code_2() {
+    let patchbay = Patchbay::new();
+    for arguments in [
+        &["exec", "--nope"][..],
+        &["exec", "--timeout", "0", "/skills"],
+        &["exec", "--timeout", "soon", "/skills"],
+        &["exec", "--session", "x", "--workspace", ".", "/skills"],
+        &["nope"],
+        &["grant", "add", "Bad Name", "kv"],
+        &["grant", "add", "notes", "files"],
+    ] {
+        let ran = patchbay.run(arguments);
+        assert_eq!((ran.code, &*ran.out), (Some(2), ""), "{arguments:?}");
+        assert!(ran.err.starts_with("error: "), "{arguments:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_line_that_begins_with_a_dash_follows_two_dashes() {
+    let words = "Error: no model provider is available, so that nothing can answer. Your message is kept in the conversation.\n";
+    expect(&Patchbay::new().run(&["exec", "--", "--not-an-option"]), 1, "", words);
+}
+
+/// A home where nothing but the time-out ends `/spin`.
+fn spinning() -> Patchbay {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/config.toml", "[limits]\nfuel = 1000000000000000\ntime_ms = 600000\n");
+    let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand: spin\ncommand_tool: run\n---\n";
+    let guest = Guest::calling("(loop $l (br $l)) unreachable");
+    patchbay.write("home/config/skills/spin.wasm", guest.packaged(skill_md));
+    patchbay
+}
+
+#[test]
+fn out_of_time_is_exit_code_3() {
+    let patchbay = spinning();
+    let out_of_time = patchbay.run(&["exec", "--keep-going", "--timeout", "1", "/calc 1", "/spin", "/calc 2"]);
+    expect(&out_of_time, 3, "1\n", "Error: not done after 1 s (--timeout). [timeout]\n");
+    // What was shown is kept, and the session can be taken up again.
+    let session = patchbay.last_session();
+    expect(&patchbay.run(&["exec", "--session", &session, "/calc 2"]), 0, "2\n", "");
+}
+
+#[test]
+fn out_of_time_while_it_waits_for_a_line_ends_it_too() {
+    let patchbay = Patchbay::new();
+    let mut child = patchbay.command(&["exec", "--timeout", "1"]).stdin(Stdio::piped()).spawn().unwrap();
+    // Held open: nobody will ever write to it.
+    let input = child.stdin.take();
+    let mut waited = 0;
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if waited == 300 => {
+                child.kill().unwrap();
+                panic!("it waits for a line for ever");
+            }
+            None => std::thread::sleep(std::time::Duration::from_millis(100)),
+        }
+        waited += 1;
+    };
+    drop(input);
+    assert_eq!(status.code(), Some(3));
+}
+
+#[test]
+fn json_is_the_session_then_events_and_an_object_for_each_line() {
+    let patchbay = Patchbay::new();
+    let ran = patchbay.run(&["exec", "--json", "--keep-going", "/calc 1 + 1", "hello", "", "/nope"]);
+    assert_eq!((ran.code, &*ran.err), (Some(1), ""), "everything is on standard output");
+    let objects = json_lines(&ran.out);
+    let no_provider =
+        "Error: no model provider is available, so that nothing can answer. Your message is kept in the conversation.";
+    let agent = objects[1]["agent"].clone();
+    assert_eq!(agent.as_str().map(str::len), Some(36));
+    let sum = json!({"content": [{"type": "text", "text": "2"}], "tool": "calc__eval"});
+    let row = |seq: u64, kind: &str, content: &str| json!({"agent": agent, "seq": seq, "event": "message", "kind": kind, "content": content});
+    let with_data = |mut row: serde_json::Value, data: serde_json::Value| {
+        row["data"] = data;
+        row
+    };
+    let nope = "Error: unknown command '/nope'.";
+    assert_eq!(
+        objects,
+        [
+            json!({"session": patchbay.last_session()}),
+            with_data(
+                row(1, "command", "/calc 1 + 1"),
+                json!({"status": "ok", "code": "tool_result", "message": "2", "data": sum})
+            ),
+            json!({"line": "/calc 1 + 1", "status": "ok", "code": "tool_result", "message": "2", "data": sum}),
+            row(2, "user", "hello"),
+            row(3, "notice", no_provider),
+            json!({"line": "hello", "status": "error", "code": "no_provider", "message": no_provider}),
+            with_data(
+                row(4, "command", "/nope"),
+                json!({"status": "error", "code": "unknown_command", "message": nope})
+            ),
+            json!({"line": "/nope", "status": "error", "code": "unknown_command", "message": nope}),
+        ]
+    );
+}
+
+#[test]
+fn events_are_numbered_on_and_on_across_processes() {
+    let patchbay = Patchbay::new();
+    let mut seqs = Vec::new();
+    let mut session = String::new();
+    for _ in 0..3 {
+        let options: &[&str] = if session.is_empty() { &[] } else { &["--session", &session] };
+        for answer in patchbay.answers_in(options, &["/calc 1", "hello", "/plan tea"]) {
+            seqs.extend(answer.events.iter().map(|event| event["seq"].as_u64().unwrap()));
+        }
+        session = patchbay.last_session();
+    }
+    assert_eq!(seqs, (1..=15).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_is_not_utf_8_is_not_run() {
+    let words = "Error: a line of standard input is not UTF-8; it and what follows was not run. [parse_error]\n";
+    expect(&with_input(&Patchbay::new(), &["--keep-going"], b"/calc 1\n/calc \xff\n/calc 3\n"), 1, "1\n", words);
+}
+
+#[test]
+fn a_line_over_the_limit_is_refused_and_the_next_one_runs() {
+    let mut input = vec![b'x'; (1 << 20) + 1];
+    input.extend(b"\n/calc 1\n");
+    let words = "Error: a line of 1048577 bytes is over the limit of 1048576; nothing of it was kept.\n";
+    expect(&with_input(&Patchbay::new(), &["--keep-going"], &input), 1, "1\n", words);
+}
+
+#[test]
+fn a_workspace_that_is_none_is_named() {
+    let ran = Patchbay::new().run(&["exec", "--workspace", "nowhere", "/skills"]);
+    assert_eq!((ran.code, &*ran.out), (Some(1), ""));
+    assert!(ran.err.starts_with("Error: cannot use the workspace 'nowhere': "), "{}", ran.err);
+    assert!(ran.err.ends_with(". [folder_unusable]\n"), "{}", ran.err);
+}
+
+#[test]
+fn a_mistake_in_the_configuration_is_named_with_its_place() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/config.toml", "[limits]\nfule = 1\n");
+    let ran = patchbay.run(&["exec", "/skills"]);
+    assert_eq!((ran.code, &*ran.out), (Some(1), ""));
+    assert!(ran.err.contains("config.toml: ") && ran.err.contains("line 2") && ran.err.contains("fule"), "{}", ran.err);
+    assert!(ran.err.ends_with(" [config_invalid]\n"), "{}", ran.err);
+}

@@ -1,0 +1,170 @@
+//! What a skill may do is the operator's to say, at once, for one skill and one component.
+
+use patchbay_tests::{answers::Live, binary::Patchbay, guest::Guest};
+
+/// A guest that says `empty` and keeps something at its first call, and says `kept` from then on; where the host refuses,
+/// it fails.
+fn keeper(description: &str) -> Guest {
+    let mut guest = Guest::calling(
+        r#"
+    (call $keys (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 10) (i32.const 128))
+    (if (i32.load8_u (i32.const 128)) (then (return (call $fail (i32.const 128)))))
+    (if (i32.load (i32.const 136)) (then (return (call $say (i32.const 305) (i32.const 4)))))
+    (call $put (i32.const 1) (i32.const 300) (i32.const 3) (i32.const 300) (i32.const 3) (i32.const 0) (i64.const 0) (i32.const 160))
+    (if (i32.load8_u (i32.const 160)) (then (return (call $fail (i32.const 160)))))
+    (call $say (i32.const 300) (i32.const 5))"#,
+    )
+    .with(
+        r#"
+(import "patchbay:host/kv@0.1.0" "keys" (func $keys (param i32 i32 i32 i32 i32 i32 i32 i32)))
+(import "patchbay:host/kv@0.1.0" "put" (func $put (param i32 i32 i32 i32 i32 i32 i64 i32)))
+(func $say (param $text i32) (param $len i32) (result i32)
+  (i32.store8 (i32.const 0) (i32.const 0))
+  (i32.store (i32.const 4) (i32.const 64))
+  (i32.store (i32.const 8) (i32.const 1))
+  (i32.store8 (i32.const 64) (i32.const 0))
+  (i32.store (i32.const 68) (local.get $text))
+  (i32.store (i32.const 72) (local.get $len))
+  (i32.const 0))
+(func $fail (param $result i32) (result i32)
+  (i32.store8 (i32.const 0) (i32.const 1))
+  (i32.store (i32.const 4) (i32.const 300))
+  (i32.store (i32.const 8) (i32.const 5))
+  (i32.store (i32.const 12) (i32.const 300))
+  (i32.store (i32.const 16) (i32.const 5))
+  (i32.const 0))
+(data (i32.const 300) "emptykept")"#,
+    );
+    guest.tools[0].1 = description.into();
+    guest
+}
+
+const SKILL_MD: &str = "---\nsummary: Keeps\ninvocation_mode: tool_dispatch\ncommand: keep\ncommand_tool: run\n\
+                        capabilities: [{name: kv}]\n---\n";
+const KEEPER: &str = "home/config/skills/keeper.wasm";
+
+const DENIED: &str = "Error: skill 'keeper' may not use 'kv': it is not granted. To grant it: ";
+const STALE: &str =
+    "Error: skill 'keeper' may not use 'kv': its component has changed since that was granted. To grant it anew: ";
+
+fn capabilities(live: &mut Live, skill: &str) -> String {
+    let help = live.say(&format!("/help {skill}"));
+    help.lines().find_map(|line| line.strip_prefix("- `capabilities`: ")).unwrap().to_owned()
+}
+
+/// Runs the command that ends `message` as a person would paste it.
+fn paste(patchbay: &Patchbay, message: &str, begins: &str) {
+    let command = message.strip_prefix(begins).unwrap_or_else(|| panic!("{message}"));
+    let words: Vec<&str> = command.split(' ').collect();
+    assert_eq!(words[0], "patchbay", "{command}");
+    let ran = patchbay.run(&words[1..]);
+    assert_eq!((ran.code, &*ran.err), (Some(0), ""), "{command}");
+}
+
+#[test]
+fn a_denial_names_the_command_and_that_works_at_once() {
+    let patchbay = Patchbay::new();
+    patchbay.write(KEEPER, keeper("Keeps").packaged(SKILL_MD));
+    let mut live = patchbay.live(&[]);
+    let denied = live.answer("/keep");
+    assert_eq!(denied.code(), "denied");
+    assert_eq!(denied.message(), format!("{DENIED}patchbay grant add keeper kv"));
+    assert_eq!(capabilities(&mut live, "keeper"), "kv (not granted)");
+    paste(&patchbay, denied.message(), DENIED);
+    assert_eq!(capabilities(&mut live, "keeper"), "kv (granted)");
+    assert_eq!(live.say("/keep"), "empty");
+    assert_eq!(live.say("/keep"), "kept");
+    assert_eq!(patchbay.run(&["grant", "remove", "keeper", "kv"]).code, Some(0));
+    assert_eq!(live.say("/keep"), denied.message());
+}
+
+#[test]
+fn a_replaced_component_needs_the_grant_anew() {
+    let patchbay = Patchbay::new();
+    patchbay.write(KEEPER, keeper("Keeps").packaged(SKILL_MD));
+    patchbay.run(&["grant", "add", "keeper", "kv"]);
+    let mut live = patchbay.live(&[]);
+    assert_eq!(live.say("/keep"), "empty");
+    patchbay.write(KEEPER, keeper("Keeps, otherwise").packaged(SKILL_MD));
+    assert_eq!(live.say("/keep"), "kept", "the session has the component that the grant was given for");
+    live.say("/reload_skills");
+    let stale = live.answer("/keep");
+    assert_eq!((stale.code(), stale.message()), ("denied", &*format!("{STALE}patchbay grant add keeper kv")));
+    assert_eq!(capabilities(&mut live, "keeper"), "kv (stale)");
+    paste(&patchbay, stale.message(), STALE);
+    assert_eq!(live.say("/keep"), "kept", "what it kept is the skill's, not the component's");
+}
+
+#[test]
+fn a_capability_that_is_not_asked_for_stays_denied() {
+    let patchbay = Patchbay::new();
+    let skill_md = SKILL_MD.replace("capabilities: [{name: kv}]\n", "");
+    patchbay.write(KEEPER, keeper("Keeps").packaged(&skill_md));
+    let words = "Error: skill 'keeper' may not use 'kv': its SKILL.md does not ask for it. Add it under 'capabilities' \
+                 there, then run /reload_skills";
+    assert_eq!(patchbay.line("/keep"), words);
+    // A grant without effect would be a promise that is not kept.
+    let ran = patchbay.run(&["grant", "add", "keeper", "kv"]);
+    let words =
+        "Error: the SKILL.md of the user skill 'keeper' does not ask for 'kv'; it asks for nothing. [invalid_args]\n";
+    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), "", words));
+    assert_eq!(patchbay.run(&["grant", "list"]).out, "No grants.\n");
+}
+
+#[test]
+fn grants_are_listed_and_taken_back_once() {
+    let patchbay = Patchbay::new();
+    assert_eq!(patchbay.run(&["grant", "list"]).out, "No grants.\n");
+    patchbay.write(KEEPER, keeper("Keeps").packaged(SKILL_MD));
+    // Without an alias: that one is taken.
+    let local = keeper("Keeps").packaged(&SKILL_MD.replace("command: keep\n", ""));
+    patchbay.write("workspace/.patchbay/skills/local.wasm", local);
+    assert_eq!(patchbay.run(&["grant", "add", "keeper", "kv"]).out, "Granted 'kv' to the user skill 'keeper'.\n");
+    let local = patchbay.run(&["grant", "add", "--root", "workspace", "local", "kv"]).out;
+    assert_eq!(local, "Granted 'kv' to the workspace skill 'local'.\n");
+    let digest =
+        |name: &str| patchbay.answers(&[&format!("/help {name}")])[0].data()["digest"].as_str().unwrap().to_owned();
+    let workspace = patchbay.workspace().canonicalize().unwrap();
+    let listed = [
+        format!("keeper user skill: kv {}", digest("keeper")),
+        format!("local workspace skill of {}: kv {}", workspace.display(), digest("local")),
+    ];
+    let mut found: Vec<String> = patchbay.run(&["grant", "list"]).out.lines().map(str::to_owned).collect();
+    found.sort();
+    assert_eq!(found, listed);
+    let removed = patchbay.run(&["grant", "remove", "keeper", "kv"]);
+    assert_eq!((removed.code, &*removed.out), (Some(0), "'kv' is no longer granted to the user skill 'keeper'.\n"));
+    let again = patchbay.run(&["grant", "remove", "keeper", "kv"]);
+    let words = "Error: 'kv' was not granted to the user skill 'keeper'. [grant_not_found]\n";
+    assert_eq!((again.code, &*again.err), (Some(1), words));
+}
+
+#[test]
+fn nothing_is_granted_to_what_is_not_there() {
+    let ran = Patchbay::new().run(&["grant", "add", "keeper", "kv"]);
+    let words = "Error: there is no skill 'keeper' with a component among the user skills, so that nothing can be granted to \
+                 it. [skill_not_found]\n";
+    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), "", words));
+}
+
+#[test]
+fn a_skill_that_takes_a_name_does_not_take_what_was_kept_under_it() {
+    let patchbay = Patchbay::new();
+    assert_eq!(patchbay.line("/note add a secret"), "Note 1 added.");
+    let skill_md = SKILL_MD.replace("command: keep", "command: note");
+    patchbay.write("workspace/.patchbay/skills/notes.wasm", keeper("Keeps").packaged(&skill_md));
+    patchbay.run(&["trust", "add"]);
+    let mut live = patchbay.live(&[]);
+    // The bundled skill's grant is the bundled skill's.
+    let denied = live.say("/note");
+    assert_eq!(
+        denied,
+        "Error: skill 'notes' may not use 'kv': it is not granted. To grant it: patchbay grant add --root workspace notes kv"
+    );
+    paste(&patchbay, &denied, "Error: skill 'notes' may not use 'kv': it is not granted. To grant it: ");
+    // Nor does it find the notes: it sees a store of its own.
+    assert_eq!(live.say("/note"), "empty");
+    std::fs::remove_file(patchbay.workspace().join(".patchbay/skills/notes.wasm")).unwrap();
+    live.say("/reload_skills");
+    assert_eq!(live.say("/note list"), "1. a secret");
+}

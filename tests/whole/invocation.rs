@@ -1,0 +1,147 @@
+//! Invoking skills: text for a tool, instructions for the conversation.
+
+use patchbay_tests::{binary::Patchbay, guest::Guest};
+use serde_json::json;
+
+/// A user's skill `probe` that echoes the input which its tool is given, by the schema `schema`.
+fn echo(patchbay: &Patchbay, schema: &str) {
+    let mut guest = Guest::default();
+    guest.tools[0].2 = schema.into();
+    let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand: probe\ncommand_tool: run\n---\n";
+    patchbay.write("home/config/skills/probe.wasm", guest.packaged(skill_md));
+}
+
+const ONE_STRING: &str = r#"{"type":"object","properties":{"n":{"type":"integer"},"text":{"type":"string"}},"required":["text"],"additionalProperties":false}"#;
+
+#[test]
+fn text_is_the_object_that_satisfies_or_the_one_required_string() {
+    let patchbay = Patchbay::new();
+    echo(&patchbay, ONE_STRING);
+    let expected = [
+        ("/probe {\"text\": \"a\", \"n\": 1}", json!({"text": "a", "n": 1})),
+        ("/probe plain  words ", json!({"text": "plain  words"})),
+        ("/probe \"quoted\"", json!({"text": "\"quoted\""})),
+        ("/probe 42", json!({"text": "42"})),
+        ("/probe {\"n\": 1}", json!({"text": "{\"n\": 1}"})),
+        ("/probe {\"text\": 5}", json!({"text": "{\"text\": 5}"})),
+        ("/probe [1, 2]", json!({"text": "[1, 2]"})),
+        ("/skill probe words", json!({"text": "words"})),
+        ("/skill probe\tby tab", json!({"text": "by tab"})),
+        ("/probe two\nlines", json!({"text": "two\nlines"})),
+    ];
+    for ((line, input), answer) in expected.iter().zip(patchbay.answers(&expected.each_ref().map(|(line, _)| *line))) {
+        assert_eq!(answer.code(), "tool_result", "{line}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(answer.message()).unwrap(), *input, "{line}");
+    }
+}
+
+#[test]
+fn what_is_no_input_is_answered_with_the_schema_in_one_line() {
+    let patchbay = Patchbay::new();
+    echo(&patchbay, ONE_STRING);
+    let schema = r#"{"additionalProperties":false,"properties":{"n":{"type":"integer"},"text":{"type":"string"}},"required":["text"],"type":"object"}"#;
+    let answers = patchbay.answers(&["/probe", "/skill probe"]);
+    for (answer, command) in answers.iter().zip(["/probe", "/skill probe"]) {
+        assert_eq!(answer.code(), "invalid_input");
+        assert_eq!(answer.message(), format!("Error: {command} expects {schema}."));
+    }
+}
+
+#[test]
+fn no_text_is_the_empty_object_where_that_satisfies() {
+    let patchbay = Patchbay::new();
+    echo(&patchbay, r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#);
+    let answers = patchbay.answers(&["/probe", "/probe {\"n\":1}", "/probe words"]);
+    assert_eq!(answers[0].message(), "{}");
+    assert_eq!(answers[1].message(), "{\"n\":1}");
+    // Nothing is required, so that no property is the one that takes the text.
+    assert_eq!(
+        answers[2].message(),
+        r#"Error: /probe expects {"properties":{"n":{"type":"integer"}},"type":"object"}."#
+    );
+}
+
+#[test]
+fn a_tool_that_fails_speaks_for_itself() {
+    let answers = Patchbay::new().answers(&["/calc 1 MB + 1 s", "/json a"]);
+    assert_eq!(answers[0].code(), "tool_failed");
+    assert_eq!(answers[0].message(), "Error: column 6: cannot add time to data; give both the same kind of unit");
+    assert_eq!(answers[0].data(), &json!({"tool": "calc__eval", "kind": "unit-mismatch"}));
+    assert_eq!(answers[1].data()["kind"], "invalid-input");
+}
+
+#[test]
+fn a_tool_that_was_stopped_is_named_and_the_session_goes_on() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/config.toml", "[limits]\nfuel = 50000000\n");
+    let skill_md =
+        |alias: &str| format!("---\ninvocation_mode: tool_dispatch\ncommand: {alias}\ncommand_tool: run\n---\n");
+    patchbay.write("home/config/skills/bomb.wasm", Guest::calling("unreachable").packaged(&skill_md("bomb")));
+    patchbay.write(
+        "home/config/skills/spin.wasm",
+        Guest::calling("(loop $l (br $l)) unreachable").packaged(&skill_md("spin")),
+    );
+    let answers = patchbay.answers(&["/bomb", "/spin", "/calc 1 + 1"]);
+    assert_eq!((answers[0].code(), answers[1].code(), answers[2].message()), ("trap", "limit_fuel", "2"));
+    assert!(answers[0].message().starts_with("Error: tool 'bomb__run' was stopped: the component trapped: "));
+    assert_eq!(
+        answers[1].message(),
+        "Error: tool 'spin__run' was stopped: the call used up its fuel of 50000000 units (limits.fuel)."
+    );
+}
+
+#[test]
+fn instructions_without_input_go_into_the_conversation() {
+    let patchbay = Patchbay::new();
+    patchbay.skill("guide", "command: guide", "Do this.\n\nThen that: $INPUT!");
+    let answer = &patchbay.answers(&["/guide"])[0];
+    assert_eq!(answer.code(), "skill_added");
+    assert_eq!(answer.message(), "Skill 'guide' is in the conversation. Your next message is its input.");
+    assert_eq!(answer.rows(), [("skill", "Do this.\n\nThen that: !"), ("command", "/guide")]);
+    assert_eq!(answer.data(), &json!({"skill": "guide"}));
+}
+
+#[test]
+fn every_input_in_the_instructions_is_replaced() {
+    let patchbay = Patchbay::new();
+    patchbay.skill("guide", "command: guide", "First $INPUT, then $INPUT.");
+    let answer = &patchbay.answers(&["/guide tea  and $INPUT"])[0];
+    // No provider is there to run the turn.
+    assert_eq!(answer.code(), "no_provider");
+    assert_eq!(
+        answer.message(),
+        "Error: no model provider is available, so that nothing can answer. Skill 'guide' and your input are kept in the \
+         conversation."
+    );
+    let instructions = "First tea  and $INPUT, then tea  and $INPUT.";
+    assert_eq!(answer.rows(), [("skill", instructions), ("command", "/guide tea  and $INPUT")]);
+}
+
+#[test]
+fn instructions_that_do_not_name_the_input_are_followed_by_it() {
+    let patchbay = Patchbay::new();
+    patchbay.skill("guide", "", "Do this.");
+    let answer = &patchbay.answers(&["/skill guide now"])[0];
+    assert_eq!(answer.rows(), [("skill", "Do this."), ("user", "now"), ("command", "/skill guide now")]);
+}
+
+#[test]
+fn plan_compiler_takes_the_goal() {
+    let answers = Patchbay::new().answers(&["/plan paint the shed", "/skill plan_compiler paint the shed", "/plan"]);
+    let [(kind, given), ..] = answers[0].rows()[..] else { panic!("no rows") };
+    assert_eq!(kind, "skill");
+    assert!(given.contains("\n<goal>\npaint the shed\n</goal>\n"), "{given}");
+    assert_eq!(answers[1].rows()[0], answers[0].rows()[0]);
+    assert!(answers[2].rows()[0].1.contains("\n<goal>\n\n</goal>\n"));
+    assert_eq!(answers[2].code(), "skill_added");
+}
+
+#[test]
+fn a_skill_may_dispatch_to_another_skills_tool() {
+    let patchbay = Patchbay::new();
+    let frontmatter =
+        "command: sum\ninvocation_mode: tool_dispatch\ncommand_tool: calc__eval\nrequires_tools: [calc__eval]";
+    patchbay.skill("sum", frontmatter, "");
+    let answer = &patchbay.answers(&["/sum 1 + 1"])[0];
+    assert_eq!((answer.message(), &answer.data()["tool"]), ("2", &json!("calc__eval")));
+}

@@ -1,0 +1,130 @@
+//! Personas: read when they are taken on, kept with the session.
+
+use std::fs;
+
+use patchbay_tests::binary::Patchbay;
+use serde_json::{Value, json};
+
+/// The persona that is stored with the session used last.
+fn stored(patchbay: &Patchbay, session: &str) -> Value {
+    let database = rusqlite::Connection::open(patchbay.home().join("data/patchbay.db")).unwrap();
+    let json: String =
+        database.query_row("SELECT persona FROM sessions WHERE id = ?", [session], |row| row.get(0)).unwrap();
+    serde_json::from_str(&json).unwrap()
+}
+
+#[test]
+fn the_default_persona_is_there_from_the_start() {
+    let patchbay = Patchbay::new();
+    let mut live = patchbay.live(&[]);
+    assert_eq!(stored(&patchbay, live.session())["name"], "default");
+    let answer = live.answer("/agent default");
+    assert_eq!((answer.code(), answer.message()), ("agent_set", "Active agent set to 'default'."));
+    assert_eq!(answer.data(), &json!({"name": "default", "files": ["SOUL.md"]}));
+}
+
+#[test]
+fn a_persona_is_its_files_in_their_order() {
+    let patchbay = Patchbay::new();
+    for file in ["AGENTS.md", "IDENTITY.md", "OTHER.md", "SOUL.md", "USER.md"] {
+        patchbay.write(&format!("home/config/agents/pirate/{file}"), format!("{file} of the pirate\n"));
+    }
+    patchbay.write("workspace/AGENTS.md", "Of the workspace.\n");
+    let mut live = patchbay.live(&[]);
+    let answer = live.answer("/agent pirate");
+    assert_eq!(answer.message(), "Active agent set to 'pirate'.");
+    let files = ["SOUL.md", "IDENTITY.md", "USER.md", "AGENTS.md", "AGENTS.md of the workspace"];
+    assert_eq!(answer.data()["files"], json!(files));
+    let persona = stored(&patchbay, live.session());
+    assert_eq!(persona["files"][0]["text"], "SOUL.md of the pirate");
+    assert_eq!(persona["files"][4]["text"], "Of the workspace.");
+}
+
+#[test]
+fn a_workspace_brings_personas_of_its_own() {
+    let patchbay = Patchbay::new();
+    patchbay.write("workspace/.patchbay/agents/local/IDENTITY.md", "Local.");
+    let answer = &patchbay.answers(&["/agent local"])[0];
+    assert_eq!(answer.data(), &json!({"name": "local", "files": ["IDENTITY.md"]}));
+}
+
+#[test]
+fn an_untrusted_workspace_takes_no_lower_persona_s_place() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/agents/pirate/SOUL.md", "Mine.");
+    patchbay.write("workspace/.patchbay/agents/pirate/USER.md", "Theirs.");
+    patchbay.write("workspace/.patchbay/agents/default/USER.md", "Theirs.");
+    let files = |answers: &[patchbay_tests::answers::Answer]| -> Vec<Value> {
+        answers.iter().map(|answer| answer.data()["files"].clone()).collect()
+    };
+    let lines = ["/agent pirate", "/agent default"];
+    assert_eq!(files(&patchbay.answers(&lines)), [json!(["SOUL.md"]), json!(["SOUL.md"])]);
+    patchbay.run(&["trust", "add"]);
+    assert_eq!(files(&patchbay.answers(&lines)), [json!(["USER.md"]), json!(["USER.md"])]);
+}
+
+#[test]
+fn a_persona_stays_with_its_session_as_it_was() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/agents/pirate/SOUL.md", "Arr.");
+    let mut live = patchbay.live(&[]);
+    live.say("/agent pirate");
+    let session = live.session().to_owned();
+    let before = stored(&patchbay, &session);
+    assert_eq!(before, json!({"name": "pirate", "files": [{"name": "SOUL.md", "text": "Arr."}]}));
+    live.end();
+    fs::remove_dir_all(patchbay.home().join("config/agents")).unwrap();
+    let mut live = patchbay.live(&["--session", &session]);
+    live.say("hello");
+    assert_eq!(live.say("/agent pirate"), "Error: agent 'pirate' was not found.");
+    assert_eq!(stored(&patchbay, &session), before, "a failed switch changes nothing");
+}
+
+#[test]
+fn switching_leaves_the_snapshot_and_the_conversation_alone() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/agents/pirate/SOUL.md", "Arr.");
+    let mut live = patchbay.live(&[]);
+    live.say("hello");
+    let before = live.answer("/skills");
+    patchbay.skill("comes", "", "");
+    let answer = live.answer("/agent pirate");
+    assert_eq!(answer.rows(), [("command", "/agent pirate")]);
+    assert_eq!(live.answer("/skills").data(), before.data());
+}
+
+#[cfg(unix)]
+#[test]
+fn links_out_of_a_workspace_are_not_followed() {
+    use std::os::unix::fs::symlink;
+    let patchbay = Patchbay::new();
+    patchbay.write("home/secret/SOUL.md", "Secret.");
+    patchbay.write("workspace/.patchbay/agents/sly/NOTES.md", "");
+    let agents = patchbay.workspace().join(".patchbay/agents");
+    symlink(patchbay.home().join("secret"), agents.join("away")).unwrap();
+    symlink(patchbay.home().join("secret/SOUL.md"), agents.join("sly/SOUL.md")).unwrap();
+    let answers = patchbay.answers(&["/agent away", "/agent sly"]);
+    assert_eq!([answers[0].code(), answers[1].code()], ["persona_unreadable"; 2]);
+    assert!(
+        answers[0].message().starts_with("Error: agent 'away' cannot be read: its folder: "),
+        "{}",
+        answers[0].message()
+    );
+    assert!(
+        answers[1].message().starts_with("Error: agent 'sly' cannot be read: SOUL.md: "),
+        "{}",
+        answers[1].message()
+    );
+    assert!(!stored(&patchbay, &patchbay.last_session()).to_string().contains("Secret"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_persons_own_folder_may_be_a_link() {
+    let patchbay = Patchbay::new();
+    patchbay.write("elsewhere/SOUL.md", "Arr.");
+    fs::create_dir_all(patchbay.home().join("config/agents")).unwrap();
+    std::os::unix::fs::symlink(patchbay.folder().join("elsewhere"), patchbay.home().join("config/agents/pirate"))
+        .unwrap();
+    assert_eq!(patchbay.line("/agent pirate"), "Active agent set to 'pirate'.");
+}

@@ -1,0 +1,355 @@
+//! `patchbay plugin`: from a folder to a component, and what a component is.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use patchbay_tests::{
+    answers::json_lines,
+    binary::{Patchbay, Ran, ran},
+    guest::{self, Guest},
+};
+use serde_json::json;
+
+const SKILL_MD: &str =
+    "---\nname: greeter\nsummary: Greets\ninvocation_mode: tool_dispatch\ncommand: greet\ncommand_tool: run\n---\n";
+
+/// A home whose user has the skill folder `greeter` with a SKILL.md.
+fn with_folder() -> (Patchbay, String) {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/skills/greeter/SKILL.md", SKILL_MD);
+    let folder = patchbay.home().join("config/skills/greeter").canonicalize().unwrap();
+    (patchbay, folder.to_str().unwrap().to_owned())
+}
+
+/// A core module that knows its world.
+fn module() -> Vec<u8> {
+    guest::module_of(&guest::contract(), &Guest::default().wat(), "patchbay:skill/skill-plugin")
+}
+
+fn assert_refused(ran: &Ran, words: &str) {
+    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), "", &*format!("Error: {words} [build_failed]\n")));
+}
+
+#[test]
+fn a_core_module_becomes_a_component_with_the_skill_md_in_it() {
+    let (patchbay, folder) = with_folder();
+    patchbay.write("workspace/core.wasm", module());
+    let ran = patchbay.run(&["plugin", "build", &folder, "--wasm", "core.wasm"]);
+    let size = fs::metadata(format!("{folder}/greeter.wasm")).unwrap().len();
+    let words = format!("{folder}/greeter.wasm: {size} bytes\ntool run: Echoes its input\n  {{\"type\":\"object\"}}\n");
+    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), &*words, ""));
+    // In place, and as one file.
+    assert_eq!(patchbay.line("/greet {}"), "{}");
+    fs::rename(format!("{folder}/greeter.wasm"), patchbay.home().join("config/skills/moved.wasm")).unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    fs::rename(patchbay.home().join("config/skills/moved.wasm"), patchbay.home().join("config/skills/greeter.wasm"))
+        .unwrap();
+    assert_eq!(patchbay.line("/greet {}"), "{}");
+}
+
+#[test]
+fn a_component_is_taken_as_it_is_and_out_says_where_to() {
+    let (patchbay, folder) = with_folder();
+    patchbay.write("workspace/some.wasm", Guest::default().component());
+    let ran = patchbay.run(&["plugin", "build", &folder, "--wasm", "some.wasm", "--out", "out/greeter.wasm"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let built = fs::read(patchbay.workspace().join("out/greeter.wasm")).unwrap();
+    assert_eq!(built, Guest::default().packaged(SKILL_MD));
+    assert!(!Path::new(&folder).join("greeter.wasm").exists());
+}
+
+#[test]
+fn building_again_gives_the_same_bytes() {
+    let (patchbay, folder) = with_folder();
+    patchbay.write("workspace/core.wasm", module());
+    let build = || {
+        assert_eq!(patchbay.run(&["plugin", "build", &folder, "--wasm", "core.wasm"]).code, Some(0));
+        let file = PathBuf::from(&folder).join("greeter.wasm");
+        (fs::read(&file).unwrap(), file.metadata().unwrap().modified().unwrap())
+    };
+    assert_eq!(build(), build());
+}
+
+#[test]
+fn a_skill_without_tools_needs_no_build() {
+    let (patchbay, folder) = with_folder();
+    let ran = patchbay.run(&["plugin", "build", &folder]);
+    let words = "greeter: nothing to build, its SKILL.md is all of it.\n";
+    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), words, ""));
+}
+
+#[test]
+fn what_is_built_is_looked_at() {
+    let (patchbay, folder) = with_folder();
+    patchbay.write("home/config/skills/greeter/SKILL.md", SKILL_MD.replace("command_tool: run", "command_tool: walk"));
+    patchbay.write("workspace/core.wasm", module());
+    let ran = patchbay.run(&["plugin", "build", &folder, "--wasm", "core.wasm"]);
+    assert_eq!(ran.code, Some(1));
+    let last = ran.out.lines().last().unwrap();
+    assert_eq!(last, "wrong: [command_tool_missing] Command tool 'walk' is not among its tools.");
+}
+
+#[test]
+fn a_folder_that_cannot_be_built_says_why() {
+    let (patchbay, folder) = with_folder();
+    let build = |arguments: &[&str]| patchbay.run(&[&["plugin", "build"], arguments].concat());
+
+    let nowhere = build(&["nowhere"]);
+    assert_refused(&nowhere, "nowhere: No such file or directory (os error 2)");
+    assert_refused(&build(&[&folder, "--wasm", "none.wasm"]), "none.wasm: No such file or directory (os error 2)");
+
+    patchbay.write("workspace/bare/README.md", "");
+    let bare = patchbay.workspace().join("bare").canonicalize().unwrap().display().to_string();
+    let words = format!(
+        "{bare} has no SKILL.md. A skill begins with one; its least is the four lines: ---, name: bare, summary: What it \
+         does, ---"
+    );
+    assert_refused(&build(&["bare"]), &words);
+
+    patchbay.write("workspace/torn/SKILL.md", "no frontmatter");
+    let torn = patchbay.workspace().join("torn/SKILL.md").canonicalize().unwrap().display().to_string();
+    let words = format!("{torn}: [malformed_frontmatter] SKILL.md does not begin with a line '---'.");
+    assert_refused(&build(&["torn"]), &words);
+
+    patchbay.write("workspace/Bad Name/SKILL.md", "---\n---\n");
+    let ran = build(&["Bad Name"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.err.contains("SKILL.md: [invalid_name] 'Bad Name' is not a valid name: use 1 to 64 of "),
+        "{}",
+        ran.err
+    );
+
+    patchbay.write("workspace/text.wasm", "text");
+    let ran = build(&[&folder, "--wasm", "text.wasm"]);
+    assert_eq!((ran.code, &*ran.out), (Some(1), ""));
+    assert!(ran.err.starts_with("Error: text.wasm cannot be made a component: "), "{}", ran.err);
+
+    // A module that knows no world.
+    patchbay.write("workspace/worldless.wasm", wat::parse_str("(module (import \"env\" \"f\" (func)))").unwrap());
+    let ran = build(&[&folder, "--wasm", "worldless.wasm"]);
+    assert!(ran.err.starts_with("Error: worldless.wasm cannot be made a component: "), "{}", ran.err);
+
+    let mut cut = Guest::default().component();
+    cut.truncate(cut.len() - 10);
+    patchbay.write("workspace/cut.wasm", cut);
+    let ran = build(&[&folder, "--wasm", "cut.wasm"]);
+    assert!(ran.err.starts_with("Error: cut.wasm cannot be made a component: Damaged or cut short: "), "{}", ran.err);
+    assert!(!Path::new(&folder).join("greeter.wasm").exists(), "nothing was written");
+}
+
+#[test]
+fn what_a_build_made_is_not_built_again() {
+    let (patchbay, folder) = with_folder();
+    let built = Guest::default().packaged(SKILL_MD);
+    let file = format!("{folder}/greeter.wasm");
+    fs::write(&file, &built).unwrap();
+    let words =
+        format!("{file} has a SKILL.md embedded already; give the component that it was made of, or run cargo anew");
+    assert_refused(&patchbay.run(&["plugin", "build", &folder, "--wasm", &file]), &words);
+    assert_eq!(fs::read(&file).unwrap(), built, "it is as it was");
+}
+
+/// A skill's folder with a SKILL.md and these Rust sources. It stands where builds go. Each needs a name of its own: in one
+/// target folder cargo takes packages of the same name for the same.
+fn rust(name: &str, lib: &str, lib_keys: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let plugins = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins");
+    fs::create_dir_all(folder.join("src")).unwrap();
+    fs::write(folder.join("SKILL.md"), SKILL_MD.replace("greeter", name).replace("tool: run", "tool: greet")).unwrap();
+    fs::write(folder.join("src/lib.rs"), lib).unwrap();
+    // The versions and the profile of the bundled skills: what they depend on is built already.
+    fs::copy(plugins.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    let bundled: toml::Table = fs::read_to_string(plugins.join("Cargo.toml")).unwrap().parse().unwrap();
+    let profile = toml::Table::from_iter([("profile".to_owned(), bundled["profile"].clone())]);
+    let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/rust").canonicalize().unwrap();
+    let manifest = format!(
+        "[package]\nname = '{name}'\nversion = '0.1.0'\nedition = '2024'\n\n[lib]\n{lib_keys}\n\n[workspace]\nresolver = '3'\n\n\
+         [dependencies]\npatchbay-sdk = {{ path = '{}' }}\nschemars = '1.2'\n\
+         serde = {{ version = '1', features = ['derive'] }}\n\n{profile}",
+        sdk.display()
+    );
+    fs::write(folder.join("Cargo.toml"), manifest).unwrap();
+    folder
+}
+
+/// Builds with cargo, from what was fetched already.
+fn build(patchbay: &Patchbay, folder: &Path) -> Ran {
+    let mut command = patchbay.command(&["plugin", "build", folder.to_str().unwrap()]);
+    let target = concat!(env!("CARGO_MANIFEST_DIR"), "/../plugins/target");
+    ran(command.env("CARGO_TARGET_DIR", target).env("CARGO_NET_OFFLINE", "true").output().unwrap())
+}
+
+const CDYLIB: &str = "crate-type = ['cdylib']";
+const GREETER: &str = r#"
+use patchbay_sdk::{Result, skill};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Greet {
+    /// Who is greeted.
+    name: String,
+}
+
+skill! {
+    /// Greets somebody by name.
+    fn greet(input: Greet) -> Result<String> {
+        Ok(format!("Hello, {}!", input.name))
+    }
+}
+"#;
+
+#[test]
+fn rust_sources_become_a_skill_that_works() {
+    let patchbay = Patchbay::new();
+    let folder = rust("greeter", GREETER, CDYLIB);
+    let _ = fs::remove_file(folder.join("greeter.wasm"));
+    let ran = build(&patchbay, &folder);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let (first, tool) = ran.out.split_once('\n').unwrap();
+    let built = folder.canonicalize().unwrap().join("greeter.wasm");
+    assert_eq!(first, format!("{}: {} bytes", built.display(), built.metadata().unwrap().len()));
+    assert!(tool.starts_with("tool greet: Greets somebody by name.\n"), "{tool}");
+
+    // Dropped in as one file.
+    patchbay.write("home/config/skills/greeter.wasm", fs::read(&built).unwrap());
+    assert_eq!(patchbay.line("/greet Ada"), "Hello, Ada!");
+    // Or the folder as it is, sources and all.
+    #[cfg(unix)]
+    {
+        let patchbay = Patchbay::new();
+        fs::create_dir_all(patchbay.home().join("config/skills")).unwrap();
+        std::os::unix::fs::symlink(&folder, patchbay.home().join("config/skills/greeter")).unwrap();
+        assert_eq!(patchbay.line("/greet {\"name\": \"Bo\"}"), "Hello, Bo!");
+    }
+}
+
+#[test]
+fn rust_sources_that_do_not_build_say_why() {
+    let patchbay = Patchbay::new();
+    let folder = rust("broken", "fn", CDYLIB);
+    let ran = build(&patchbay, &folder);
+    assert_eq!((ran.code, &*ran.out), (Some(1), ""));
+    let folder = folder.canonicalize().unwrap().display().to_string();
+    let words = format!(
+        "Error: cargo could not build {folder}; if the target is missing: rustup target add wasm32-unknown-unknown \
+         [build_failed]\n"
+    );
+    assert!(ran.err.ends_with(&words), "{}", ran.err);
+    assert!(ran.err.contains("error: expected"), "cargo's own words are missing: {}", ran.err);
+
+    let folder = rust("no_library", "", "");
+    let ran = build(&patchbay, &folder);
+    let folder = folder.canonicalize().unwrap().display().to_string();
+    let words = format!(
+        "Error: {folder} builds no WebAssembly library; its Cargo.toml needs crate-type = [\"cdylib\"] under [lib] \
+         [build_failed]\n"
+    );
+    assert!(ran.err.ends_with(&words), "{}", ran.err);
+
+    let mut command = patchbay.command(&["plugin", "build", &folder]);
+    let ran = ran_without_cargo(&mut command);
+    let words =
+        "cannot run cargo: No such file or directory (os error 2). Install Rust, or give the module with --wasm FILE";
+    assert_refused(&ran, words);
+}
+
+fn ran_without_cargo(command: &mut std::process::Command) -> Ran {
+    ran(command.env("CARGO", "/nowhere/cargo").output().unwrap())
+}
+
+#[test]
+fn inspect_tells_what_a_plugin_is() {
+    let (patchbay, folder) = with_folder();
+    let skill_md = SKILL_MD.replace(
+        "---\nname",
+        "---\nversion: 1.2\ncapabilities: [{name: kv, reason: keeps}, {name: clock, optional: true}]\nname",
+    );
+    let component = Guest::default().packaged(&skill_md);
+    patchbay.write("workspace/greeter.wasm", &component);
+    let json = patchbay.run(&["plugin", "inspect", "--json", "greeter.wasm"]);
+    let [report] = &json_lines(&json.out)[..] else { panic!("{json:?}") };
+    let digest = report["digest"].as_str().unwrap();
+    assert_eq!(
+        (&report["name"], &report["size"], &report["problems"]),
+        (&json!("greeter"), &json!(component.len()), &json!([]))
+    );
+    assert_eq!(report["manifest"]["command"], "greet");
+    assert_eq!(report["tools"][0]["name"], "run");
+    assert_eq!(report["exports"], json!(["patchbay:skill/skill@0.1.0"]));
+
+    let ran = patchbay.run(&["plugin", "inspect", "greeter.wasm"]);
+    let expected = format!(
+        "\
+name            greeter
+summary         Greets
+version         1.2
+invocation_mode tool_dispatch
+command         /greet
+command_tool    run
+capabilities    kv (keeps), clock (optional)
+size            {} bytes
+digest          {digest}
+imports         {}
+exports         patchbay:skill/skill@0.1.0
+tool run: Echoes its input
+  {{\"type\":\"object\"}}
+",
+        component.len(),
+        report["imports"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|import| import.as_str().unwrap())
+            .collect::<Vec<_>>()
+            .join(", ")
+    );
+    let expected = expected.replace("imports         \n", "imports         (none)\n");
+    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), &*expected, ""));
+
+    // A folder without a component is a skill too.
+    patchbay.write("home/config/skills/greeter/SKILL.md", "---\nsummary: Greets\n---\n");
+    let ran = patchbay.run(&["plugin", "inspect", &folder]);
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.out.contains("\ndigest          (none)\n"), "{}", ran.out);
+}
+
+#[test]
+fn inspect_tells_what_is_wrong() {
+    let patchbay = Patchbay::new();
+    patchbay.write("workspace/text.wasm", "text");
+    patchbay.write("workspace/plain.wasm", Guest::default().component());
+    patchbay.write("workspace/Bad.wasm", Guest::default().packaged("---\n---\n"));
+    patchbay.write("workspace/other.wasm", Guest::default().packaged(SKILL_MD));
+    let mut schema = Guest::default();
+    schema.tools[0].2 = "[]".into();
+    patchbay.write("workspace/greeter.wasm", schema.packaged(SKILL_MD));
+    for (file, wrong) in [
+        ("text.wasm", "[invalid_component] Not WebAssembly: it does not begin with the four bytes '\\0asm'."),
+        ("plain.wasm", "[missing_skill_md] The component has no SKILL.md; 'patchbay plugin build' embeds it."),
+        (
+            "Bad.wasm",
+            "[invalid_name] 'Bad' is not a valid name: use 1 to 64 of a-z, 0-9, '_' and '-', begin with a letter \
+                      or digit, and do not use '__'.",
+        ),
+        ("other.wasm", "[invalid_name] Name 'greeter' in SKILL.md is not 'other', as its folder or file is called."),
+    ] {
+        let ran = patchbay.run(&["plugin", "inspect", file]);
+        let found: Vec<_> = ran.out.lines().filter_map(|line| line.strip_prefix("wrong: ")).collect();
+        assert_eq!((ran.code, found, &*ran.err), (Some(1), vec![wrong], ""), "{file}");
+        let json = patchbay.run(&["plugin", "inspect", "--json", file]);
+        assert_eq!((json.code, &json_lines(&json.out)[0]["problems"]), (Some(1), &json!([wrong])), "{file}");
+    }
+    let ran = patchbay.run(&["plugin", "inspect", "greeter.wasm"]);
+    assert_eq!(ran.code, Some(1));
+    let wrong =
+        "wrong: [invalid_output] the component's answer is invalid: the input schema of tool 'run' is no JSON object.";
+    let found: Vec<_> = ran.out.lines().filter(|line| line.starts_with("wrong: ")).collect();
+    assert_eq!(found, [wrong], "of a component that could not be asked nobody knows what it lacks");
+
+    let ran = patchbay.run(&["plugin", "inspect", "none.wasm"]);
+    let words = "Error: cannot use none.wasm: No such file or directory (os error 2). [folder_unusable]\n";
+    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), "", words));
+}

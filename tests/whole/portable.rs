@@ -1,0 +1,59 @@
+//! The binary needs nothing beside it.
+
+use std::{fs, process::Command};
+
+use patchbay_tests::binary;
+
+/// The binary alone in a folder, with `variables` for its whole environment.
+fn alone(folder: &std::path::Path, variables: &[(&str, &std::path::Path)], arguments: &[&str]) -> binary::Ran {
+    let copy = folder.join("patchbay");
+    if !copy.exists() {
+        fs::copy(binary::path(), &copy).unwrap();
+    }
+    let mut command = Command::new(copy);
+    command.args(arguments).current_dir(folder).env_clear().envs(variables.iter().copied());
+    binary::ran(command.output().unwrap())
+}
+
+#[test]
+fn a_copy_of_the_binary_works_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let variables = [("PATCHBAY_HOME", &*home)];
+    let lines = ["exec", "/skills", "/calc 6 * 7", "/json a {\"a\": 1}", "/note add stays"];
+    let ran = alone(folder.path(), &variables, &lines);
+    assert_eq!((ran.code, &*ran.err), (Some(0), ""));
+    let mut out = ran.out.lines();
+    let names: Vec<_> = out.by_ref().take(4).filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(names, ["calc", "json", "notes", "plan_compiler"]);
+    assert_eq!(out.collect::<Vec<_>>(), ["42", "1", "Note 1 added."]);
+    assert_eq!(alone(folder.path(), &variables, &["exec", "/note list"]).out, "1. stays\n");
+    let made: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(made.len(), 2, "nothing but the copy and its home: {made:?}");
+}
+
+#[test]
+fn without_patchbay_home_the_xdg_folders_hold_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (home, config, data, state) = (path("h"), path("c"), path("d"), path("s"));
+    let variables =
+        [("HOME", &*home), ("XDG_CONFIG_HOME", &*config), ("XDG_DATA_HOME", &*data), ("XDG_STATE_HOME", &*state)];
+    fs::create_dir_all(config.join("patchbay/skills/mine")).unwrap();
+    fs::write(config.join("patchbay/skills/mine/SKILL.md"), "---\nsummary: Mine\n---\n").unwrap();
+    let ran = alone(folder.path(), &variables, &["exec", "/skills"]);
+    assert!(ran.out.contains("\nmine - Mine\n"), "{ran:?}");
+    assert!(data.join("patchbay/patchbay.db").is_file() && state.join("patchbay/patchbay.log").is_file());
+}
+
+#[cfg(unix)]
+#[test]
+fn conversations_are_nobody_elses_to_read() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let patchbay = patchbay_tests::binary::Patchbay::new();
+    patchbay.exec(&["hello"]);
+    for folder in ["config", "data", "state"] {
+        let mode = patchbay.home().join(folder).metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{folder}");
+    }
+}

@@ -1,0 +1,178 @@
+//! `/skills` and `/help`: what a snapshot shows of itself.
+//!
+//! `skills_empty` cannot be reached through the binary: bundled skills are always there, and what takes the place of one
+//! has its name.
+
+use patchbay_tests::{binary::Patchbay, guest::Guest};
+
+const BUNDLED: &str = "\
+calc - Exact arithmetic on big numbers and units
+json - Query and reshape JSON with JMESPath
+notes - Notes that stay: add, list, search, delete
+plan_compiler - Turns a goal into a checked plan";
+
+#[test]
+fn skills_are_listed_by_name_with_their_summary_if_they_have_one() {
+    let patchbay = Patchbay::new();
+    assert_eq!(patchbay.line("/skills"), BUNDLED);
+    patchbay.skill("zebra", "summary: Last", "");
+    patchbay.skill("bare", "", "");
+    patchbay.skill("described", "description: Stands in\n  for a summary", "");
+    let listed = patchbay.line("/skills");
+    assert_eq!(
+        listed,
+        format!("bare\n{}\nzebra - Last", BUNDLED.replace("json", "described - Stands in for a summary\njson"))
+    );
+}
+
+#[test]
+fn diagnostics_follow_sorted_and_without_paths() {
+    let patchbay = Patchbay::new();
+    let os = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
+    patchbay.skill("collides", "command: skills", "");
+    patchbay.skill("lacks_env", "eligibility: {env: [PATCHBAY_TEST_A, PATH, PATCHBAY_TEST_B]}", "");
+    patchbay.skill("lacks_binary", "eligibility: {binaries: [patchbay-test-no-such-program]}", "");
+    patchbay.skill("lacks_os", "eligibility: {os: [plan9, windows]}", "");
+    patchbay.skill("lacks_tool", "requires_tools: [nowhere__tool]", "");
+    patchbay.skill("misnamed", "name: other", "");
+    patchbay.skill("odd_alias", "command: 'Not One'", "");
+    patchbay.skill("toolless", "invocation_mode: tool_dispatch\ncommand_tool: run", "");
+    patchbay.skill("first", "command: go", "");
+    patchbay.skill("second", "command: go", "");
+    patchbay.write("home/config/skills/Bad Name/SKILL.md", "---\n---\n");
+    patchbay.write("home/config/skills/empty/README.md", "");
+    patchbay.write("home/config/skills/torn/SKILL.md", "no frontmatter");
+    patchbay.write("home/config/skills/garbage.wasm", "text");
+    patchbay.write("home/config/skills/plain.wasm", Guest::default().component());
+    patchbay.write("home/config/skills/twins/SKILL.md", "---\n---\n");
+    patchbay.write("home/config/skills/twins/a.wasm", "");
+    patchbay.write("home/config/skills/twins/b.wasm", "");
+    patchbay.write("home/config/skills/not-a-skill.txt", "");
+
+    let answer = &patchbay.answers(&["/skills"])[0];
+    let expected = format!("\
+{}
+
+Diagnostics:
+- Bad Name [invalid_name] 'Bad Name' is not a valid name: use 1 to 64 of a-z, 0-9, '_' and '-', begin with a letter or digit, and do not use '__'.
+- collides [command_alias_collision] Alias '/skills' is a built-in command; skill excluded.
+- empty [missing_skill_md] The folder has no SKILL.md.
+- first [alias_ambiguous] Alias '/go' is claimed by first, second; it works for none, '/skill NAME' does.
+- garbage [invalid_component] Not WebAssembly: it does not begin with the four bytes '\\0asm'.
+- lacks_binary [ineligible] Missing binaries: patchbay-test-no-such-program.
+- lacks_env [ineligible] Missing environment: PATCHBAY_TEST_A, PATCHBAY_TEST_B.
+- lacks_os [ineligible] OS '{os}' not in [plan9, windows].
+- lacks_tool [missing_required_tools] Missing required tool: nowhere__tool.
+- misnamed [invalid_name] Name 'other' in SKILL.md is not 'misnamed', as its folder or file is called.
+- odd_alias [invalid_command_alias] Alias 'Not One' is no valid command name.
+- plain [missing_skill_md] The component has no SKILL.md; 'patchbay plugin build' embeds it.
+- second [alias_ambiguous] Alias '/go' is claimed by first, second; it works for none, '/skill NAME' does.
+- toolless [command_tool_missing] Command tool 'run' is not among the skill's tools: none.
+- torn [malformed_frontmatter] SKILL.md does not begin with a line '---'.
+- twins [several_components] Several components: a.wasm, b.wasm; a skill has at most one.",
+        BUNDLED.replace("json", "first\njson") + "\nsecond"
+    );
+    assert_eq!(answer.code(), "skills_listed");
+    assert_eq!(answer.message(), expected);
+    let folder = patchbay.folder().to_str().unwrap();
+    assert!(!answer.outcome.to_string().contains(folder), "a path leaked");
+}
+
+/// A skill with every key set and a component in one file.
+fn full() -> Vec<u8> {
+    Guest::default().packaged(
+        "---\nname: full\nversion: 1.10\nsummary: Has it all\ninvocation_mode: tool_dispatch\ncommand: all\n\
+         command_tool: run\nrequires_tools: [calc__eval, json__query]\n\
+         eligibility: {os: [linux, darwin], env: [PATH], binaries: [sh]}\n\
+         capabilities:\n  - {name: kv}\n  - {name: http, scope: api.example.com, optional: true}\n---\n",
+    )
+}
+
+#[test]
+fn help_shows_every_field_in_its_order() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/skills/full.wasm", full());
+    let answer = &patchbay.answers(&["/help full"])[0];
+    let digest = answer.data()["digest"].as_str().unwrap();
+    assert_eq!(digest.len(), "sha256:".len() + 64);
+    assert_eq!(answer.code(), "skill_help");
+    assert_eq!(
+        answer.message(),
+        format!(
+            "\
+# /help full
+
+- `name`: full
+- `version`: 1.10
+- `summary`: Has it all
+- `source`: user
+- `invocation_mode`: tool_dispatch
+- `command_alias`: /all
+- `command_tool`: run
+- `tools`: run
+- `requires_tools`: calc__eval, json__query
+- `eligibility.os`: linux, darwin
+- `eligibility.env`: PATH
+- `eligibility.binaries`: sh
+- `capabilities`: kv (not granted), http:api.example.com (not granted)
+- `digest`: {digest}"
+        )
+    );
+}
+
+#[test]
+fn help_shows_none_for_what_is_empty() {
+    let patchbay = Patchbay::new();
+    patchbay.skill("bare", "", "");
+    let answer = &patchbay.answers(&["/help bare"])[0];
+    let digest = answer.data()["digest"].as_str().unwrap();
+    assert_eq!(
+        answer.message(),
+        format!(
+            "\
+# /help bare
+
+- `name`: bare
+- `version`: (none)
+- `summary`: (none)
+- `source`: user
+- `invocation_mode`: llm_orchestration
+- `command_alias`: (none)
+- `command_tool`: (none)
+- `tools`: (none)
+- `requires_tools`: (none)
+- `eligibility.os`: (none)
+- `eligibility.env`: (none)
+- `eligibility.binaries`: (none)
+- `capabilities`: (none)
+- `digest`: {digest}"
+        )
+    );
+}
+
+#[test]
+fn help_of_a_bundled_skill_names_its_source_and_its_grants() {
+    let help = Patchbay::new().line("/help notes");
+    assert!(help.contains("\n- `source`: bundled\n"), "{help}");
+    assert!(help.contains("\n- `capabilities`: kv (granted)\n"), "{help}");
+}
+
+#[test]
+fn help_runs_nothing() {
+    // A component whose tool would trap: asking for help is no call.
+    let patchbay = Patchbay::new();
+    let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand_tool: run\n---\n";
+    patchbay.write("home/config/skills/bomb.wasm", Guest::calling("unreachable").packaged(skill_md));
+    let answers = patchbay.answers(&["/help bomb", "/skill bomb"]);
+    assert_eq!(answers[0].code(), "skill_help");
+    assert_eq!(answers[1].code(), "trap");
+}
+
+#[test]
+fn control_characters_of_a_skill_do_not_reach_the_terminal() {
+    let patchbay = Patchbay::new();
+    patchbay.skill("sly", "summary: \"a\\e[31mb\\u202Ec\\u200Bd\\nsecond line\"", "");
+    let listed = patchbay.exec(&["/skills", "/help sly", "/commands"]).out;
+    assert!(listed.contains("\nsly - a[31mbcd second line\n"), "{listed:?}");
+    assert!(!listed.contains(['\u{1b}', '\u{202e}', '\u{200b}']), "{listed:?}");
+}

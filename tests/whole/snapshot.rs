@@ -1,0 +1,259 @@
+//! A session's snapshot: nothing but `/reload_skills` changes it, and it outlives the files that it came from.
+
+use std::fs;
+
+use patchbay_tests::{binary::Patchbay, guest::Guest};
+use serde_json::json;
+
+/// A skill in one file whose alias `/echo` answers its input.
+fn echo() -> Vec<u8> {
+    Guest::default()
+        .packaged("---\nsummary: Echoes\ninvocation_mode: tool_dispatch\ncommand: echo\ncommand_tool: run\n---\n")
+}
+
+fn workspace_skill(patchbay: &Patchbay, name: &str, frontmatter: &str) {
+    patchbay.write(&format!("workspace/.patchbay/skills/{name}/SKILL.md"), format!("---\n{frontmatter}\n---\n"));
+}
+
+#[test]
+fn files_change_nothing_until_reload_skills_reports_them() {
+    let patchbay = Patchbay::new();
+    patchbay.skill("goes", "summary: Goes", "");
+    patchbay.skill("turns", "summary: Before", "Old words.");
+    patchbay.skill("stays", "summary: Stays", "");
+    let mut live = patchbay.live(&[]);
+    let before = live.say("/skills");
+
+    patchbay.skill("comes", "summary: Comes", "");
+    patchbay.write("home/config/skills/echo.wasm", echo());
+    patchbay.skill("turns", "summary: After", "New words.");
+    fs::remove_dir_all(patchbay.home().join("config/skills/goes")).unwrap();
+    assert_eq!(live.say("/skills"), before);
+    assert_eq!(live.answer("/skill turns").rows()[0], ("skill", "Old words."));
+    assert_eq!(live.answer("/skill goes").code(), "skill_added");
+    assert_eq!(live.say("/skill comes"), "Error: skill 'comes' not found in snapshot.");
+    assert_eq!(live.say("/echo {}"), "Error: unknown command '/echo'.");
+
+    let answer = live.answer("/reload_skills");
+    assert_eq!(answer.code(), "skills_reloaded");
+    assert_eq!(
+        answer.message(),
+        "Reloaded skills for current session. version=2 count=8\n+ comes\n+ echo\n- goes\n~ turns"
+    );
+    let data = answer.data();
+    assert_eq!((&data["version"], &data["count"]), (&json!(2), &json!(8)));
+    assert_eq!(data["added"], json!(["comes", "echo"]));
+    assert_eq!((&data["removed"], &data["changed"]), (&json!(["goes"]), &json!(["turns"])));
+    assert_eq!(live.answer("/skill turns").rows()[0], ("skill", "New words."));
+    assert_eq!(live.say("/skill goes"), "Error: skill 'goes' not found in snapshot.");
+    assert_eq!(live.say("/echo {\"a\":1}"), "{\"a\":1}");
+    assert_eq!(live.end(), Some(1), "some lines failed");
+}
+
+#[test]
+fn a_replaced_component_is_a_changed_skill() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/skills/echo.wasm", echo());
+    let mut live = patchbay.live(&[]);
+    assert_eq!(live.say("/echo {}"), "{}");
+    let mut other = Guest::default();
+    other.tools[0].1 = "Echoes, as it did".into();
+    let skill_md = "---\nsummary: Echoes\ninvocation_mode: tool_dispatch\ncommand: echo\ncommand_tool: run\n---\n";
+    patchbay.write("home/config/skills/echo.wasm", other.packaged(skill_md));
+    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=2 count=5\n~ echo");
+}
+
+#[test]
+fn the_version_rises_even_where_nothing_changed_and_the_digest_stays() {
+    let patchbay = Patchbay::new();
+    let mut live = patchbay.live(&[]);
+    let first = live.answer("/skills").data()["digest"].clone();
+    for version in 2..5 {
+        let answer = live.answer("/reload_skills");
+        assert_eq!(answer.message(), format!("Reloaded skills for current session. version={version} count=4"));
+        assert_eq!(answer.data()["digest"], first);
+    }
+    let answer = live.answer("/skills");
+    assert_eq!((&answer.data()["version"], &answer.data()["digest"]), (&json!(4), &first));
+}
+
+#[test]
+fn reload_skills_leaves_persona_and_conversation_alone() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/agents/pirate/SOUL.md", "Arr.");
+    let mut live = patchbay.live(&[]);
+    live.say("/agent pirate");
+    live.say("hello");
+    let session = live.session().to_owned();
+    let before = (persona(&patchbay, &session), rows(&patchbay, &session));
+    patchbay.write("home/config/agents/pirate/SOUL.md", "Arr, changed.");
+    patchbay.skill("comes", "", "");
+    live.say("/reload_skills");
+    let (mut after, report) = (rows(&patchbay, &session), "/reload_skills".to_owned());
+    assert_eq!(after.pop(), Some(("command".to_owned(), report)));
+    assert_eq!((persona(&patchbay, &session), after), before);
+}
+
+/// What is stored of the session's persona.
+fn persona(patchbay: &Patchbay, session: &str) -> String {
+    let database = rusqlite::Connection::open(patchbay.home().join("data/patchbay.db")).unwrap();
+    database.query_row("SELECT persona FROM sessions WHERE id = ?", [session], |row| row.get(0)).unwrap()
+}
+
+/// Kind and text of the session's rows.
+fn rows(patchbay: &Patchbay, session: &str) -> Vec<(String, String)> {
+    let database = rusqlite::Connection::open(patchbay.home().join("data/patchbay.db")).unwrap();
+    let mut query = database.prepare("SELECT kind, content FROM messages WHERE session = ? ORDER BY seq").unwrap();
+    query.query_map([session], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn a_resumed_session_has_its_skills_though_their_files_are_gone() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/skills/echo.wasm", echo());
+    patchbay.skill("guide", "summary: Guides", "Mind the $INPUT.");
+    workspace_skill(&patchbay, "local", "summary: Of the workspace");
+    let mut live = patchbay.live(&[]);
+    let session = live.session().to_owned();
+    let before = live.answer("/skills");
+    let help = live.say("/help echo");
+    live.end();
+    fs::remove_dir_all(patchbay.home().join("config/skills")).unwrap();
+    fs::remove_dir_all(patchbay.workspace().join(".patchbay")).unwrap();
+
+    let mut live = patchbay.live(&["--session", &session]);
+    assert_eq!(live.session(), session);
+    let after = live.answer("/skills");
+    assert_eq!((after.message(), after.data()), (before.message(), before.data()));
+    assert_eq!(live.say("/help echo"), help);
+    assert_eq!(live.say("/echo {\"still\":true}"), "{\"still\":true}");
+    assert_eq!(live.answer("/skill guide gap").rows()[0], ("skill", "Mind the gap."));
+    assert_eq!(
+        live.say("/reload_skills"),
+        "Reloaded skills for current session. version=2 count=4\n- echo\n- guide\n- local"
+    );
+}
+
+#[test]
+fn a_resumed_session_works_though_its_workspace_is_gone() {
+    let patchbay = Patchbay::new();
+    let mut live = patchbay.live(&["--workspace", "."]);
+    live.say("/calc 1");
+    let session = live.session().to_owned();
+    live.end();
+    fs::rename(patchbay.workspace(), patchbay.folder().join("elsewhere")).unwrap();
+    fs::create_dir(patchbay.folder().join("here")).unwrap();
+    let mut command = patchbay.command(&["exec", "--session", &session, "/calc 2"]);
+    let ran = patchbay_tests::binary::ran(command.current_dir(patchbay.folder().join("here")).output().unwrap());
+    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), "2\n", ""));
+}
+
+#[test]
+fn two_sessions_do_not_touch_each_other() {
+    let patchbay = Patchbay::new();
+    let (mut one, mut two) = (patchbay.live(&[]), patchbay.live(&[]));
+    let before = two.answer("/skills");
+    patchbay.skill("comes", "", "");
+    assert_eq!(one.say("/reload_skills"), "Reloaded skills for current session. version=2 count=5\n+ comes");
+    let after = two.answer("/skills");
+    assert_eq!((after.message(), after.data()), (before.message(), before.data()));
+    assert_eq!(two.say("/reload_skills"), "Reloaded skills for current session. version=2 count=5\n+ comes");
+}
+
+#[test]
+fn a_persons_skill_takes_the_place_of_a_bundled_one() {
+    let patchbay = Patchbay::new();
+    patchbay.skill("calc", "summary: Mine", "Count on your fingers.");
+    let answers = patchbay.answers(&["/skills", "/help calc", "/calc 1"]);
+    assert!(answers[0].message().starts_with("calc - Mine\n"), "{}", answers[0].message());
+    assert!(answers[1].message().contains("\n- `source`: user\n"));
+    // The bundled skill's alias went with it.
+    assert_eq!(answers[2].message(), "Error: unknown command '/calc'.");
+}
+
+#[test]
+fn a_workspaces_skill_takes_a_lower_place_only_when_trusted() {
+    let patchbay = Patchbay::new();
+    patchbay.skill("guide", "summary: Mine", "");
+    workspace_skill(&patchbay, "guide", "summary: Of the workspace");
+    workspace_skill(&patchbay, "local", "summary: Local");
+    workspace_skill(&patchbay, "sums", "command: calc");
+    let mut live = patchbay.live(&[]);
+    let untrusted = "\
+calc - Exact arithmetic on big numbers and units
+guide - Mine
+json - Query and reshape JSON with JMESPath
+local - Local
+notes - Notes that stay: add, list, search, delete
+plan_compiler - Turns a goal into a checked plan
+
+Diagnostics:
+- guide [untrusted_shadow] The workspace is not trusted, so that its 'guide' does not take the place of the user one; \
+'patchbay trust add' lets it.
+- sums [untrusted_shadow] The workspace is not trusted, so that its skill does not take the alias '/calc'; \
+'patchbay trust add' lets it.";
+    assert_eq!(live.say("/skills"), untrusted);
+    assert_eq!(live.say("/calc 1 + 1"), "2");
+
+    let trusted = patchbay.run(&["trust", "add"]);
+    let workspace = patchbay.workspace().canonicalize().unwrap();
+    let words = format!("{} is trusted. Open sessions take notice at /reload_skills.\n", workspace.display());
+    assert_eq!((trusted.code, trusted.out), (Some(0), words));
+    assert_eq!(live.say("/skills"), untrusted, "trust does not change a snapshot");
+    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=2 count=7\n+ sums\n~ guide");
+    assert_eq!(
+        live.say("/skills"),
+        "\
+calc - Exact arithmetic on big numbers and units
+guide - Of the workspace
+json - Query and reshape JSON with JMESPath
+local - Local
+notes - Notes that stay: add, list, search, delete
+plan_compiler - Turns a goal into a checked plan
+sums
+
+Diagnostics:
+- calc [alias_ambiguous] Alias '/calc' is claimed by calc, sums; it works for none, '/skill NAME' does.
+- sums [alias_ambiguous] Alias '/calc' is claimed by calc, sums; it works for none, '/skill NAME' does."
+    );
+    assert!(live.say("/help guide").contains("\n- `source`: workspace\n"));
+
+    assert_eq!(patchbay.run(&["trust", "remove"]).code, Some(0));
+    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=3 count=6\n- sums\n~ guide");
+    assert_eq!(live.say("/skills"), untrusted);
+}
+
+#[test]
+fn trust_is_listed_and_taken_back_once() {
+    let patchbay = Patchbay::new();
+    let workspace = patchbay.workspace().canonicalize().unwrap().display().to_string();
+    assert_eq!(patchbay.run(&["trust", "list"]).out, "No workspace is trusted.\n");
+    patchbay.run(&["trust", "add", "."]);
+    let again = patchbay.run(&["trust", "add", &workspace]).out;
+    assert_eq!(again, format!("{workspace} is trusted already. Open sessions take notice at /reload_skills.\n"));
+    assert_eq!(patchbay.run(&["trust", "list"]).out, format!("{workspace}\n"));
+    let removed = patchbay.run(&["trust", "remove"]);
+    assert_eq!(
+        removed.out,
+        format!("{workspace} is no longer trusted. Open sessions take notice at /reload_skills.\n")
+    );
+    let again = patchbay.run(&["trust", "remove"]);
+    assert_eq!((again.code, again.err), (Some(1), format!("Error: {workspace} was not trusted. [trust_not_found]\n")));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_workspaces_skill_that_leads_out_of_it_is_not_read() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/secret/SKILL.md", "---\nsummary: Secret\n---\n");
+    patchbay.write("workspace/.patchbay/skills/sly/NOTES.md", "");
+    let skills = patchbay.workspace().join(".patchbay/skills");
+    std::os::unix::fs::symlink(patchbay.home().join("secret"), skills.join("away")).unwrap();
+    std::os::unix::fs::symlink(patchbay.home().join("secret/SKILL.md"), skills.join("sly/SKILL.md")).unwrap();
+    let listed = patchbay.line("/skills");
+    let (skills, diagnostics) = listed.split_once("\n\nDiagnostics:\n").unwrap();
+    assert_eq!(skills.lines().count(), 4, "{skills}");
+    assert!(!listed.contains("Secret"), "{listed}");
+    let names: Vec<_> = diagnostics.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+    assert_eq!(names, ["away", "sly"]);
+}

@@ -1,0 +1,40 @@
+//! Without a command, where there is no terminal: lines in, messages out, nothing drawn.
+
+use std::{io::Write as _, process::Stdio};
+
+use patchbay_tests::binary::{Patchbay, Ran, ran};
+
+fn typed(patchbay: &Patchbay, arguments: &[&str], input: &str) -> Ran {
+    let mut child = patchbay.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    ran(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn lines_are_answered_without_greeting_or_prompt() {
+    let patchbay = Patchbay::new();
+    let ran = typed(&patchbay, &[], "/calc 1 + 1\n\n/nope\n/calc 2 + 2\n");
+    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), "2\nError: unknown command '/nope'.\n4\n", ""));
+}
+
+#[test]
+fn quit_leaves_and_the_session_is_taken_up_again() {
+    let patchbay = Patchbay::new();
+    patchbay.skill("guide", "command: guide", "Mind it.");
+    let ran = typed(&patchbay, &[], "/calc 1\n/quit\n/calc 2\n");
+    let session = patchbay.last_session();
+    let words = format!("1\nThe session is kept. To go on: patchbay --session {session}\n");
+    assert_eq!((ran.code, ran.out), (Some(0), words));
+    std::fs::remove_dir_all(patchbay.home().join("config/skills")).unwrap();
+    let ran = typed(&patchbay, &["--session", &session], "/guide\n");
+    assert_eq!(ran.out, "Skill 'guide' is in the conversation. Your next message is its input.\n");
+    assert_eq!(patchbay.last_session(), session);
+}
+
+#[test]
+fn the_workspace_can_be_named() {
+    let patchbay = Patchbay::new();
+    patchbay.write("elsewhere/.patchbay/skills/local/SKILL.md", "---\nsummary: Local\n---\n");
+    let ran = typed(&patchbay, &["--workspace", "../elsewhere"], "/skills\n");
+    assert!(ran.out.contains("\nlocal - Local\n"), "{ran:?}");
+}
