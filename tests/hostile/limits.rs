@@ -153,6 +153,6 @@ async fn an_input_over_its_limit_is_not_handed_over() {
     call.attachments = vec![("text/plain".into(), vec![0; 60]), ("text/plain".into(), vec![0; 60])];
     let failure = bounded(ward.sandbox.call(&loaded, call)).await.unwrap_err();
     assert_eq!(failure.code(), Code::LimitInput);
-    assert_eq!(failure, Failure::Input { size: 122, limit: 100 });
+    assert_eq!(failure, Failure::Input { size: 142, limit: 100 });
     ward.lives().await;
 }
