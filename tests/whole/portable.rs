@@ -57,3 +57,16 @@ fn conversations_are_nobody_elses_to_read() {
         assert_eq!(mode & 0o777, 0o700, "{folder}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_goes_early_is_no_fault() {
+    let patchbay = patchbay_tests::binary::Patchbay::new();
+    patchbay.exec(&["/calc 1"]);
+    for arguments in [&["sessions", "list"][..], &["grant", "list"], &["trust", "list"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ran = binary::ran(patchbay.command(arguments).stdout(writer).output().unwrap());
+        assert_eq!((ran.code, &*ran.err), (Some(0), ""), "{arguments:?}");
+    }
+}

@@ -14,6 +14,7 @@ use patchbay_store::GrantRow;
 use crate::{
     Failure,
     args::{Grant, Trust, Whose},
+    out::say,
 };
 
 pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, Failure> {
@@ -46,16 +47,11 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
             let component = if whose.root() == Root::Bundled { String::new() } else { component.to_string() };
             let row = row(&whose, component)?;
             host.store().add_grant(row).await?;
-            println!("Granted '{}' to the {} skill '{}'.", whose.capability, whose.root(), whose.skill);
+            say!("Granted '{}' to the {} skill '{}'.", whose.capability, whose.root(), whose.skill);
         }
         Grant::Remove(whose) => {
             if host.store().remove_grant(row(&whose, String::new())?).await? {
-                println!(
-                    "'{}' is no longer granted to the {} skill '{}'.",
-                    whose.capability,
-                    whose.root(),
-                    whose.skill
-                );
+                say!("'{}' is no longer granted to the {} skill '{}'.", whose.capability, whose.root(), whose.skill);
             } else {
                 let message =
                     format!("'{}' was not granted to the {} skill '{}'.", whose.capability, whose.root(), whose.skill);
@@ -65,11 +61,11 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
         Grant::List => {
             let grants = host.store().grants()?;
             if grants.is_empty() {
-                println!("No grants.");
+                say!("No grants.");
             }
             for grant in grants {
                 let place = if grant.workspace.is_empty() { String::new() } else { format!(" of {}", grant.workspace) };
-                println!("{} {} skill{place}: {} {}", grant.skill, grant.root, grant.capability, grant.component);
+                say!("{} {} skill{place}: {} {}", grant.skill, grant.root, grant.capability, grant.component);
             }
         }
     }
@@ -98,22 +94,22 @@ pub(crate) async fn trust(host: &Arc<Host>, command: Trust) -> Result<ExitCode, 
             let workspace = workspace_path(&workspace)?;
             let changed = host.store().set_trust(workspace.clone(), true).await?;
             let already = if changed { "" } else { " already" };
-            println!("{workspace} is trusted{already}. Open sessions take notice at /reload_skills.");
+            say!("{workspace} is trusted{already}. Open sessions take notice at /reload_skills.");
         }
         Trust::Remove { workspace } => {
             let workspace = workspace_path(&workspace)?;
             if !host.store().set_trust(workspace.clone(), false).await? {
                 return Err(Failure::new(Code::TrustNotFound, format!("{workspace} was not trusted.")));
             }
-            println!("{workspace} is no longer trusted. Open sessions take notice at /reload_skills.");
+            say!("{workspace} is no longer trusted. Open sessions take notice at /reload_skills.");
         }
         Trust::List => {
             let trusted = host.store().trusted()?;
             if trusted.is_empty() {
-                println!("No workspace is trusted.");
+                say!("No workspace is trusted.");
             }
             for workspace in trusted {
-                println!("{workspace}");
+                say!("{workspace}");
             }
         }
     }

@@ -128,7 +128,8 @@ impl Printer {
     fn print(&mut self, text: &str) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
         let printed = writeln!(out, "{text}").and_then(|()| out.flush());
-        printed.map_err(|error| Failure::new(Code::Internal, format!("standard output cannot be written: {error}.")))
+        printed
+            .map_err(|error| Failure::new(Code::FolderUnusable, format!("standard output cannot be written: {error}.")))
     }
 
     fn event(&mut self, received: Received) -> Result<(), Failure> {

@@ -8,6 +8,7 @@ mod exec;
 mod failure;
 mod home;
 mod log;
+mod out;
 mod plugin;
 mod sessions;
 mod terminal;

@@ -5,7 +5,7 @@ use std::{path::Path, process::ExitCode};
 use patchbay_core::{Code, text};
 use patchbay_plugin::{Options, Report, build, inspect_path};
 
-use crate::{FAILED, Failure, args::Plugin};
+use crate::{FAILED, Failure, args::Plugin, out::say};
 
 pub(crate) async fn run(command: Plugin) -> Result<ExitCode, Failure> {
     match command {
@@ -13,7 +13,7 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, Failure> {
         Plugin::Inspect { path, json } => {
             let report = inspect_path(&path).await.map_err(Failure::io(&path))?;
             if json {
-                println!("{}", serde_json::to_string(&report).unwrap_or_default());
+                say!("{}", serde_json::to_string(&report).unwrap_or_default());
             } else {
                 print(&report);
             }
@@ -25,11 +25,11 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, Failure> {
 async fn build_one(folder: &Path, options: &Options) -> Result<ExitCode, Failure> {
     let built = build(folder, options).map_err(|error| Failure::new(Code::BuildFailed, error.to_string()))?;
     let Some(component) = built.component else {
-        println!("{}: nothing to build, its SKILL.md is all of it.", built.name);
+        say!("{}: nothing to build, its SKILL.md is all of it.", built.name);
         return Ok(ExitCode::SUCCESS);
     };
     let report = inspect_path(&component).await.map_err(Failure::io(&component))?;
-    println!("{}: {} bytes", component.display(), built.size);
+    say!("{}: {} bytes", component.display(), built.size);
     print_tools(&report);
     print_problems(&report);
     Ok(code(&report))
@@ -40,7 +40,7 @@ fn code(report: &Report) -> ExitCode {
 }
 
 fn print(report: &Report) {
-    let field = |name: &str, value: &str| println!("{name:<16}{}", if value.is_empty() { "(none)" } else { value });
+    let field = |name: &str, value: &str| say!("{name:<16}{}", if value.is_empty() { "(none)" } else { value });
     field("name", &text::clean_line(&report.name));
     if let Some(manifest) = &report.manifest {
         field("summary", &manifest.summary);
@@ -69,16 +69,16 @@ fn print(report: &Report) {
 
 fn print_tools(report: &Report) {
     for tool in &report.tools {
-        println!("tool {}: {}", tool.name, text::clean_line(&tool.description));
-        println!("  {}", tool.input_schema);
+        say!("tool {}: {}", tool.name, text::clean_line(&tool.description));
+        say!("  {}", tool.input_schema);
         for (name, value) in &tool.extra {
-            println!("  {}: {}", text::clean_line(name), text::clean_line(value));
+            say!("  {}: {}", text::clean_line(name), text::clean_line(value));
         }
     }
 }
 
 fn print_problems(report: &Report) {
     for problem in &report.problems {
-        println!("wrong: {}", text::clean_line(problem));
+        say!("wrong: {}", text::clean_line(problem));
     }
 }

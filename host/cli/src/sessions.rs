@@ -6,7 +6,7 @@ use patchbay_core::{Code, SessionId, text};
 use patchbay_session::Host;
 use serde_json::json;
 
-use crate::{Failure, args::Sessions};
+use crate::{Failure, args::Sessions, out::say};
 
 pub(crate) async fn run(host: &Arc<Host>, command: Sessions) -> Result<ExitCode, Failure> {
     match command {
@@ -14,11 +14,11 @@ pub(crate) async fn run(host: &Arc<Host>, command: Sessions) -> Result<ExitCode,
         Sessions::Rm { id } => {
             let id = find(host, &id)?;
             host.remove_session(id).await?;
-            println!("Removed session {id}.");
+            say!("Removed session {id}.");
         }
         Sessions::Gc => {
             let collected = host.store().collect().await?;
-            println!(
+            say!(
                 "Deleted {} and {} ({} bytes).",
                 count(collected.snapshots, "snapshot"),
                 count(collected.components, "component"),
@@ -53,7 +53,7 @@ pub(crate) fn find(host: &Host, id: &str) -> Result<SessionId, Failure> {
 fn list(host: &Host, as_json: bool) -> Result<(), Failure> {
     let sessions = host.store().sessions()?;
     if sessions.is_empty() && !as_json {
-        println!("No sessions.");
+        say!("No sessions.");
     }
     for session in sessions {
         let used = jiff::Timestamp::from_second(session.used_at).unwrap_or_default().strftime("%Y-%m-%d %H:%M");
@@ -64,9 +64,9 @@ fn list(host: &Host, as_json: bool) -> Result<(), Failure> {
                 "messages": session.messages,
                 "workspace": session.workspace,
             });
-            println!("{object}");
+            say!("{object}");
         } else {
-            println!("{}  {used}  {:>5} rows  {}", session.id, session.messages, text::clean_line(&session.workspace));
+            say!("{}  {used}  {:>5} rows  {}", session.id, session.messages, text::clean_line(&session.workspace));
         }
     }
     Ok(())
