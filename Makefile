@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: run test build plugins lint bench docs release target
+.PHONY: run test build plugins format lint bench docs release target
 
 run: build ## Build everything, and open a terminal
 	@$(PATCHBAY)
@@ -29,10 +29,12 @@ target:
 	@rustc --print target-libdir --target $(TARGET) 2>/dev/null | xargs -r test -d \
 	  || { echo "== adding the Rust target $(TARGET)"; rustup target add $(TARGET); }
 
-lint: plugins ## Formatting, clippy with warnings as errors, documentation
+format: ## Check the formatting
 	@echo "== formatting"
 	@$(CARGO) fmt --all --check
 	@$(CARGO) fmt --all --check --manifest-path plugins/Cargo.toml
+
+lint: format plugins ## Formatting, clippy with warnings as errors, documentation
 	@echo "== clippy"
 	@$(CARGO) clippy --workspace --all-targets -- -D warnings
 	@$(CARGO) clippy --manifest-path plugins/Cargo.toml --all-targets -- -D warnings

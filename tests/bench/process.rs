@@ -24,9 +24,8 @@ pub fn measure(report: &mut Report) {
         skills.push(time(&mut patchbay.command(&["exec", "/skills"])));
     }
     let (nothing, skills) = (Samples::new(nothing), Samples::new(skills));
-    let row = |name: &str, samples: &Samples| {
-        vec![name.to_owned(), ms(samples.percentile(50)), ms(samples.percentile(99))]
-    };
+    let row =
+        |name: &str, samples: &Samples| vec![name.to_owned(), ms(samples.percentile(50)), ms(samples.percentile(99))];
     report.table(
         &["", "p50", "p99"],
         &[

@@ -27,6 +27,7 @@ pub fn small() -> Limits {
         log_lines: 50,
         log_bytes: 2 << 10,
         concurrent_calls: 4,
+        ..Limits::default()
     }
 }
 

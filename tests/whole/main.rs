@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod artefacts;
 mod commands;
 mod determinism;
+mod documents;
 mod durability;
 mod exec;
 mod grants;

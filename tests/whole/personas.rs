@@ -20,7 +20,7 @@ fn the_default_persona_is_there_from_the_start() {
     assert_eq!(stored(&patchbay, live.session())["name"], "default");
     let answer = live.answer("/agent default");
     assert_eq!((answer.code(), answer.message()), ("agent_set", "Active agent set to 'default'."));
-    assert_eq!(answer.data(), &json!({"name": "default", "files": ["SOUL.md"]}));
+    assert_eq!(answer.data(), &json!({"name": "default", "files": ["SOUL.md"], "skipped": []}));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_workspace_brings_personas_of_its_own() {
     let patchbay = Patchbay::new();
     patchbay.write("workspace/.patchbay/agents/local/IDENTITY.md", "Local.");
     let answer = &patchbay.answers(&["/agent local"])[0];
-    assert_eq!(answer.data(), &json!({"name": "local", "files": ["IDENTITY.md"]}));
+    assert_eq!(answer.data(), &json!({"name": "local", "files": ["IDENTITY.md"], "skipped": []}));
 }
 
 #[test]
@@ -127,4 +127,15 @@ fn a_persons_own_folder_may_be_a_link() {
     std::os::unix::fs::symlink(patchbay.folder().join("elsewhere"), patchbay.home().join("config/agents/pirate"))
         .unwrap();
     assert_eq!(patchbay.line("/agent pirate"), "Active agent set to 'pirate'.");
+}
+
+#[test]
+fn a_workspace_cannot_keep_a_person_out_of_it() {
+    let patchbay = Patchbay::new();
+    patchbay.write("workspace/AGENTS.md/trap", "");
+    let ran = patchbay.exec(&["/calc 1", "/agent default"]);
+    assert_eq!((ran.code, &*ran.out), (Some(0), "1\nActive agent set to 'default'.\n"));
+    assert_eq!(ran.err, "Note: AGENTS.md of the workspace is not used: not a regular file\n");
+    let answer = patchbay.answers(&["/agent default"]).remove(0);
+    assert_eq!(answer.data()["files"], serde_json::json!(["SOUL.md"]));
 }

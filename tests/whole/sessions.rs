@@ -75,8 +75,7 @@ fn an_id_that_fits_none_or_several_is_refused() {
     let beginning = &ids[0][..8];
     let ran = patchbay.run(&["sessions", "rm", beginning]);
     assert_eq!(ran.code, Some(1));
-    let words =
-        |a: &str, b: &str| format!("Error: '{beginning}' matches several sessions: {a}, {b}. [session_not_found]\n");
+    let words = |a: &str, b: &str| format!("Error: '{beginning}' matches several sessions: {a}, {b}. [invalid_args]\n");
     assert!(ran.err == words(&ids[0], &ids[1]) || ran.err == words(&ids[1], &ids[0]), "{}", ran.err);
 }
 

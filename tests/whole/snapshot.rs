@@ -257,3 +257,18 @@ fn a_workspaces_skill_that_leads_out_of_it_is_not_read() {
     let names: Vec<_> = diagnostics.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
     assert_eq!(names, ["away", "sly"]);
 }
+
+#[cfg(unix)]
+#[test]
+fn a_workspace_whose_folder_of_skills_leads_away_is_named_and_passed_over() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/secret/skills/sly/SKILL.md", "---\nsummary: Secret\n---\n");
+    std::os::unix::fs::symlink(patchbay.home().join("secret"), patchbay.workspace().join(".patchbay")).unwrap();
+    let listed = patchbay.line("/skills");
+    let (_, diagnostics) = listed.split_once("\n\nDiagnostics:\n").unwrap();
+    assert!(
+        diagnostics
+            .starts_with("- .patchbay/skills [folder_unusable] The workspace's folder of skills cannot be read: ")
+    );
+    assert!(!listed.contains("Secret"), "{listed}");
+}

@@ -22,6 +22,15 @@ pub(crate) struct Arguments {
     pub(crate) command: Option<Command>,
 }
 
+/// A component on standard input, what the engine makes of it on standard output.
+#[derive(Args)]
+pub(crate) struct Compile {
+    /// Address space, in bytes
+    pub(crate) bytes: u64,
+    /// Wall clock, in seconds
+    pub(crate) seconds: u64,
+}
+
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Run lines as if they were typed, and end
@@ -46,6 +55,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Trust,
     },
+    /// What the host itself calls to compile a component
+    #[command(hide = true)]
+    Compile(Compile),
 }
 
 /// Exit code 0: all went well; 1: a line failed; 2: wrong usage; 3: out of time.

@@ -34,6 +34,9 @@ async fn run_lines(session: Arc<Session>, exec: &Exec) -> Result<ExitCode, Failu
     if exec.json {
         printer.print(&json!({"session": session.id().to_string()}).to_string())?;
     }
+    for notice in session.notices() {
+        eprintln!("Note: {notice}");
+    }
     let mut lines = Lines::new(exec);
     let mut code = ExitCode::SUCCESS;
     while let Some(line) = lines.next().await? {

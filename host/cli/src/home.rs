@@ -18,7 +18,12 @@ impl Home {
             Some(home) => {
                 let home = PathBuf::from(home);
                 let home = std::path::absolute(&home).map_err(Failure::io(&home))?;
-                Paths { config: home.join("config"), data: home.join("data"), state: home.join("state") }
+                Paths {
+                    config: home.join("config"),
+                    data: home.join("data"),
+                    cache: home.join("cache"),
+                    state: home.join("state"),
+                }
             }
             None => {
                 let xdg = Xdg::new().map_err(|error| {
@@ -26,10 +31,15 @@ impl Home {
                 })?;
                 let name = "patchbay";
                 let state = xdg.state_dir().unwrap_or_else(|| xdg.data_dir());
-                Paths { config: xdg.config_dir().join(name), data: xdg.data_dir().join(name), state: state.join(name) }
+                Paths {
+                    config: xdg.config_dir().join(name),
+                    data: xdg.data_dir().join(name),
+                    cache: xdg.cache_dir().join(name),
+                    state: state.join(name),
+                }
             }
         };
-        for folder in [&paths.config, &paths.data, &paths.state] {
+        for folder in [&paths.config, &paths.data, &paths.cache, &paths.state] {
             private_folder(folder)?;
         }
         Ok(Self { paths })

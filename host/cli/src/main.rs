@@ -3,6 +3,7 @@
 mod args;
 mod authority;
 mod bundled;
+mod compile;
 mod config;
 mod exec;
 mod failure;
@@ -27,6 +28,9 @@ const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if let Some(Command::Compile(compile)) = &arguments.command {
+        return compile::run(compile);
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -62,6 +66,7 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         Some(Command::Sessions { command }) => runtime.block_on(sessions::run(&open(&Home::find()?)?, command)),
         Some(Command::Plugin { command }) => runtime.block_on(plugin::run(command)),
         Some(Command::Grant { command }) => runtime.block_on(authority::grant(&open(&Home::find()?)?, command)),
+        Some(Command::Compile(compile)) => Ok(compile::run(&compile)),
         Some(Command::Trust { command }) => runtime.block_on(authority::trust(&open(&Home::find()?)?, command)),
     }
 }
@@ -71,6 +76,7 @@ fn open(home: &Home) -> Result<Arc<Host>, Failure> {
     let config = config::read(&home.paths.config)?;
     Ok(Host::open(patchbay_session::Config {
         paths: home.paths.clone(),
+        compiler: compile::compiler(&config.limits)?,
         limits: config.limits,
         bundled: bundled::SKILLS,
         bundled_grants: bundled::GRANTS,

@@ -17,7 +17,7 @@ pub(crate) async fn run(host: &Arc<Host>, command: Sessions) -> Result<ExitCode,
             say!("Removed session {id}.");
         }
         Sessions::Gc => {
-            let collected = host.store().collect().await?;
+            let collected = host.collect().await?;
             say!(
                 "Deleted {} and {} ({} bytes).",
                 count(collected.snapshots, "snapshot"),
@@ -35,17 +35,20 @@ fn count(n: usize, what: &str) -> String {
 
 /// The stored session whose id is, or begins with, `id`.
 pub(crate) fn find(host: &Host, id: &str) -> Result<SessionId, Failure> {
+    if id.is_empty() {
+        return Err(Failure::new(Code::InvalidArgs, "a session's id is needed, or a beginning of it."));
+    }
     let sessions = host.store().sessions()?;
     let matching: Vec<_> = sessions.iter().filter(|session| session.id.to_string().starts_with(id)).collect();
     match &matching[..] {
-        [one] if !id.is_empty() => Ok(one.id),
+        [one] => Ok(one.id),
         [] => Err(Failure::new(
             Code::SessionNotFound,
             format!("no session '{}'; 'patchbay sessions list' shows what there is.", text::excerpt(id, 80)),
         )),
         several => {
             let ids: Vec<_> = several.iter().take(5).map(|session| session.id.to_string()).collect();
-            Err(Failure::new(Code::SessionNotFound, format!("'{id}' matches several sessions: {}.", ids.join(", "))))
+            Err(Failure::new(Code::InvalidArgs, format!("'{id}' matches several sessions: {}.", ids.join(", "))))
         }
     }
 }

@@ -65,6 +65,7 @@ codes! {
         LimitInput = "limit_input", "The input is larger than a tool may be given.";
         LimitOutput = "limit_output", "The component handed over more bytes than it may.";
         LimitLog = "limit_log", "The call wrote more log than it may.";
+        LimitCompile = "limit_compile", "Compiling the component took longer, or more memory, than it may.";
         Unavailable = "unavailable", "The host cannot run components now; the message says why.";
     }
     "A skill was kept out of a snapshot" {

@@ -7,7 +7,11 @@ mod hint;
 mod plain;
 mod prompt;
 
-use std::{io::IsTerminal as _, path::Path, sync::Arc};
+use std::{
+    io::{ErrorKind, IsTerminal as _, Write as _},
+    path::Path,
+    sync::Arc,
+};
 
 use patchbay_core::{Code, Outcome};
 use patchbay_session::{Received, Session};
@@ -33,18 +37,22 @@ pub fn run(runtime: &Handle, session: Arc<Session>, history: &Path, version: &st
     if dumb || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return plain::run(runtime, &session);
     }
-    greet(&session, version);
+    greet(&session, version)?;
     editor::run(runtime, &session, history)
 }
 
-fn greet(session: &Session, version: &str) {
+fn greet(session: &Session, version: &str) -> Result<(), ReplError> {
     let snapshot = session.snapshot();
     let (skills, problems) = (snapshot.skills().len(), snapshot.diagnostics().len());
-    println!("Patchbay {version} - session {}, {skills} skills", session.id().short());
+    say(&format!("Patchbay {version} - session {}, {skills} skills", session.id().short()))?;
     if problems > 0 {
-        println!("{problems} kept out or limited; /skills says why.");
+        say(&format!("{problems} kept out or limited; /skills says why."))?;
     }
-    println!("/commands lists what works, Tab completes, /quit leaves.");
+    for notice in session.notices() {
+        say(&format!("Note: {notice}"))?;
+    }
+    say("/commands lists what works, Tab completes, /quit leaves.")?;
+    Ok(())
 }
 
 /// Whether the person goes on.
@@ -90,15 +98,21 @@ fn line(runtime: &Handle, session: &Arc<Session>, line: &str, interrupt: Interru
         }
     })?;
     match outcome {
-        None => println!("Cancelled."),
-        Some(Outcome { code, message, .. }) => {
-            println!("{message}");
-            if code == Code::Quit {
-                return Ok(Next::Leave);
-            }
-        }
+        None => say("Cancelled."),
+        Some(Outcome { code, message, .. }) => match say(&message)? {
+            Next::Line if code == Code::Quit => Ok(Next::Leave),
+            next => Ok(next),
+        },
     }
-    Ok(Next::Line)
+}
+
+/// Prints a line. Where nobody reads any more there is nobody to go on for.
+fn say(text: &str) -> Result<Next, ReplError> {
+    match writeln!(std::io::stdout().lock(), "{text}") {
+        Ok(()) => Ok(Next::Line),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Next::Leave),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Shows what happens while a line runs; rows are shown by the line's own outcome.
@@ -106,6 +120,7 @@ fn show(received: Received) {
     if let Received::Event(event) = received
         && let patchbay_core::EventKind::Progress { text, .. } = event.kind
     {
-        println!("{text}");
+        // Who has gone is noticed at the line's own outcome.
+        let _ = say(&text);
     }
 }

@@ -27,16 +27,38 @@ impl Loaded {
     }
 }
 
-pub(crate) fn compile(machine: &Machine, limits: &Limits, digest: Digest, bytes: &[u8]) -> Result<Loaded, Failure> {
+/// Judges bytes before the compiler sees them: the pool would refuse them there, in words of its own.
+pub(crate) fn judge(limits: &Limits, bytes: &[u8]) -> Result<(), Failure> {
     let shape = inspect::shape(bytes)?;
     shape.check_skill()?;
-    // Judged before the compiler sees it: the pool would refuse it there, in words of its own.
-    shape.needs.check(limits)?;
-    let component = Component::new(&machine.engine, bytes).map_err(invalid)?;
-    let needs = needs(&component)?;
+    shape.needs.check(limits)
+}
+
+/// Compiles in this process.
+pub(crate) fn compile(machine: &Machine, bytes: &[u8]) -> Result<Component, Failure> {
+    Component::new(&machine.engine, bytes).map_err(invalid)
+}
+
+/// Takes up what the same engine compiled before.
+///
+/// The caller has made sure that `artefact` is what this build wrote: its digest is kept apart from it.
+#[allow(unsafe_code)]
+pub(crate) fn revive(machine: &Machine, artefact: &[u8]) -> Result<Component, Failure> {
+    // SAFETY: the bytes were written by `precompile` and have not changed since, as the caller's check of their digest shows.
+    unsafe { Component::deserialize(&machine.engine, artefact) }.map_err(invalid)
+}
+
+/// Checks what a compiled component needs, and links it.
+pub(crate) fn link(
+    machine: &Machine,
+    limits: &Limits,
+    digest: Digest,
+    component: &Component,
+) -> Result<Loaded, Failure> {
+    let needs = needs(component)?;
     needs.check(limits)?;
     let slots = needs.memories.div_ceil(Limits::MEMORIES_PER_SLOT).max(needs.tables.div_ceil(Limits::TABLES_PER_SLOT));
-    let pre = machine.linker.instantiate_pre(&component).map_err(invalid)?;
+    let pre = machine.linker.instantiate_pre(component).map_err(invalid)?;
     let pre = SkillPluginPre::new(pre).map_err(invalid)?;
     Ok(Loaded { digest, pre, slots: slots.max(1) })
 }

@@ -11,7 +11,7 @@ use wasmtime::{
     component::{HasSelf, Linker},
 };
 
-use crate::{Failure, Limits, Loaded, bindings::SkillPlugin, call::State, component};
+use crate::{Artefacts, Failure, Limits, Loaded, artefacts, bindings::SkillPlugin, call::State, component};
 
 /// How often a running guest looks at the wall clock.
 const TICK: Duration = Duration::from_millis(10);
@@ -20,6 +20,7 @@ const TICK: Duration = Duration::from_millis(10);
 pub struct Sandbox {
     pub(crate) limits: Arc<Limits>,
     machine: OnceLock<Result<Machine, Failure>>,
+    artefacts: Option<Artefacts>,
     loaded: Mutex<HashMap<Digest, Arc<OnceCell<Arc<Loaded>>>>>,
     /// One permit a slot of the pool: an exhausted pool fails instead of waiting. A large component takes several.
     pub(crate) slots: Semaphore,
@@ -29,13 +30,27 @@ pub struct Sandbox {
 pub(crate) struct Machine {
     pub(crate) engine: Engine,
     pub(crate) linker: Linker<State>,
+    /// What an artefact must have been compiled for.
+    fingerprint: String,
 }
 
 impl Sandbox {
-    /// A sandbox whose calls stay within `limits`.
+    /// A sandbox whose calls stay within `limits`. It compiles in this process, and keeps nothing on disk.
     pub fn new(limits: Limits) -> Self {
         let slots = Semaphore::new(limits.concurrent_calls.max(1) as usize);
-        Self { limits: Arc::new(limits), machine: OnceLock::new(), loaded: Mutex::default(), slots }
+        Self { limits: Arc::new(limits), machine: OnceLock::new(), artefacts: None, loaded: Mutex::default(), slots }
+    }
+
+    /// The same with compiled components on disk, compiled in a child process.
+    #[must_use]
+    pub fn with_artefacts(mut self, artefacts: Artefacts) -> Self {
+        self.artefacts = Some(artefacts);
+        self
+    }
+
+    /// The compiled components on disk, if they are kept.
+    pub fn artefacts(&self) -> Option<&Artefacts> {
+        self.artefacts.as_ref()
     }
 
     /// What a call may use.
@@ -52,23 +67,53 @@ impl Sandbox {
     /// asks for the same digest meanwhile waits for the same result.
     ///
     /// # Errors
-    /// [`Failure::InvalidComponent`] says what is wrong with the bytes; [`Failure::Unavailable`] that there is no engine.
+    /// [`Failure::InvalidComponent`] and [`Failure::Memory`] say what is wrong with the bytes, [`Failure::Compile`] that the
+    /// compiler had to be stopped, [`Failure::Unavailable`] that there is no engine.
     pub async fn load(self: &Arc<Self>, digest: Digest, bytes: Vec<u8>) -> Result<Arc<Loaded>, Failure> {
         let cell = {
             let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(loaded.entry(digest).or_default())
         };
-        let compile = || async {
-            let sandbox = Arc::clone(self);
-            let compiled = tokio::task::spawn_blocking(move || {
-                component::compile(sandbox.machine()?, &sandbox.limits, digest, &bytes)
-            });
-            match compiled.await {
-                Ok(loaded) => loaded.map(Arc::new),
-                Err(error) => Err(Failure::Unavailable(format!("compiling a component did not end well: {error}"))),
+        cell.get_or_try_init(|| self.compiled(digest, bytes.into())).await.cloned()
+    }
+
+    /// Judges, compiles or takes up, and links a component.
+    async fn compiled(self: &Arc<Self>, digest: Digest, bytes: Arc<[u8]>) -> Result<Arc<Loaded>, Failure> {
+        let judged = Arc::clone(&bytes);
+        let found = self.off_thread(move |sandbox, machine| {
+            component::judge(&sandbox.limits, &judged)?;
+            let Some(artefacts) = &sandbox.artefacts else {
+                return component::compile(machine, &judged).map(Some);
+            };
+            // One that the engine refuses after all is of another build with the same fingerprint: compile anew.
+            Ok(artefacts.read(&digest, &machine.fingerprint).and_then(|found| component::revive(machine, &found).ok()))
+        });
+        let component = match (found.await?, &self.artefacts) {
+            (Some(component), _) => component,
+            (None, None) => return Err(Failure::Unavailable("a component was not compiled".to_owned())),
+            (None, Some(artefacts)) => {
+                let artefact: Arc<[u8]> = artefacts.compile(&bytes, &self.limits).await?.into();
+                let kept = Arc::clone(&artefact);
+                let component = self.off_thread(move |_, machine| component::revive(machine, &kept)).await?;
+                artefacts.keep(digest, &self.machine()?.fingerprint, &artefact).await;
+                component
             }
         };
-        cell.get_or_try_init(compile).await.cloned()
+        self.off_thread(move |sandbox, machine| component::link(machine, &sandbox.limits, digest, &component))
+            .await
+            .map(Arc::new)
+    }
+
+    /// Work that takes long, on a thread for that.
+    async fn off_thread<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self, &Machine) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let sandbox = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || work(&sandbox, sandbox.machine()?)).await;
+        done.unwrap_or_else(|error| {
+            Err(Failure::Unavailable(format!("compiling a component did not end well: {error}")))
+        })
     }
 
     pub(crate) fn machine(&self) -> Result<&Machine, Failure> {
@@ -88,7 +133,7 @@ impl Machine {
         SkillPlugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)
             .map_err(|error| Failure::Unavailable(format!("no linker for components: {error:#}")))?;
         start_ticking(&engine)?;
-        Ok(Self { engine, linker })
+        Ok(Self { fingerprint: artefacts::fingerprint(&engine), engine, linker })
     }
 }
 

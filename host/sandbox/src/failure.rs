@@ -72,6 +72,16 @@ pub enum Failure {
         /// Bytes that it may write.
         bytes: usize,
     },
+    /// The compiler was stopped.
+    #[error(
+        "compiling the component took more than {limit_ms} ms or {limit_bytes} bytes (limits.compile_ms, limits.compile_bytes)"
+    )]
+    Compile {
+        /// What it had.
+        limit_ms: u64,
+        /// What it had.
+        limit_bytes: u64,
+    },
     /// The host cannot run components now.
     #[error("{0}")]
     Unavailable(String),
@@ -93,6 +103,7 @@ impl Failure {
             Self::Input { .. } => Code::LimitInput,
             Self::Output { .. } => Code::LimitOutput,
             Self::Log { .. } => Code::LimitLog,
+            Self::Compile { .. } => Code::LimitCompile,
             Self::Unavailable(_) => Code::Unavailable,
         }
     }
@@ -100,6 +111,6 @@ impl Failure {
     /// Whether the same bytes and input would fail so again: then the failure may be kept. The wall clock and the
     /// host's own troubles are no property of a component.
     pub fn is_deterministic(&self) -> bool {
-        !matches!(self, Self::Time { .. } | Self::Unavailable(_))
+        !matches!(self, Self::Time { .. } | Self::Compile { .. } | Self::Unavailable(_))
     }
 }

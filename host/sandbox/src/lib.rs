@@ -7,11 +7,13 @@
 //! - [`Sandbox`]: the engine, its linker and the loaded components.
 //! - [`Call`], [`Output`]: one call and what it gave.
 //! - [`Failure`]: every way in which it can end otherwise, each with a stable code.
+//! - [`Artefacts`]: compiled components on disk, and the child process that compiles them.
 //! - [`inspect`]: what bytes are, without running them.
 //!
 //! How a call goes: [`Sandbox::load`] compiles once a digest and keeps an `InstancePre`; [`Sandbox::call`] takes a slot,
 //! makes a store with its budgets, instantiates, calls, and drops it all. Nothing survives in a guest.
 
+mod artefacts;
 mod bindings;
 mod call;
 mod capability;
@@ -23,6 +25,7 @@ mod limiter;
 mod limits;
 mod output;
 
+pub use artefacts::{Artefacts, Compiler, Ledger, precompile};
 pub use call::{Call, Services};
 pub use capability::{
     kv::Kv,

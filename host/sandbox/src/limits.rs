@@ -26,6 +26,10 @@ pub struct Limits {
     pub log_lines: u32,
     /// Bytes of log of one call.
     pub log_bytes: usize,
+    /// Wall-clock deadline of compiling a component, in milliseconds: several times what the largest language runtime takes.
+    pub compile_ms: u64,
+    /// Address space of the process that compiles, in bytes.
+    pub compile_bytes: u64,
     /// Calls that run at once. The pool reserves address space, not memory, for each.
     pub concurrent_calls: u32,
 }
@@ -42,6 +46,8 @@ impl Default for Limits {
             output_bytes: 4 << 20,
             log_lines: 1_000,
             log_bytes: 256 << 10,
+            compile_ms: 120_000,
+            compile_bytes: 8 << 30,
             concurrent_calls: 64,
         }
     }

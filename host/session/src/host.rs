@@ -3,12 +3,12 @@ use std::{
     sync::Arc,
 };
 
-use patchbay_core::{AgentId, Name, SessionId};
+use patchbay_core::{AgentId, Code, Name, SessionId};
 use patchbay_policy::Root;
-use patchbay_sandbox::{Limits, Sandbox};
-use patchbay_skill::{Bundled, Candidate, Component, Found, Rules, Snapshot, build, bundled, discover};
-use patchbay_store::{KvStore, NewSnapshot, SessionRow, Store};
-use patchbay_tools::{BundledGrant, Tools};
+use patchbay_sandbox::{Artefacts, Compiler, Limits, Sandbox};
+use patchbay_skill::{Bundled, Candidate, Component, Found, Problem, Rules, Snapshot, build, bundled, discover};
+use patchbay_store::{Collected, KvStore, NewSnapshot, SessionRow, Store};
+use patchbay_tools::{BundledGrant, StoreLedger, Tools};
 
 use crate::{
     Session, SessionError, builtin,
@@ -24,6 +24,8 @@ pub struct Paths {
     pub config: PathBuf,
     /// The databases and the components.
     pub data: PathBuf,
+    /// What can be made anew: compiled components.
+    pub cache: PathBuf,
     /// Locks, logs, history.
     pub state: PathBuf,
 }
@@ -34,6 +36,8 @@ pub struct Config {
     pub paths: Paths,
     /// What a call may use.
     pub limits: Limits,
+    /// The program that compiles components.
+    pub compiler: Compiler,
     /// The skills that the binary brings along.
     pub bundled: &'static [Bundled],
     /// What they are granted.
@@ -55,10 +59,13 @@ impl Host {
     /// # Errors
     /// Where the home cannot be used.
     pub fn open(config: Config) -> Result<Arc<Self>, SessionError> {
-        let Config { paths, limits, bundled, bundled_grants } = config;
+        let Config { paths, limits, compiler, bundled, bundled_grants } = config;
         let store = Store::open(&paths.data)?;
         let kv = KvStore::open(&paths.data)?;
-        let tools = Tools::new(Arc::new(Sandbox::new(limits)), store.clone(), kv.clone(), bundled_grants);
+        let ledger = Arc::new(StoreLedger(store.clone()));
+        let artefacts = Artefacts::open(&paths.cache.join("aot"), ledger, compiler);
+        let sandbox = Sandbox::new(limits).with_artefacts(artefacts);
+        let tools = Tools::new(Arc::new(sandbox), store.clone(), kv.clone(), bundled_grants);
         Ok(Arc::new(Self { paths, store, tools, kv, bundled }))
     }
 
@@ -119,6 +126,23 @@ impl Host {
         Ok(())
     }
 
+    /// Takes away snapshots that no session has, and components, compiled or not, that no snapshot has.
+    ///
+    /// # Errors
+    /// The store, or its folders.
+    pub async fn collect(&self) -> Result<Collected, SessionError> {
+        let collected = self.store.collect().await?;
+        if let Some(artefacts) = self.tools.sandbox().artefacts() {
+            for component in &collected.artefacts {
+                artefacts.remove(component).map_err(|source| SessionError::Folder {
+                    what: "the folder of compiled components".to_owned(),
+                    source,
+                })?;
+            }
+        }
+        Ok(collected)
+    }
+
     /// The skill `name` of `root` as it is at this moment, for a grant; none where there is no such skill that can be read.
     ///
     /// # Errors
@@ -130,7 +154,8 @@ impl Host {
         name: &Name,
     ) -> Result<Option<Candidate>, SessionError> {
         let found = self.discover(&workspace_path(workspace)?).await?;
-        let mut candidates = found.into_iter().filter(|found| found.root == root).filter_map(|found| found.candidate.ok());
+        let mut candidates =
+            found.into_iter().filter(|found| found.root == root).filter_map(|found| found.candidate.ok());
         Ok(candidates.find(|candidate| candidate.name == *name))
     }
 
@@ -162,16 +187,19 @@ impl Host {
         let host = Arc::clone(self);
         let workspace = PathBuf::from(workspace);
         let discover = move || {
-            let unreadable = |what: &str| {
-                let what = what.to_owned();
-                move |source| SessionError::Folder { what, source }
-            };
+            let unreadable = |source| SessionError::Folder { what: "the folder of your skills".to_owned(), source };
             let mut found = bundled(host.bundled);
             let user = host.paths.config.join("skills");
-            found.extend(discover(Root::User, &user).map_err(unreadable("the folder of your skills"))?);
-            found.extend(
-                discover(Root::Workspace, &workspace).map_err(unreadable("the workspace's folder .patchbay/skills"))?,
-            );
+            found.extend(discover(Root::User, &user).map_err(unreadable)?);
+            // Whoever wrote the workspace must not be able to keep a person out of it.
+            match discover(Root::Workspace, &workspace) {
+                Ok(candidates) => found.extend(candidates),
+                Err(error) => {
+                    let message = format!("The workspace's folder of skills cannot be read: {}.", error.kind());
+                    let candidate = Err(Problem::new(Code::FolderUnusable, message));
+                    found.push(Found { label: ".patchbay/skills".to_owned(), root: Root::Workspace, candidate });
+                }
+            }
             Ok(found)
         };
         match tokio::task::spawn_blocking(discover).await {

@@ -25,6 +25,9 @@ const BUNDLED_SOUL: &str = include_str!("../personas/default/SOUL.md");
 pub(crate) struct Persona {
     pub(crate) name: Name,
     pub(crate) files: Vec<PersonaFile>,
+    /// What is not used, and why, for the person to hear.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) skipped: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,12 +96,20 @@ impl Personas<'_> {
             }
             None => return Err(not_found()),
         };
-        if let Some(folder) = files::open_folder(self.workspace).map_err(unreadable)?
-            && let Some(text) = read_text(&folder, "AGENTS.md", name)?
-        {
-            files.push(PersonaFile { name: "AGENTS.md of the workspace".to_owned(), text });
+        // Whoever wrote the workspace must not be able to keep a person out of it: what cannot be read is named and left out.
+        let mut skipped = Vec::new();
+        match self.workspace_file() {
+            Ok(Some(text)) => files.push(PersonaFile { name: "AGENTS.md of the workspace".to_owned(), text }),
+            Ok(None) => {}
+            Err(error) => skipped.push(format!("AGENTS.md of the workspace is not used: {error}")),
         }
-        Ok(Persona { name: parsed, files })
+        Ok(Persona { name: parsed, files, skipped })
+    }
+
+    fn workspace_file(&self) -> io::Result<Option<String>> {
+        let Some(folder) = files::open_folder(self.workspace)? else { return Ok(None) };
+        let bytes = files::read(&folder, "AGENTS.md", FILE_BYTES)?;
+        Ok(bytes.map(clean))
     }
 
     /// The names that there are, sorted.
@@ -139,5 +150,9 @@ fn read_text(folder: &files::Folder, file: &str, persona: &str) -> Result<Option
         file: file.to_owned(),
         source,
     })?;
-    Ok(bytes.map(|bytes| text::clean(&String::from_utf8_lossy(&bytes)).trim().to_owned()))
+    Ok(bytes.map(clean))
+}
+
+fn clean(bytes: Vec<u8>) -> String {
+    text::clean(&String::from_utf8_lossy(&bytes)).trim().to_owned()
 }

@@ -116,6 +116,11 @@ impl Session {
         self.state().persona.name.to_string()
     }
 
+    /// What the person should hear when the session begins: files of the persona that are not used, and why.
+    pub fn notices(&self) -> Vec<String> {
+        self.state().persona.skipped.clone()
+    }
+
     pub(crate) fn state(&self) -> State {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -7,6 +7,7 @@
 //! - [`Store`] is `patchbay.db` and the folder of components.
 //! - [`KvStore`] is `kv.db`.
 
+mod artefacts;
 mod authority;
 mod components;
 mod database;
@@ -36,7 +37,8 @@ pub struct Store {
     components: Arc<ComponentFolder>,
 }
 
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/patchbay/1.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("../migrations/patchbay/1.sql"), include_str!("../migrations/patchbay/2.sql")];
 
 impl Store {
     /// Opens, or makes, the store in the folder `data`.

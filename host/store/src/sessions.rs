@@ -52,7 +52,7 @@ pub struct SessionSummary {
 }
 
 /// What [`Store::collect`] took away.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     /// Snapshots.
     pub snapshots: usize,
@@ -60,6 +60,8 @@ pub struct Collected {
     pub components: usize,
     /// Bytes of these components.
     pub bytes: u64,
+    /// Components whose compiled form nobody needs any more: its digests are forgotten, its files are the caller's.
+    pub artefacts: Vec<Digest>,
 }
 
 impl Store {
@@ -181,18 +183,25 @@ impl Store {
     /// The database, or the folder of components.
     pub async fn collect(&self) -> Result<Collected, StoreError> {
         let _lock = self.components.lock(true)?;
-        let (snapshots, needed) = self
+        let (snapshots, needed, artefacts) = self
             .database
             .write(|connection| {
                 let snapshots = connection
                     .execute("DELETE FROM snapshots WHERE digest NOT IN (SELECT snapshot FROM sessions)", [])?;
                 let mut query = connection.prepare("SELECT DISTINCT component FROM snapshot_components")?;
                 let needed: HashSet<String> = query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-                Ok::<_, StoreError>((snapshots, needed))
+                let mut forget = connection.prepare(
+                    "DELETE FROM artefacts WHERE component NOT IN (SELECT component FROM snapshot_components) \
+                     RETURNING component",
+                )?;
+                let forgotten: Vec<String> = forget.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+                let artefacts =
+                    forgotten.iter().map(|digest| digest.parse().map_err(|_| StoreError::BadRow("artefact")));
+                Ok::<_, StoreError>((snapshots, needed, artefacts.collect::<Result<Vec<_>, _>>()?))
             })
             .await?;
         let (components, bytes) = self.components.collect(|digest| needed.contains(digest))?;
-        Ok(Collected { snapshots, components, bytes })
+        Ok(Collected { snapshots, components, bytes, artefacts })
     }
 
     fn keep_components(&self, components: &[Component]) -> Result<std::fs::File, StoreError> {

@@ -10,6 +10,7 @@ mod describe;
 mod error;
 mod input;
 mod kv;
+mod ledger;
 mod log;
 mod run;
 mod schema;
@@ -29,6 +30,7 @@ use patchbay_store::{KvStore, Store, StoreError};
 pub use describe::{Answer, check_schemas};
 pub use error::ToolError;
 pub use input::{InputError, input_from_text};
+pub use ledger::StoreLedger;
 pub use run::Request;
 
 /// What a bundled skill is granted by the binary that brings it along.
@@ -53,6 +55,11 @@ impl Tools {
     /// Tools that run in `sandbox`, with what `store` knows of grants and `kv` for their state.
     pub fn new(sandbox: Arc<Sandbox>, store: Store, kv: KvStore, bundled_grants: &'static [BundledGrant]) -> Self {
         Self { sandbox, store, kv, bundled_grants, validators: Mutex::default() }
+    }
+
+    /// The sandbox that they run in.
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
     }
 
     /// What `skill`, seen from `workspace`, may do at this moment: grants are read live, whatever snapshot pins its code.

@@ -29,7 +29,7 @@ impl BuiltIn for Agent {
                 Ok(persona) => {
                     let files: Vec<_> = persona.files.iter().map(|file| file.name.clone()).collect();
                     let outcome = Outcome::ok(Code::AgentSet, format!("Active agent set to '{}'.", persona.name))
-                        .with_data(json!({"name": persona.name, "files": files}));
+                        .with_data(json!({"name": persona.name, "files": files, "skipped": persona.skipped}));
                     Effect { persona: Some(persona), ..outcome.into() }
                 }
                 Err(error) => Outcome::error(error.code(), error).into(),

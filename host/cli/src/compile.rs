@@ -1,0 +1,58 @@
+//! The child process that compiles a component: standard input to standard output, within limits of its own.
+
+use std::{
+    io::{self, Read as _, Write as _},
+    process::ExitCode,
+};
+
+use patchbay_core::Code;
+use patchbay_sandbox::{Compiler, Limits, precompile};
+
+use crate::{FAILED, Failure, args::Compile};
+
+/// How the host calls this very binary.
+pub(crate) fn compiler(limits: &Limits) -> Result<Compiler, Failure> {
+    // On Linux this is the very program that runs, also when its file has been replaced meanwhile.
+    let program = if cfg!(target_os = "linux") {
+        "/proc/self/exe".into()
+    } else {
+        std::env::current_exe()
+            .map_err(|error| Failure::new(Code::Internal, format!("the program's own path is not known: {error}.")))?
+    };
+    let seconds = limits.compile_ms.div_ceil(1000);
+    let arguments = vec!["compile".to_owned(), limits.compile_bytes.to_string(), seconds.to_string()];
+    Ok(Compiler { program, arguments })
+}
+
+pub(crate) fn run(compile: &Compile) -> ExitCode {
+    let (words, code) = match limit(compile).and_then(|()| read()) {
+        Err(error) => (error.to_string(), NOT_ITS_FAULT),
+        Ok(component) => match precompile(&component) {
+            Err(failure) => (failure.to_string(), FAILED),
+            Ok(artefact) => match io::stdout().lock().write_all(&artefact) {
+                Ok(()) => return ExitCode::SUCCESS,
+                Err(error) => (error.to_string(), NOT_ITS_FAULT),
+            },
+        },
+    };
+    eprint!("{words}");
+    ExitCode::from(code)
+}
+
+/// The exit code where the component is not to blame.
+const NOT_ITS_FAULT: u8 = 2;
+
+fn limit(compile: &Compile) -> io::Result<()> {
+    // The processor time of all cores counts.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let seconds = compile.seconds.saturating_mul(cores);
+    rlimit::setrlimit(rlimit::Resource::AS, compile.bytes, compile.bytes)?;
+    rlimit::setrlimit(rlimit::Resource::CPU, seconds, seconds)?;
+    rlimit::setrlimit(rlimit::Resource::CORE, 0, 0)
+}
+
+fn read() -> io::Result<Vec<u8>> {
+    let mut component = Vec::new();
+    io::stdin().lock().read_to_end(&mut component)?;
+    Ok(component)
+}

@@ -1,0 +1,25 @@
+//! The digests of compiled components, in the store.
+
+use patchbay_core::Digest;
+use patchbay_sandbox::{BoxFuture, Ledger};
+use patchbay_store::Store;
+
+/// A [`Ledger`] in the database. What the database cannot tell is not known, and compiled anew.
+pub struct StoreLedger(pub Store);
+
+impl Ledger for StoreLedger {
+    fn artefact(&self, component: &Digest, fingerprint: &str) -> Option<Digest> {
+        self.0.artefact(component, fingerprint).unwrap_or_else(|error| {
+            tracing::warn!(%component, "the digest of a compiled component cannot be read: {error}");
+            None
+        })
+    }
+
+    fn keep<'a>(&'a self, component: Digest, fingerprint: &'a str, artefact: Digest) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if let Err(error) = self.0.keep_artefact(component, fingerprint.to_owned(), artefact).await {
+                tracing::warn!(%component, "the digest of a compiled component could not be kept: {error}");
+            }
+        })
+    }
+}

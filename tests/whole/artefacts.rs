@@ -1,0 +1,134 @@
+//! Compiled components on disk: used again, checked before, and never trusted further than that.
+
+use std::{
+    fs,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
+
+use patchbay_tests::binary::Patchbay;
+
+/// The artefacts, sorted.
+fn artefacts(patchbay: &Patchbay) -> Vec<PathBuf> {
+    let folder = patchbay.home().join("cache/aot");
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+fn log(patchbay: &Patchbay) -> String {
+    fs::read_to_string(patchbay.home().join("state/patchbay.log")).unwrap()
+}
+
+const DAMAGED: &str = "the compiled component on disk is not what was written; compiling it anew";
+
+/// A home that has compiled the bundled components.
+fn used() -> Patchbay {
+    let patchbay = Patchbay::new();
+    assert_eq!(patchbay.line("/calc 1 + 1"), "2");
+    assert_eq!(artefacts(&patchbay).len(), 3);
+    patchbay
+}
+
+#[test]
+fn a_component_is_compiled_once() {
+    let patchbay = used();
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    for file in artefacts(&patchbay) {
+        fs::File::options().write(true).open(file).unwrap().set_modified(long_ago).unwrap();
+    }
+    assert_eq!(patchbay.exec(&["/calc 2 + 2", "/json a {\"a\": 1}", "/note add x"]).out, "4\n1\nNote 1 added.\n");
+    for file in artefacts(&patchbay) {
+        assert_eq!(file.metadata().unwrap().modified().unwrap(), long_ago, "{} was written again", file.display());
+    }
+}
+
+#[test]
+fn a_damaged_file_is_compiled_anew_and_the_log_says_so() {
+    let patchbay = used();
+    let originals: Vec<_> = artefacts(&patchbay).iter().map(|file| fs::read(file).unwrap()).collect();
+    for (file, original) in artefacts(&patchbay).iter().zip(&originals) {
+        fs::write(file, &original[..original.len() / 2]).unwrap();
+    }
+    let ran = patchbay.exec(&["/calc 2 + 2", "/json a {\"a\": 1}", "/note list"]);
+    assert_eq!((&*ran.out, &*ran.err), ("4\n1\nNo notes.\n", ""));
+    assert_eq!(log(&patchbay).matches(DAMAGED).count(), 3, "{}", log(&patchbay));
+    let again: Vec<_> = artefacts(&patchbay).iter().map(|file| fs::read(file).unwrap()).collect();
+    assert!(again == originals, "compiling is not deterministic");
+}
+
+/// Native code that the engine itself made, but of another component: the engine would run it.
+#[test]
+fn a_forged_file_is_not_run() {
+    let patchbay = used();
+    let files = artefacts(&patchbay);
+    let contents: Vec<_> = files.iter().map(|file| fs::read(file).unwrap()).collect();
+    for (n, file) in files.iter().enumerate() {
+        fs::write(file, &contents[(n + 1) % contents.len()]).unwrap();
+    }
+    let ran = patchbay.exec(&["/calc 2 + 2", "/json a {\"a\": 1}", "/note list"]);
+    assert_eq!((&*ran.out, &*ran.err), ("4\n1\nNo notes.\n", ""));
+    assert_eq!(log(&patchbay).matches(DAMAGED).count(), 3);
+}
+
+/// A file that stands there before anything was compiled has no digest in the database.
+#[test]
+fn a_planted_file_is_not_run() {
+    let (patchbay, other) = (Patchbay::new(), used());
+    for (n, file) in artefacts(&other).iter().enumerate() {
+        let wrong = &artefacts(&other)[(n + 1) % 3];
+        let name = file.file_name().unwrap().to_str().unwrap();
+        patchbay.write(&format!("home/cache/aot/{name}"), fs::read(wrong).unwrap());
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        for folder in ["cache", "cache/aot"] {
+            fs::set_permissions(patchbay.home().join(folder), fs::Permissions::from_mode(0o700)).unwrap();
+        }
+    }
+    assert_eq!(patchbay.line("/calc 2 + 2"), "4");
+    assert_eq!(patchbay.line("/json a {\"a\": 1}"), "1");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_others_may_use_is_not_used() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let patchbay = used();
+    fs::set_permissions(patchbay.home().join("cache/aot"), fs::Permissions::from_mode(0o755)).unwrap();
+    for file in artefacts(&patchbay) {
+        fs::write(file, "untouched").unwrap();
+    }
+    assert_eq!(patchbay.line("/calc 2 + 2"), "4");
+    assert!(log(&patchbay).contains("compiled components are not kept"), "{}", log(&patchbay));
+    for file in artefacts(&patchbay) {
+        assert_eq!(fs::read(file).unwrap(), b"untouched");
+    }
+}
+
+#[test]
+fn a_compiler_that_takes_too_long_or_too_much_is_stopped_and_nothing_is_kept_of_it() {
+    for limit in ["compile_ms = 1", "compile_bytes = 50000000"] {
+        let patchbay = Patchbay::new();
+        patchbay.write("home/config/config.toml", format!("[limits]\n{limit}\n"));
+        let listed = patchbay.line("/skills");
+        let (skills, diagnostics) = listed.split_once("\n\nDiagnostics:\n").unwrap();
+        assert_eq!(skills, "plan_compiler - Turns a goal into a checked plan", "{limit}");
+        let words = "[invalid_component] Asked for its tools, it ended with limit_compile: compiling the component took more than";
+        assert_eq!(diagnostics.matches(words).count(), 3, "{limit}: {diagnostics}");
+        fs::remove_file(patchbay.home().join("config/config.toml")).unwrap();
+        assert_eq!(patchbay.line("/calc 2 + 2"), "4", "the failure was kept");
+    }
+}
+
+#[test]
+fn what_no_session_needs_is_collected() {
+    let patchbay = used();
+    patchbay.run(&["sessions", "gc"]);
+    assert_eq!(artefacts(&patchbay).len(), 3);
+    assert_eq!(patchbay.run(&["sessions", "rm", &patchbay.last_session()]).code, Some(0));
+    patchbay.run(&["sessions", "gc"]);
+    assert_eq!(artefacts(&patchbay).len(), 0);
+    assert_eq!(patchbay.line("/calc 2 + 2"), "4");
+}
