@@ -175,14 +175,7 @@ fn power_bits(base: &Number, exponent: &Number) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::{calculate, error::Kind, run_text};
-
-    fn all(cases: &[(&str, &str)]) {
-        for (text, expected) in cases {
-            let found = calculate(text).unwrap_or_else(|error| error.to_string());
-            assert_eq!(found, *expected, "{text}");
-        }
-    }
+    use crate::{cases::all, error::Kind, run_text};
 
     #[test]
     fn numbers() {

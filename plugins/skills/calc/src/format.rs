@@ -171,14 +171,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{calculate, number::tests::any_number};
-
-    fn all(cases: &[(&str, &str)]) {
-        for (text, expected) in cases {
-            let found = calculate(text).unwrap_or_else(|error| error.to_string());
-            assert_eq!(found, *expected, "{text}");
-        }
-    }
+    use crate::{calculate, cases::all, number::tests::any_number};
 
     #[test]
     fn decimals() {

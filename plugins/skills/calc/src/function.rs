@@ -177,14 +177,7 @@ impl Function {
 
 #[cfg(test)]
 mod tests {
-    use crate::calculate;
-
-    fn all(cases: &[(&str, &str)]) {
-        for (text, expected) in cases {
-            let found = calculate(text).unwrap_or_else(|error| error.to_string());
-            assert_eq!(found, *expected, "{text}");
-        }
-    }
+    use crate::cases::all;
 
     #[test]
     fn of_one_number() {

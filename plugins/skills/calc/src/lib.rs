@@ -10,6 +10,8 @@
 
 #![deny(missing_docs)]
 
+#[cfg(test)]
+mod cases;
 mod error;
 mod eval;
 mod format;
