@@ -34,6 +34,7 @@ pub(crate) struct Compile {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Run lines as if they were typed, and end
+    #[command(after_help = "Exit code 0: all went well; 1: a line failed; 2: wrong usage; 3: out of time.")]
     Exec(Exec),
     /// Stored sessions: list, remove, collect what none needs
     Sessions {
@@ -60,7 +61,6 @@ pub(crate) enum Command {
     Compile(Compile),
 }
 
-/// Exit code 0: all went well; 1: a line failed; 2: wrong usage; 3: out of time.
 #[derive(Args)]
 pub(crate) struct Exec {
     /// Go on with a stored session: its id, or a unique beginning of it

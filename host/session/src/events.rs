@@ -119,3 +119,6 @@ pub(crate) fn event(session: SessionId, row: Message) -> Event {
 pub(crate) fn live(session: SessionId, agent: AgentId, seq: u64, kind: EventKind) -> Event {
     Event { session, agent, seq, kind }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,6 +35,8 @@ mod reply;
 
 #[doc(hidden)]
 pub mod rt;
+#[cfg(test)]
+mod tests;
 
 pub use failure::{Failure, Result};
 pub use reply::Reply;
@@ -93,11 +95,11 @@ pub use bindings::patchbay::skill::types::{Blob, Content, Link};
 macro_rules! skill {
     ($(
         $(#[doc = $doc:expr])*
-        fn $name:ident($input:ident : $ty:ty $(, $blobs:ident : $blobs_ty:ty)? $(,)?) -> $ret:ty $body:block
+        $vis:vis fn $name:ident($input:ident : $ty:ty $(, $blobs:ident : $blobs_ty:ty)? $(,)?) -> $ret:ty $body:block
     )+) => {
         $(
             $(#[doc = $doc])*
-            pub fn $name($input: $ty $(, $blobs: $blobs_ty)?) -> $ret $body
+            $vis fn $name($input: $ty $(, $blobs: $blobs_ty)?) -> $ret $body
         )+
 
         #[doc(hidden)]

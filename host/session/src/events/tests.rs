@@ -1,0 +1,106 @@
+use patchbay_core::{Digest, MessageKind};
+use patchbay_store::{NewMessage, NewSnapshot, SessionChange, SessionRow};
+
+use super::*;
+
+/// A session in a store of its own, and somebody who speaks in it.
+struct Stage {
+    _home: tempfile::TempDir,
+    store: Store,
+    session: SessionId,
+    agent: AgentId,
+    live: broadcast::Sender<Event>,
+}
+
+impl Stage {
+    async fn new(queue: usize) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let (session, agent) = (SessionId::random(), AgentId::random());
+        let snapshot = NewSnapshot { digest: Digest::of(b""), body: String::new(), components: vec![] };
+        let row = SessionRow {
+            id: session,
+            workspace: String::new(),
+            agent,
+            persona: String::new(),
+            snapshot: snapshot.digest,
+            snapshot_version: 1,
+        };
+        store.create_session(row, snapshot).await.unwrap();
+        Self { _home: home, store, session, agent, live: broadcast::Sender::new(queue) }
+    }
+
+    /// Commits rows and tells of them, as a session does.
+    async fn say(&self, count: usize) {
+        for _ in 0..count {
+            let message =
+                NewMessage { agent: self.agent, kind: MessageKind::User, content: "x".to_owned(), data: None };
+            let change = SessionChange { messages: vec![message], ..SessionChange::default() };
+            for row in self.store.commit(self.session, change).await.unwrap() {
+                let _ = self.live.send(event(self.session, row));
+            }
+        }
+    }
+
+    fn progress(&self, seq: u64) {
+        let kind = EventKind::Progress { tool: "t".to_owned(), text: "p".to_owned() };
+        let _ = self.live.send(live(self.session, self.agent, seq, kind));
+    }
+
+    fn subscribe(&self, from: u64) -> Subscription {
+        Subscription::new(self.session, self.store.clone(), self.live.subscribe(), from)
+    }
+}
+
+/// The numbers of all rows that are there, and how many live events were said to be gone.
+fn drain(subscription: &mut Subscription) -> (Vec<u64>, u64) {
+    let (mut rows, mut missed) = (Vec::new(), 0);
+    while let Some(received) = subscription.try_next().unwrap() {
+        match received {
+            Received::Event(Event { seq, kind: EventKind::Message { .. }, .. }) => rows.push(seq),
+            Received::Event(_) => {}
+            Received::Lagged(count) => missed += count,
+        }
+    }
+    (rows, missed)
+}
+
+#[tokio::test]
+async fn rows_are_replayed_and_then_come_live_each_once() {
+    let stage = Stage::new(QUEUE).await;
+    stage.say(600).await;
+    let mut all = stage.subscribe(1);
+    let mut late = stage.subscribe(601);
+    // These are in the store and on the air when the replay begins.
+    stage.say(5).await;
+    assert_eq!(drain(&mut all), ((1..=605).collect(), 0));
+    assert_eq!(drain(&mut late), ((601..=605).collect(), 0));
+    stage.say(3).await;
+    assert_eq!(drain(&mut all), ((606..=608).collect(), 0));
+    assert_eq!(all.try_next().unwrap(), None);
+}
+
+#[tokio::test]
+async fn who_is_slow_is_told_so_and_misses_no_row() {
+    let stage = Stage::new(16).await;
+    let mut slow = stage.subscribe(1);
+    assert_eq!(drain(&mut slow), (vec![], 0));
+    stage.say(300).await;
+    for _ in 0..50 {
+        stage.progress(300);
+    }
+    stage.say(10).await;
+    let (rows, missed) = drain(&mut slow);
+    assert_eq!(rows, (1..=310).collect::<Vec<_>>());
+    assert!(missed > 300, "{missed}");
+}
+
+#[tokio::test]
+async fn live_events_pass_and_the_end_is_told() {
+    let stage = Stage::new(QUEUE).await;
+    let mut listener = stage.subscribe(1);
+    stage.progress(0);
+    assert!(matches!(listener.next().await, Ok(Some(Received::Event(Event { seq: 0, .. })))));
+    drop(stage.live);
+    assert_eq!(listener.next().await.unwrap(), None);
+}

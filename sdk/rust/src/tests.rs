@@ -1,0 +1,89 @@
+use serde_json::{Value, json};
+
+use crate::{
+    Blob, Content, Failure, Reply, Result,
+    bindings::{exports::patchbay::skill::skill::Guest as _, patchbay::host::types::Error as HostError},
+    skill,
+};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Greet {
+    /// Who is greeted.
+    name: String,
+    /// How often.
+    times: Option<u8>,
+}
+
+/// Of no concern to a model.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+skill! {
+    /// Greets somebody by name.
+    ///
+    /// Politely.
+    fn greet(input: Greet) -> Result<String> {
+        let times: usize = input.times.unwrap_or(1).into();
+        if input.name.is_empty() {
+            return Err(Failure::new("nobody", "there is nobody to greet"));
+        }
+        Ok(vec![format!("Hello, {}!", input.name); times].join(" "))
+    }
+
+    /// Counts attachments.
+    fn count(_input: Nothing, blobs: Vec<Blob>) -> Result<Value> {
+        Ok(json!(blobs.len()))
+    }
+
+    /// Fails as the host does.
+    fn denied(_input: Nothing) -> Result<Reply> {
+        Err(HostError { kind: "denied".into(), message: "not granted".into() })?
+    }
+
+    /// Fails as a library does.
+    fn broken(_input: Nothing) -> Result<Reply> {
+        "x".parse::<u8>()?;
+        Ok(Reply::new().with(Content::Text("a".into())).with(Content::Text("b".into())))
+    }
+}
+
+fn call(tool: &str, input: &str) -> std::result::Result<Vec<Content>, (String, String)> {
+    let blob = Blob { media_type: "text/plain".into(), data: vec![1] };
+    PatchbaySkill::call(tool.into(), input.into(), vec![blob]).map_err(|failure| (failure.kind, failure.message))
+}
+
+#[test]
+fn a_tool_is_described_by_its_comment_and_its_type() {
+    let tools = PatchbaySkill::tools();
+    let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["greet", "count", "denied", "broken"]);
+    assert_eq!(tools[0].description, "Greets somebody by name.\n\nPolitely.");
+    let schema: Value = serde_json::from_str(&tools[0].input_schema).unwrap();
+    assert_eq!(schema["type"], "object");
+    assert_eq!(schema["required"], json!(["name"]));
+    assert_eq!(schema["additionalProperties"], false);
+    assert_eq!(schema["properties"]["name"], json!({"type": "string", "description": "Who is greeted."}));
+    for word in ["$schema", "title", "description", "$ref"] {
+        assert_eq!(schema.get(word), None, "{word}");
+    }
+    assert!(!tools[1].input_schema.contains("no concern"), "{}", tools[1].input_schema);
+}
+
+#[test]
+fn answers_and_failures_arrive_as_the_contract_has_them() {
+    let text = |call: std::result::Result<Vec<Content>, _>| match &call.unwrap()[..] {
+        [Content::Text(text) | Content::Json(text)] => text.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(text(call("greet", r#"{"name": "Ada", "times": 2}"#)), "Hello, Ada! Hello, Ada!");
+    assert_eq!(text(call("count", "{}")), "1");
+    let failure = |kind: &str, message: &str| (kind.to_owned(), message.to_owned());
+    assert_eq!(call("greet", r#"{"name": ""}"#).unwrap_err(), failure("nobody", "there is nobody to greet"));
+    assert_eq!(call("greet", "{}").unwrap_err().0, "invalid-input");
+    assert_eq!(call("greet", r#"{"name": "a", "x": 1}"#).unwrap_err().0, "invalid-input");
+    assert_eq!(call("denied", "{}").unwrap_err(), failure("denied", "not granted"));
+    assert_eq!(call("broken", "{}").unwrap_err(), failure("failed", "invalid digit found in string"));
+    assert_eq!(call("Greet", "{}").unwrap_err(), failure("unknown-tool", "this skill has no tool 'Greet'"));
+}
