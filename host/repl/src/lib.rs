@@ -98,7 +98,8 @@ fn line(runtime: &Handle, session: &Arc<Session>, line: &str, interrupt: Interru
         }
     })?;
     match outcome {
-        None => say("Cancelled."),
+        // Behind the `^C` that the terminal shows.
+        None => say("\nCancelled."),
         Some(Outcome { code, message, .. }) => match say(&message)? {
             Next::Line if code == Code::Quit => Ok(Next::Leave),
             next => Ok(next),
