@@ -2,11 +2,11 @@
 
 use std::{future::Future, sync::Arc, time::Instant};
 
-use patchbay_core::SessionId;
+use patchbay_core::{AgentId, SessionId};
 use patchbay_policy::Root;
 use patchbay_sandbox::{Content, Limits, Sandbox};
 use patchbay_skill::{Rules, Snapshot, Surroundings, build, discover};
-use patchbay_store::{KvStore, Store};
+use patchbay_store::{Component, KvStore, NewSnapshot, SessionRow, Store};
 use patchbay_tests::{guest::Guest, services};
 use patchbay_tools::{Request, Tools};
 use serde_json::{Value, json};
@@ -126,14 +126,26 @@ impl Host {
         std::fs::create_dir(&skills).unwrap();
         std::fs::write(skills.join("empty.wasm"), component).unwrap();
         let (store, kv) = (Store::open(home).unwrap(), KvStore::open(home).unwrap());
-        let tools = Tools::new(Arc::new(Sandbox::new(Limits::default())), store, kv, &[]);
+        let tools = Tools::new(Arc::new(Sandbox::new(Limits::default())), store.clone(), kv, &[]);
         let found = discover(Root::User, &skills).unwrap();
         let component = found[0].candidate.as_ref().unwrap().component.clone().unwrap();
-        let answers = tools.describe(vec![component]).await.unwrap();
+        let answers = tools.describe(vec![component.clone()]).await.unwrap();
         let tools_of = |digest: &patchbay_core::Digest| answers[digest].clone();
         let rules = Rules { trusted: true, built_ins: &[], surroundings: &Here, tools: &tools_of };
         let snapshot = build(found, 1, &rules);
-        Self { tools, snapshot, session: SessionId::random(), input: json!({"a": 1}) }
+        let session = SessionId::random();
+        let row = SessionRow {
+            id: session,
+            workspace: "/".to_owned(),
+            agent: AgentId::random(),
+            persona: "{}".to_owned(),
+            snapshot: snapshot.digest(),
+            snapshot_version: 1,
+        };
+        let components = vec![Component { digest: component.digest, bytes: component.bytes }];
+        let kept = NewSnapshot { digest: snapshot.digest(), body: snapshot.to_json().to_owned(), components };
+        store.create_session(row, kept).await.unwrap();
+        Self { tools, snapshot, session, input: json!({"a": 1}) }
     }
 
     async fn call(&self) {

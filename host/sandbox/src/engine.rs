@@ -58,11 +58,6 @@ impl Sandbox {
         &self.limits
     }
 
-    /// The component of `digest`, if it has been loaded.
-    pub fn loaded(&self, digest: &Digest) -> Option<Arc<Loaded>> {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).get(digest)?.get().cloned()
-    }
-
     /// Compiles `bytes`, whose digest is `digest`, checks that they are a skill's component, and keeps the result. Who
     /// asks for the same digest meanwhile waits for the same result.
     ///

@@ -12,15 +12,15 @@ mod input;
 mod kv;
 mod ledger;
 mod log;
+mod ready;
 mod run;
 mod schema;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, RwLock},
 };
 
-use jsonschema::Validator;
 use patchbay_core::Digest;
 use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
 use patchbay_sandbox::Sandbox;
@@ -32,6 +32,8 @@ pub use error::ToolError;
 pub use input::{InputError, input_from_text};
 pub use ledger::StoreLedger;
 pub use run::Request;
+
+use ready::Ready;
 
 /// What a bundled skill is granted by the binary that brings it along.
 #[derive(Clone, Copy, Debug)]
@@ -48,13 +50,13 @@ pub struct Tools {
     store: Store,
     kv: KvStore,
     bundled_grants: &'static [BundledGrant],
-    validators: Mutex<HashMap<(Digest, String), Arc<Validator>>>,
+    ready: RwLock<HashMap<Digest, Arc<Ready>>>,
 }
 
 impl Tools {
     /// Tools that run in `sandbox`, with what `store` knows of grants and `kv` for their state.
     pub fn new(sandbox: Arc<Sandbox>, store: Store, kv: KvStore, bundled_grants: &'static [BundledGrant]) -> Self {
-        Self { sandbox, store, kv, bundled_grants, validators: Mutex::default() }
+        Self { sandbox, store, kv, bundled_grants, ready: RwLock::default() }
     }
 
     /// The sandbox that they run in.

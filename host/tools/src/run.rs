@@ -1,13 +1,12 @@
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use jsonschema::Validator;
-use patchbay_core::{Digest, SessionId, ToolSpec};
+use patchbay_core::SessionId;
 use patchbay_policy::Identity;
-use patchbay_sandbox::{Call, Failure, Loaded, Output, Progress, Services};
+use patchbay_sandbox::{Call, Output, Progress, Services};
 use patchbay_skill::Snapshot;
 use serde_json::Value;
 
-use crate::{ToolError, Tools, kv::SkillKv, log::SkillLog, schema};
+use crate::{ToolError, Tools, kv::SkillKv, log::SkillLog, ready::NotReady, schema};
 
 /// One call of a tool, whoever asks.
 pub struct Request<'a> {
@@ -38,9 +37,13 @@ impl Tools {
         let (skill, tool) = snapshot.tool(full_name).ok_or_else(not_found)?;
         let digest = skill.component.ok_or_else(not_found)?;
         let failed = |failure| ToolError::Failure { tool: full_name.to_owned(), failure };
-        let validator = self.validator(digest, tool).map_err(failed)?;
+        let ready = self.ready(skill, digest).await.map_err(|error| match error {
+            NotReady::Store(error) => error.into(),
+            NotReady::Failure(failure) => failed(failure),
+        })?;
+        let validator = ready.validator(&tool.name).ok_or_else(not_found)?;
         if !validator.is_valid(input) {
-            let problem = schema::first_error(&validator, input).unwrap_or_default();
+            let problem = schema::first_error(validator, input).unwrap_or_default();
             return Err(ToolError::InvalidInput { tool: full_name.to_owned(), problem });
         }
         let permits = self.permits(skill, workspace)?;
@@ -57,35 +60,6 @@ impl Tools {
             permits: Arc::new(permits),
             services: Services { kv: Arc::new(kv), progress, log: Arc::new(SkillLog { skill: skill.name.clone() }) },
         };
-        let component = self.component(digest).await.map_err(|error| match error {
-            LoadError::Store(error) => error.into(),
-            LoadError::Failure(failure) => failed(failure),
-        })?;
-        self.sandbox.call(&component, call).await.map_err(failed)
+        self.sandbox.call(&ready.component, call).await.map_err(failed)
     }
-
-    async fn component(&self, digest: Digest) -> Result<Arc<Loaded>, LoadError> {
-        if let Some(loaded) = self.sandbox.loaded(&digest) {
-            return Ok(loaded);
-        }
-        let bytes = self.store.component(&digest).map_err(LoadError::Store)?;
-        self.sandbox.load(digest, bytes).await.map_err(LoadError::Failure)
-    }
-
-    /// The compiled schema of a tool; compiled once a component.
-    fn validator(&self, digest: Digest, tool: &ToolSpec) -> Result<Arc<Validator>, Failure> {
-        let key = (digest, tool.name.to_string());
-        let mut validators = self.validators.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(validator) = validators.get(&key) {
-            return Ok(Arc::clone(validator));
-        }
-        let validator = Arc::new(schema::compile(&tool.input_schema).map_err(Failure::InvalidComponent)?);
-        validators.insert(key, Arc::clone(&validator));
-        Ok(validator)
-    }
-}
-
-enum LoadError {
-    Store(patchbay_store::StoreError),
-    Failure(Failure),
 }
