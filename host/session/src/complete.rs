@@ -62,3 +62,6 @@ impl Session {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

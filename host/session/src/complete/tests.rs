@@ -1,0 +1,67 @@
+use std::{fs, sync::Arc};
+
+use patchbay_sandbox::{Compiler, Limits};
+use patchbay_skill::Bundled;
+
+use crate::{Config, Host, Paths, Session};
+
+const BUNDLED: &[Bundled] = &[
+    Bundled { name: "planner", bytes: b"---\nsummary: Makes plans\ncommand: plan\ninput_hint: goal\n---\n" },
+    Bundled { name: "player", bytes: b"---\ncommand: skim\n---\n" },
+];
+
+async fn session(home: &std::path::Path) -> Arc<Session> {
+    let folder = |name: &str| home.join(name);
+    let paths =
+        Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") };
+    for persona in ["config/agents/pirate", "workspace/.patchbay/agents/local", "workspace/.patchbay/agents/No Name"] {
+        fs::create_dir_all(home.join(persona)).unwrap();
+    }
+    // No component here is ever compiled.
+    let compiler = Compiler { program: folder("none"), arguments: Vec::new() };
+    let config = Config { paths, limits: Limits::default(), compiler, bundled: BUNDLED, bundled_grants: &[] };
+    Host::open(config).unwrap().new_session(&folder("workspace")).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_line_is_completed_from_the_table_the_snapshot_and_the_personas() {
+    let home = tempfile::tempdir().unwrap();
+    let session = session(home.path()).await;
+    let complete = |line: &str| session.complete(line).into_iter().map(|found| found.text).collect::<Vec<_>>();
+    for (line, expected) in [
+        ("", &[][..]),
+        ("s", &[]),
+        (" /s", &[]),
+        ("/s", &["/skills", "/skill", "/skim"]),
+        ("/skills", &["/skills"]),
+        ("/S", &[]),
+        ("/pl", &["/plan"]),
+        ("/skill ", &["planner", "player"]),
+        ("/skill plan", &["planner"]),
+        ("/help  pla", &["planner", "player"]),
+        ("/skill planner x", &[]),
+        ("/skills ", &[]),
+        ("/nope ", &[]),
+        ("/plan ", &[]),
+        ("/agent ", &["default", "local", "pirate"]),
+        ("/agent p", &["pirate"]),
+    ] {
+        assert_eq!(complete(line), expected, "{line:?}");
+    }
+    let everything = complete("/");
+    assert_eq!(everything.len(), crate::specs().len() + 2, "{everything:?}");
+}
+
+#[tokio::test]
+async fn a_suggestion_says_where_it_goes_and_whether_more_may_follow() {
+    let home = tempfile::tempdir().unwrap();
+    let session = session(home.path()).await;
+    let only = |line: &str| <[_; 1]>::try_from(session.complete(line)).unwrap().into_iter().next().unwrap();
+    let plan = only("/pl");
+    assert_eq!((plan.start, plan.summary.as_str(), plan.takes_argument), (0, "Makes plans", true));
+    let skills = only("/skills");
+    assert_eq!((skills.start, skills.takes_argument), (0, false));
+    let planner = only("/skill  plann");
+    assert_eq!((planner.start, planner.takes_argument), ("/skill  ".len(), true));
+    assert!(!only("/help plann").takes_argument);
+}
