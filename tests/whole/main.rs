@@ -7,6 +7,7 @@ mod commands;
 mod determinism;
 mod documents;
 mod durability;
+mod editor;
 mod exec;
 mod grants;
 mod invocation;

@@ -9,7 +9,7 @@ use reedline::{
 };
 use tokio::runtime::Handle;
 
-use crate::{Interrupt, Next, ReplError, complete::SessionCompleter, hint::UsageHinter, line, prompt::Plain};
+use crate::{Interrupts, Next, ReplError, complete::SessionCompleter, hint::UsageHinter, line, prompt::Plain};
 
 /// Lines that the history keeps.
 const HISTORY: usize = 10_000;
@@ -17,15 +17,16 @@ const MENU: &str = "completion";
 
 pub(crate) fn run(runtime: &Handle, session: &Arc<Session>, history: &Path) -> Result<(), ReplError> {
     let mut editor = editor(session, history)?;
+    let mut interrupts = Interrupts::taken(runtime)?;
     loop {
         match editor.read_line(&Plain)? {
-            Signal::Success(text) => match line(runtime, session, &text, Interrupt::Cancels)? {
+            Signal::Success(text) => match line(runtime, session, &text, &mut interrupts)? {
                 Next::Line => {}
                 Next::Leave => return Ok(()),
             },
             Signal::CtrlC => {}
             Signal::CtrlD => {
-                line(runtime, session, "/quit", Interrupt::Cancels)?;
+                line(runtime, session, "/quit", &mut interrupts)?;
                 return Ok(());
             }
             _ => {}

@@ -4,6 +4,7 @@
 mod complete;
 mod editor;
 mod hint;
+mod interrupts;
 mod plain;
 mod prompt;
 
@@ -16,6 +17,8 @@ use std::{
 use patchbay_core::{Code, Outcome};
 use patchbay_session::{Received, Session};
 use tokio::runtime::Handle;
+
+use interrupts::Interrupts;
 
 /// Why the terminal ended early. What was acknowledged is stored.
 #[derive(Debug, thiserror::Error)]
@@ -61,21 +64,13 @@ enum Next {
     Leave,
 }
 
-/// What Ctrl+C does while a line runs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Interrupt {
-    /// It cancels the line.
-    Cancels,
-    /// It ends the process, as the system has it.
-    Kills,
-}
-
 /// Runs one line and prints what it comes to.
-fn line(runtime: &Handle, session: &Arc<Session>, line: &str, interrupt: Interrupt) -> Result<Next, ReplError> {
+fn line(runtime: &Handle, session: &Arc<Session>, line: &str, interrupts: &mut Interrupts) -> Result<Next, ReplError> {
     if line.trim().is_empty() {
         return Ok(Next::Line);
     }
     let outcome = runtime.block_on(async {
+        interrupts.forget().await;
         let mut events = session.subscribe(session.last_seq() + 1);
         let submitted = session.submit(line);
         tokio::pin!(submitted);
@@ -93,7 +88,7 @@ fn line(runtime: &Handle, session: &Arc<Session>, line: &str, interrupt: Interru
                     }
                     return Ok(Some(outcome));
                 }
-                _ = tokio::signal::ctrl_c(), if interrupt == Interrupt::Cancels => return Ok(None),
+                () = interrupts.next() => return Ok(None),
             }
         }
     })?;

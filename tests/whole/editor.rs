@@ -1,0 +1,179 @@
+//! The line editor, in a terminal: what is typed, and what the screen shows.
+
+use std::{
+    io::{Read as _, Write},
+    num::NonZeroU16,
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant},
+};
+
+use patchbay_tests::{
+    binary::{self, Patchbay},
+    guest::Guest,
+};
+use portable_pty::{Child, CommandBuilder, PtySize, native_pty_system};
+
+const ROWS: u16 = 40;
+const COLUMNS: u16 = 120;
+/// How long a screen may take to show what it should.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn nonzero(size: u16) -> NonZeroU16 {
+    NonZeroU16::new(size).unwrap()
+}
+
+/// The binary in a terminal of its own.
+struct Terminal {
+    screen: Arc<Mutex<vt100::Parser>>,
+    keys: Arc<Mutex<Box<dyn Write + Send>>>,
+    child: Box<dyn Child + Send + Sync>,
+}
+
+impl Terminal {
+    fn open(patchbay: &Patchbay, arguments: &[&str]) -> Self {
+        let size = PtySize { rows: ROWS, cols: COLUMNS, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new(binary::path());
+        command.args(arguments);
+        command.cwd(patchbay.workspace());
+        command.env("PATCHBAY_HOME", patchbay.home());
+        command.env("TERM", "xterm-256color");
+        let child = pair.slave.spawn_command(command).unwrap();
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(nonzero(ROWS), nonzero(COLUMNS), 0)));
+        let keys = Arc::new(Mutex::new(pair.master.take_writer().unwrap()));
+        let mut output = pair.master.try_clone_reader().unwrap();
+        let (drawn, answers) = (Arc::clone(&screen), Arc::clone(&keys));
+        thread::spawn(move || {
+            // Kept: a terminal that is gone ends who writes to it.
+            let _master = pair.master;
+            let mut bytes = [0; 4096];
+            // The question where the cursor is may come in two pieces.
+            let mut recent = Vec::new();
+            while let Ok(count @ 1..) = output.read(&mut bytes) {
+                let mut screen = drawn.lock().unwrap();
+                screen.process(&bytes[..count]);
+                recent.extend_from_slice(&bytes[..count]);
+                let asked = recent.windows(WHERE.len()).any(|window| window == WHERE);
+                recent.drain(..recent.len().saturating_sub(if asked { 0 } else { WHERE.len() - 1 }));
+                if asked {
+                    let (row, column) = screen.screen().cursor_position();
+                    let answer = format!("\x1b[{};{}R", row + 1, column + 1);
+                    let _ = answers.lock().unwrap().write_all(answer.as_bytes());
+                }
+            }
+        });
+        Self { screen, keys, child }
+    }
+
+    fn press(&self, keys: &str) {
+        self.keys.lock().unwrap().write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// The screen's lines that are not empty.
+    fn lines(&self) -> Vec<String> {
+        let screen = self.screen.lock().unwrap();
+        let rows = screen.screen().rows(0, COLUMNS);
+        rows.map(|row| row.trim_end().to_owned()).filter(|row| !row.is_empty()).collect()
+    }
+
+    /// Waits until a line of the screen is `expected`.
+    fn shows(&self, expected: &str) {
+        let start = Instant::now();
+        while !self.lines().iter().any(|line| line == expected) {
+            assert!(start.elapsed() < PATIENCE, "{expected:?} is not on the screen:\n{}", self.lines().join("\n"));
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn ends(mut self) -> u32 {
+        self.child.wait().unwrap().exit_code()
+    }
+}
+
+/// How a program asks a terminal where its cursor is.
+const WHERE: &[u8] = b"\x1b[6n";
+const TAB: &str = "\t";
+const ENTER: &str = "\r";
+const UP: &str = "\x1b[A";
+const CTRL_C: &str = "\x03";
+const CTRL_D: &str = "\x04";
+
+#[test]
+fn commands_are_completed_hinted_and_run() {
+    let patchbay = Patchbay::new();
+    let terminal = Terminal::open(&patchbay, &[]);
+    terminal.shows("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.press("/cal");
+    terminal.press(TAB);
+    terminal.shows("> /calc expression, such as 2^100 or 3 GiB / 100 Mbit/s");
+    terminal.press("6 * 7");
+    terminal.press(ENTER);
+    terminal.shows("42");
+    // Two commands begin so: the menu shows both with what they do.
+    terminal.press("/skil");
+    terminal.press(TAB);
+    terminal.shows("/skills  List the skills of this session's snapshot");
+    terminal.shows("/skill   Invoke one skill, and no other");
+    terminal.press(CTRL_C);
+    terminal.shows(">");
+    // The argument of a command is completed from the snapshot.
+    terminal.press("/help pla");
+    terminal.press(TAB);
+    terminal.shows("> /help plan_compiler");
+    terminal.press(ENTER);
+    terminal.shows("# /help plan_compiler");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.ends(), 0);
+}
+
+#[test]
+fn the_history_outlives_the_terminal() {
+    let patchbay = Patchbay::new();
+    let terminal = Terminal::open(&patchbay, &[]);
+    terminal.shows("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.press("/calc 11 * 11");
+    terminal.press(ENTER);
+    terminal.shows("121");
+    terminal.press("/quit");
+    terminal.press(ENTER);
+    assert_eq!(terminal.ends(), 0);
+    let session = patchbay.last_session();
+    let terminal = Terminal::open(&patchbay, &["--session", &session]);
+    terminal.shows("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.press(UP);
+    terminal.shows("> /quit");
+    terminal.press(UP);
+    terminal.shows("> /calc 11 * 11");
+    terminal.press(ENTER);
+    terminal.shows("121");
+    terminal.press(CTRL_D);
+    terminal.shows(&format!("The session is kept. To go on: patchbay --session {session}"));
+    assert_eq!(terminal.ends(), 0);
+}
+
+/// A guest that says that it runs and then loops, with budgets that would last for minutes.
+#[test]
+fn ctrl_c_cancels_what_runs_and_the_next_line_works() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/config.toml", "[limits]\nfuel = 9000000000000\ntime_ms = 600000\n");
+    let guest = Guest::calling(
+        "(call $report (local.get $input) (local.get $input_len)) (loop $forever (br $forever)) (unreachable)",
+    );
+    let guest = guest.with(r#"(import "patchbay:host/progress@0.1.0" "report" (func $report (param i32 i32)))"#);
+    let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand: spin\ncommand_tool: run\n---\n";
+    patchbay.write("home/config/skills/spin.wasm", guest.packaged(skill_md));
+    let terminal = Terminal::open(&patchbay, &[]);
+    terminal.shows("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.press("/spin {\"round\": 1}");
+    terminal.press(ENTER);
+    terminal.shows("{\"round\":1}");
+    terminal.press(CTRL_C);
+    terminal.shows("Cancelled.");
+    terminal.shows(">");
+    terminal.press("/calc 2 + 3");
+    terminal.press(ENTER);
+    terminal.shows("5");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.ends(), 0);
+}
