@@ -6,7 +6,7 @@ use std::{
 };
 
 use patchbay_core::Code;
-use patchbay_sandbox::{Compiler, Limits, precompile};
+use patchbay_sandbox::{Compiler, Failure as PluginFailure, Limits, precompile};
 
 use crate::{FAILED, Failure, args::Compile};
 
@@ -26,9 +26,11 @@ pub(crate) fn compiler(limits: &Limits) -> Result<Compiler, Failure> {
 
 pub(crate) fn run(compile: &Compile) -> ExitCode {
     let (words, code) = match limit(compile).and_then(|()| read()) {
+        Err(error) if error.kind() == io::ErrorKind::OutOfMemory => (error.to_string(), OVER_A_LIMIT),
         Err(error) => (error.to_string(), NOT_ITS_FAULT),
         Ok(component) => match precompile(&component) {
-            Err(failure) => (failure.to_string(), FAILED),
+            Err(failure @ PluginFailure::InvalidComponent(_)) => (failure.to_string(), FAILED),
+            Err(failure) => (failure.to_string(), NOT_ITS_FAULT),
             Ok(artefact) => match io::stdout().lock().write_all(&artefact) {
                 Ok(()) => return ExitCode::SUCCESS,
                 Err(error) => (error.to_string(), NOT_ITS_FAULT),
@@ -41,6 +43,8 @@ pub(crate) fn run(compile: &Compile) -> ExitCode {
 
 /// The exit code where the component is not to blame.
 const NOT_ITS_FAULT: u8 = 2;
+/// Any other code, and any signal, says that a limit was met.
+const OVER_A_LIMIT: u8 = 3;
 
 fn limit(compile: &Compile) -> io::Result<()> {
     // The processor time of all cores counts.

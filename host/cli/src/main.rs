@@ -28,9 +28,6 @@ const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if let Some(Command::Compile(compile)) = &arguments.command {
-        return compile::run(compile);
-    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -66,8 +63,8 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         Some(Command::Sessions { command }) => runtime.block_on(sessions::run(&open(&Home::find()?)?, command)),
         Some(Command::Plugin { command }) => runtime.block_on(plugin::run(command)),
         Some(Command::Grant { command }) => runtime.block_on(authority::grant(&open(&Home::find()?)?, command)),
-        Some(Command::Compile(compile)) => Ok(compile::run(&compile)),
         Some(Command::Trust { command }) => runtime.block_on(authority::trust(&open(&Home::find()?)?, command)),
+        Some(Command::Compile(compile)) => Ok(compile::run(&compile)),
     }
 }
 

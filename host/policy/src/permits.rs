@@ -85,11 +85,6 @@ impl Permits {
         Self { identity, component, asked, grants }
     }
 
-    /// Nothing at all: for asking a component what it is.
-    pub fn none(identity: Identity, component: Digest) -> Self {
-        Self::new(identity, component, Vec::new(), Vec::new())
-    }
-
     /// Where `capability` stands, not regarding whether the manifest asks for it.
     pub fn state(&self, capability: &Capability) -> State {
         let mut state = State::NotGranted;

@@ -28,7 +28,8 @@ pub trait Ledger: Send + Sync {
 }
 
 /// The program that compiles: given a component on standard input, it writes the artefact ([`precompile`]) to standard
-/// output; or it writes one line to standard error and ends with exit code 1, where the component is to blame, else 2.
+/// output; or it writes one line to standard error and ends with exit code 1 where the component is to blame, 2 where
+/// the system is. Any other end is that of a limit.
 #[derive(Clone, Debug)]
 pub struct Compiler {
     /// The program.
@@ -117,7 +118,7 @@ impl Artefacts {
             Some(0) => Ok(output.out),
             Some(1) => Err(Failure::InvalidComponent(output.words())),
             Some(2) => Err(Failure::Unavailable(format!("the compiler failed: {}", output.words()))),
-            // Out of memory or of processor time it is ended by the system, or by its own allocator.
+            // Out of memory or of processor time it is ended by the system, by its own allocator, or says so.
             _ => Err(limit),
         }
     }
@@ -197,10 +198,11 @@ fn private_folder(folder: &Path) -> io::Result<()> {
 /// Compiles a component for an engine of this very build. What the child process does.
 ///
 /// # Errors
-/// [`Failure::InvalidComponent`].
+/// [`Failure::InvalidComponent`]; [`Failure::Unavailable`] where there is no engine.
 pub fn precompile(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
     // How instances are allocated is no part of the code.
-    let engine = Engine::new(&config(&Limits::default(), false)).map_err(invalid)?;
+    let engine = Engine::new(&config(&Limits::default(), false))
+        .map_err(|error| Failure::Unavailable(format!("no engine to compile with: {error:#}")))?;
     engine.precompile_component(bytes).map_err(invalid)
 }
 

@@ -91,11 +91,6 @@ impl Session {
         self.id
     }
 
-    /// The agent in view.
-    pub fn agent(&self) -> AgentId {
-        self.agent
-    }
-
     /// The workspace's canonical path.
     pub fn workspace(&self) -> &str {
         &self.workspace
@@ -109,11 +104,6 @@ impl Session {
     /// The snapshot that it works with at this moment.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.state().snapshot
-    }
-
-    /// The name of the active persona.
-    pub fn persona(&self) -> String {
-        self.state().persona.name.to_string()
     }
 
     /// What the person should hear when the session begins: files of the persona that are not used, and why.

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use patchbay_core::{Code, Digest, Name, ToolSpec};
 use patchbay_policy::Root;
 
-use crate::{Candidate, Diagnostic, Found, InvocationMode, Problem, Skill, Snapshot, Surroundings, snapshot::Body};
+use crate::{
+    Candidate, Diagnostic, Found, InvocationMode, Problem, Skill, Snapshot, Surroundings,
+    snapshot::{Body, claims},
+};
 
 /// What decides about candidates, besides what they say themselves.
 pub struct Rules<'a> {
@@ -166,13 +169,7 @@ impl Builder<'_> {
     }
 
     fn mark_ambiguous_aliases(&mut self) {
-        let mut claims = BTreeMap::<Name, Vec<Name>>::new();
-        for skill in self.skills.values() {
-            if let Some(alias) = &skill.manifest.command {
-                claims.entry(alias.clone()).or_default().push(skill.name.clone());
-            }
-        }
-        for (alias, skills) in claims.into_iter().filter(|(_, skills)| skills.len() > 1) {
+        for (alias, skills) in claims(&self.skills).into_iter().filter(|(_, skills)| skills.len() > 1) {
             let names: Vec<_> = skills.iter().map(Name::as_str).collect();
             let message =
                 format!("Alias '/{alias}' is claimed by {}; it works for none, '/skill NAME' does.", names.join(", "));

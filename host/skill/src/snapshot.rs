@@ -88,12 +88,7 @@ impl Snapshot {
     }
 
     fn from_parts(body: Body, json: String, version: u64) -> Self {
-        let mut aliases = BTreeMap::<Name, Vec<Name>>::new();
-        for skill in body.skills.values() {
-            if let Some(alias) = &skill.manifest.command {
-                aliases.entry(alias.clone()).or_default().push(skill.name.clone());
-            }
-        }
+        let aliases = claims(&body.skills);
         Self { version, digest: Digest::of(json.as_bytes()), json, body, aliases }
     }
 
@@ -138,6 +133,17 @@ impl Snapshot {
     pub fn aliases(&self) -> impl Iterator<Item = (&Name, &[Name])> {
         self.aliases.iter().map(|(alias, skills)| (alias, &skills[..]))
     }
+}
+
+/// Each alias and the skills that claim it, sorted.
+pub(crate) fn claims(skills: &BTreeMap<Name, Skill>) -> BTreeMap<Name, Vec<Name>> {
+    let mut claims = BTreeMap::<Name, Vec<Name>>::new();
+    for skill in skills.values() {
+        if let Some(alias) = &skill.manifest.command {
+            claims.entry(alias.clone()).or_default().push(skill.name.clone());
+        }
+    }
+    claims
 }
 
 impl Aliases for Snapshot {
