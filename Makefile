@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: run test build plugins format lint bench docs release target
+.PHONY: run test build plugins format lint deny advisories bench docs release target
 
 run: build ## Build everything, and open a terminal
 	@$(PATCHBAY)
@@ -34,12 +34,30 @@ format: ## Check the formatting
 	@$(CARGO) fmt --all --check
 	@$(CARGO) fmt --all --check --manifest-path plugins/Cargo.toml
 
-lint: format plugins ## Formatting, clippy with warnings as errors, documentation
+lint: format deny plugins ## Formatting, dependencies, clippy with warnings as errors, documentation
 	@echo "== clippy"
 	@$(CARGO) clippy --workspace --all-targets -- -D warnings
 	@$(CARGO) clippy --manifest-path plugins/Cargo.toml --all-targets -- -D warnings
 	@echo "== documentation"
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
+
+DENY_VERSION = 0.20.2
+DENY = target/tools/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
+
+deny: $(DENY) ## Check licences, origins and bans of all dependencies against deny.toml
+	@echo "== dependencies"
+	@$(DENY) check licenses bans sources
+	@$(DENY) --manifest-path plugins/Cargo.toml --config deny.toml -L error check -A license-not-encountered licenses bans sources
+
+advisories: $(DENY) ## Fetch the list of known faults, and look for our dependencies in it
+	@$(DENY) check advisories
+	@$(DENY) --manifest-path plugins/Cargo.toml --config deny.toml check advisories
+
+# It runs for seconds: what counts is how soon it is built (a minute or so).
+$(DENY):
+	@echo "== installing cargo-deny $(DENY_VERSION)"
+	@CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+	  $(CARGO) install --quiet --locked --root target/tools/cargo-deny-$(DENY_VERSION) cargo-deny --version =$(DENY_VERSION)
 
 # The dependencies are those of every other build; only our own crates are built anew, at full speed.
 FAST = CARGO_PROFILE_DEV_OPT_LEVEL=3 CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
