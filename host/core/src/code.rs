@@ -54,6 +54,7 @@ codes! {
     "A tool failed" {
         ToolFailed = "tool_failed", "The skill itself says that it failed; `data.kind` is the skill's word.";
         Denied = "denied", "The tool lacks a grant; the message names the command that gives it.";
+        Blocked = "blocked", "The operator has blocked the component; the message names the command that lifts it.";
         Trap = "trap", "The component trapped: it ran into `unreachable`, a bad pointer, or its own panic.";
         InvalidOutput = "invalid_output", "The component's answer is not what the contract says.";
         InvalidComponent = "invalid_component", "The bytes are no component of a world that the host knows.";
@@ -67,6 +68,7 @@ codes! {
         LimitLog = "limit_log", "The call wrote more log than it may.";
         LimitCompile = "limit_compile", "Compiling the component took longer, or more memory, than it may.";
         Unavailable = "unavailable", "The host cannot run components now; the message says why.";
+        Cancelled = "cancelled", "The call was given up before it ended; the journal alone knows of it.";
     }
     "A skill was kept out of a snapshot" {
         MissingSkillMd = "missing_skill_md", "No SKILL.md in the folder or the component.";

@@ -45,3 +45,7 @@ id!(
     /// An agent: one conversation of a session.
     AgentId
 );
+id!(
+    /// One call of a tool, by whoever: a row of the journal, and the parent of the calls that it makes itself.
+    CallId
+);

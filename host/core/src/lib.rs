@@ -5,12 +5,14 @@
 //!
 //! - [`Name`]: what skills, tools, commands and personas are called.
 //! - [`Digest`]: the sha256 of content, and the canonical way to hash a structure.
-//! - [`SessionId`], [`AgentId`]: UUIDs that cannot be mixed up.
+//! - [`SessionId`], [`AgentId`], [`CallId`]: UUIDs that cannot be mixed up.
+//! - [`Asker`]: who has a tool called.
 //! - [`Code`], [`Outcome`]: what a line comes to. One table of codes generates `docs/codes.md`.
 //! - [`Event`]: what a front renders.
 //! - [`kv`]: the words of the plugins' key-value store.
 //! - [`text`]: stripping what could deceive a terminal or a model.
 
+mod asker;
 mod code;
 mod digest;
 mod event;
@@ -21,10 +23,11 @@ mod outcome;
 pub mod text;
 mod tool;
 
+pub use asker::{Asker, AskerError};
 pub use code::Code;
 pub use digest::{Digest, DigestError, Hasher};
 pub use event::{Event, EventKind, MessageKind};
-pub use id::{AgentId, SessionId};
+pub use id::{AgentId, CallId, SessionId};
 pub use name::{Name, NameError};
 pub use outcome::{Outcome, Status};
 pub use tool::ToolSpec;

@@ -73,6 +73,47 @@ impl Database {
         wait.await.map_err(|_| StoreError::WriterGone)?
     }
 
+    /// Puts `job` into the writer's queue and waits only for room there. What goes wrong is logged as the trouble of `what`.
+    pub(crate) async fn enqueue(
+        &self,
+        what: &'static str,
+        job: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static,
+    ) {
+        let sent = match &self.jobs {
+            Some(jobs) => jobs.send(logged(what, job)).await.is_ok(),
+            None => false,
+        };
+        if !sent {
+            tracing::error!("{what} is lost: {}", StoreError::WriterGone);
+        }
+    }
+
+    /// As [`Database::enqueue`], where nothing can be awaited.
+    pub(crate) fn enqueue_at_once(
+        &self,
+        what: &'static str,
+        job: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static,
+    ) {
+        let lost = |why: &dyn std::fmt::Display| tracing::error!("{what} is lost: {why}");
+        let Some(jobs) = &self.jobs else { return lost(&StoreError::WriterGone) };
+        match jobs.try_send(logged(what, job)) {
+            Ok(()) => {}
+            Err(mpsc::error::TrySendError::Closed(_)) => lost(&StoreError::WriterGone),
+            // A thread may wait for room. It holds the queue open, so that closing the database waits for it in turn.
+            Err(mpsc::error::TrySendError::Full(job)) => {
+                let jobs = jobs.clone();
+                let wait = thread::Builder::new().name("store-late".to_owned()).spawn(move || {
+                    if jobs.blocking_send(job).is_err() {
+                        tracing::error!("{what} is lost: {}", StoreError::WriterGone);
+                    }
+                });
+                if let Err(error) = wait {
+                    lost(&error);
+                }
+            }
+        }
+    }
+
     /// Reads what is committed. Point queries on a mapped file: they take microseconds, and run where they are called.
     pub(crate) fn read<T, E>(&self, query: impl FnOnce(&Connection) -> Result<T, E>) -> Result<T, E> {
         query(&self.reader.lock().unwrap_or_else(PoisonError::into_inner))
@@ -87,6 +128,18 @@ impl Drop for Database {
             let _ = writer.join();
         }
     }
+}
+
+/// A write that nobody waits for.
+fn logged(what: &'static str, job: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static) -> Job {
+    Box::new(move |batch| {
+        let result = savepoint(batch, job);
+        Box::new(move |committed| match result {
+            Err(error) => tracing::error!("{what} is lost: {error}"),
+            Ok(()) if !committed => tracing::error!("{what} is lost: its commit failed"),
+            Ok(()) => {}
+        })
+    })
 }
 
 fn savepoint<T, E: From<rusqlite::Error>>(

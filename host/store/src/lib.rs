@@ -1,5 +1,5 @@
-//! What must outlive the process: sessions, messages, snapshots, components, grants, trust; and, in a file of its own,
-//! the plugins' key-value store. The one crate that names SQLite.
+//! What must outlive the process: sessions, messages, snapshots, components, grants, trust, blocks, the journal; and, in a
+//! file of its own, the plugins' key-value store. The one crate that names SQLite.
 //!
 //! Writes go through one thread a database, which commits what waits for it in batches; a write has happened when its
 //! future is ready, and then it survives the death of the process at any moment. Reads have a connection of their own.
@@ -9,9 +9,11 @@
 
 mod artefacts;
 mod authority;
+mod blocks;
 mod components;
 mod database;
 mod error;
+mod journal;
 mod kv;
 mod messages;
 mod sessions;
@@ -20,8 +22,10 @@ mod snapshots;
 use std::{path::Path, sync::Arc};
 
 pub use authority::GrantRow;
+pub use blocks::Block;
 pub use components::Component;
 pub use error::StoreError;
+pub use journal::{JournalEntry, JournalFilter, JournalRow, JournalSettings};
 pub use kv::{KvScope, KvStore, KvStoreError};
 pub use messages::{Message, NewMessage};
 pub use sessions::{Collected, SessionChange, SessionRow, SessionSummary};
@@ -35,10 +39,14 @@ use database::Database;
 pub struct Store {
     database: Arc<Database>,
     components: Arc<ComponentFolder>,
+    journal: JournalSettings,
 }
 
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/patchbay/1.sql"), include_str!("../migrations/patchbay/2.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/patchbay/1.sql"),
+    include_str!("../migrations/patchbay/2.sql"),
+    include_str!("../migrations/patchbay/3.sql"),
+];
 
 impl Store {
     /// Opens, or makes, the store in the folder `data`.
@@ -48,7 +56,15 @@ impl Store {
     pub fn open(data: &Path) -> Result<Self, StoreError> {
         let components = ComponentFolder::open(&data.join("components"))?;
         let database = Database::open(&data.join("patchbay.db"), MIGRATIONS)?;
-        Ok(Self { database: Arc::new(database), components: Arc::new(components) })
+        Ok(Self { database: Arc::new(database), components: Arc::new(components), journal: JournalSettings::default() })
+    }
+
+    /// Waits until everything that was to be written before is committed.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn settle(&self) -> Result<(), StoreError> {
+        self.database.write(|_| Ok(())).await
     }
 }
 

@@ -6,7 +6,7 @@ use patchbay_core::{AgentId, Digest, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
-    Component, Message, NewMessage, Store, StoreError, messages, now,
+    Component, Message, NewMessage, Store, StoreError, journal, messages, now,
     snapshots::{self, NewSnapshot},
 };
 
@@ -162,7 +162,8 @@ impl Store {
         })
     }
 
-    /// Removes a session and its rows. What other sessions share stays until [`Store::collect`].
+    /// Removes a session and its rows, and the contents that the journal kept of it; that its calls were made stays in the
+    /// journal. What other sessions share stays until [`Store::collect`].
     ///
     /// # Errors
     /// [`StoreError::SessionNotFound`], or the database.
@@ -171,7 +172,7 @@ impl Store {
             .write(move |connection| {
                 match connection.execute("DELETE FROM sessions WHERE id = ?", params![id.to_string()])? {
                     0 => Err(StoreError::SessionNotFound(id)),
-                    _ => Ok(()),
+                    _ => Ok(journal::forget_contents(connection, id)?),
                 }
             })
             .await

@@ -134,6 +134,55 @@ fn a_damaged_component_is_noticed() {
     });
 }
 
+#[test]
+fn a_block_holds_until_it_is_lifted_in_every_process_and_after_a_collection() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let (store, other) = (Store::open(home.path()).unwrap(), Store::open(home.path()).unwrap());
+        let one = snapshot("one", &[b"component"]);
+        let session = row(&one);
+        store.create_session(session.clone(), one).await.unwrap();
+        let (known, unknown) = (Digest::of(b"component"), Digest::of(b"never seen"));
+        assert!(!other.is_blocked(&known).unwrap());
+        assert!(store.block(known).await.unwrap());
+        assert!(!store.block(known).await.unwrap(), "it was blocked already");
+        assert!(other.is_blocked(&known).unwrap());
+        assert!(store.block(unknown).await.unwrap());
+        store.remove_session(session.id).await.unwrap();
+        assert_eq!(store.collect().await.unwrap().components, 1);
+        let mut expected = [known, unknown];
+        expected.sort();
+        let found: Vec<_> = other.blocked().unwrap().iter().map(|block| block.component).collect();
+        assert_eq!(found, expected);
+        assert!(other.unblock(known).await.unwrap());
+        assert!(!store.unblock(known).await.unwrap());
+        assert!(!store.is_blocked(&known).unwrap());
+        assert!(store.is_blocked(&unknown).unwrap());
+    });
+}
+
+#[test]
+fn components_are_found_by_the_beginning_of_their_digits() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let store = Store::open(home.path()).unwrap();
+        let one = snapshot("one", &[b"in a snapshot"]);
+        store.create_session(row(&one), one).await.unwrap();
+        store.keep_described(Digest::of(b"described"), "w", String::new()).await.unwrap();
+        store.keep_described(Digest::of(b"in a snapshot"), "w", String::new()).await.unwrap();
+        store.block(Digest::of(b"blocked")).await.unwrap();
+        for bytes in [&b"in a snapshot"[..], b"described", b"blocked"] {
+            let digest = Digest::of(bytes);
+            for digits in [&digest.to_hex()[..8], &digest.to_hex()] {
+                assert_eq!(store.components_beginning(digits, 9).unwrap(), [digest]);
+            }
+        }
+        assert_eq!(store.components_beginning("", 9).unwrap().len(), 3);
+        assert_eq!(store.components_beginning("", 2).unwrap().len(), 2);
+        assert_eq!(store.components_beginning(&Digest::of(b"never seen").to_hex()[..8], 9).unwrap(), []);
+    });
+}
+
 fn scope(skill: &str) -> KvScope {
     KvScope { root: "user", workspace: String::new(), skill: skill.to_owned(), scope: "user", place: String::new() }
 }

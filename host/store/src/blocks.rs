@@ -1,0 +1,103 @@
+//! Components that may not run, wherever and whatever they were granted. Read live, before every call.
+
+use patchbay_core::Digest;
+use rusqlite::params;
+
+use crate::{Store, StoreError, now};
+
+/// A component that may not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Which.
+    pub component: Digest,
+    /// Since when, in seconds since 1970.
+    pub since: i64,
+}
+
+impl Store {
+    /// Blocks a component, whether it was ever seen or not; whether that changed anything.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn block(&self, component: Digest) -> Result<bool, StoreError> {
+        self.database
+            .write(move |connection| {
+                let blocked = connection.execute(
+                    "INSERT INTO blocks (component, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                    params![component.to_string(), now()],
+                )?;
+                Ok(blocked > 0)
+            })
+            .await
+    }
+
+    /// Lifts a block; whether there was one.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn unblock(&self, component: Digest) -> Result<bool, StoreError> {
+        self.database
+            .write(move |connection| {
+                let lifted =
+                    connection.execute("DELETE FROM blocks WHERE component = ?", params![component.to_string()])?;
+                Ok(lifted > 0)
+            })
+            .await
+    }
+
+    /// Every block, in the order of the digests.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn blocked(&self) -> Result<Vec<Block>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare("SELECT component, created_at FROM blocks ORDER BY component")?;
+            let mut rows = query.query([])?;
+            let mut blocks = Vec::new();
+            while let Some(row) = rows.next()? {
+                let component: String = row.get(0)?;
+                let component = component.parse().map_err(|_| StoreError::BadRow("block"))?;
+                blocks.push(Block { component, since: row.get(1)? });
+            }
+            Ok(blocks)
+        })
+    }
+
+    /// Whether a component is blocked at this moment, by whatever process.
+    ///
+    /// # Errors
+    /// The database. Who cannot be told must not run it.
+    pub fn is_blocked(&self, component: &Digest) -> Result<bool, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached("SELECT 1 FROM blocks WHERE component = ?")?;
+            Ok(query.exists(params![component.to_string()])?)
+        })
+    }
+
+    /// The components that this store has met (in a snapshot, a call, a look at its tools, a block) whose hexadecimal
+    /// digits begin with `digits`, in order, at most `limit`.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn components_beginning(&self, digits: &str, limit: u32) -> Result<Vec<Digest>, StoreError> {
+        let from = format!("sha256:{digits}");
+        // Behind every hexadecimal digit.
+        let to = format!("{from}g");
+        self.database.read(|connection| {
+            let mut query = connection.prepare(
+                "SELECT component FROM snapshot_components WHERE component >= ?1 AND component < ?2 \
+                 UNION SELECT component FROM described WHERE component >= ?1 AND component < ?2 \
+                 UNION SELECT component FROM journal WHERE component >= ?1 AND component < ?2 \
+                 UNION SELECT component FROM blocks WHERE component >= ?1 AND component < ?2 \
+                 ORDER BY 1 LIMIT ?3",
+            )?;
+            let mut rows = query.query(params![from, to, limit])?;
+            let mut components = Vec::new();
+            while let Some(row) = rows.next()? {
+                let component: String = row.get(0)?;
+                components.push(component.parse().map_err(|_| StoreError::BadRow("component"))?);
+            }
+            Ok(components)
+        })
+    }
+}

@@ -1,0 +1,315 @@
+//! The journal: a row for each call of a tool, whoever asked. What a call was given and what it answered is known by its
+//! hash and size alone, unless the operator wants contents kept.
+
+use patchbay_core::{Asker, CallId, Code, Digest, SessionId};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+use serde::{Deserialize, Serialize};
+
+use crate::{Store, StoreError};
+
+/// What the journal keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct JournalSettings {
+    /// Whether inputs and outputs are kept too.
+    pub content: bool,
+    /// How many rows stay: the newest. It is looked at once in a while, so that some 64 more may be there.
+    pub keep: u32,
+}
+
+impl Default for JournalSettings {
+    fn default() -> Self {
+        // Months of a person's use, in about 50 MB.
+        Self { content: false, keep: 100_000 }
+    }
+}
+
+impl JournalSettings {
+    /// The most bytes that are kept of an input, and of an output: with [`JournalSettings::keep`] a bound on the file.
+    pub const CONTENT_BYTES: usize = 16 << 10;
+    /// The most rows that may be kept.
+    pub const MAX_KEEP: u32 = 10_000_000;
+}
+
+/// Old rows go whenever as many new ones have come.
+const TRIM_EVERY: i64 = 64;
+
+/// One call of a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalRow {
+    /// When it began, in milliseconds since 1970.
+    pub at: i64,
+    /// The call itself.
+    pub call: CallId,
+    /// The call that made it, if a tool did. That one's row is written later, when it has ended too.
+    pub parent: Option<CallId>,
+    /// The session it belongs to.
+    pub session: SessionId,
+    /// The session's workspace: its canonical path.
+    pub workspace: String,
+    /// Who asked.
+    pub asker: Asker,
+    /// The root of the skill's identity: `bundled`, `user`, `workspace`.
+    pub root: String,
+    /// The skill's name.
+    pub skill: String,
+    /// The tool's own name.
+    pub tool: String,
+    /// The digest of the component that ran, or would have run.
+    pub component: Digest,
+    /// The digest of the input's bytes.
+    pub input_hash: Digest,
+    /// The capabilities that were used, as written in grants. Sorted before they are kept.
+    pub grants: Vec<String>,
+    /// The fuel that it used up.
+    pub fuel: u64,
+    /// How long it took, in microseconds.
+    pub time_us: u64,
+    /// The most that its memories and tables held, in bytes.
+    pub peak_memory: u64,
+    /// Calls from the guest to the host.
+    pub host_calls: u64,
+    /// Bytes of its result and its progress.
+    pub output_bytes: u64,
+    /// Why it gave no result; none where it did.
+    pub failure: Option<Code>,
+    /// Its input as JSON. Kept only if [`JournalSettings::content`] says so.
+    pub input: Option<String>,
+    /// Its answer, or the message of its failure. Kept as `input` is.
+    pub output: Option<String>,
+}
+
+impl JournalRow {
+    /// `ok`, or the code of the failure.
+    pub fn outcome(&self) -> &'static str {
+        self.failure.map_or("ok", Code::as_str)
+    }
+}
+
+/// A row that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalEntry {
+    /// Its place in the journal: later rows have higher numbers.
+    pub id: u64,
+    /// The row.
+    pub row: JournalRow,
+}
+
+/// Which rows are wanted: those that satisfy all that is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JournalFilter {
+    /// Calls of this skill.
+    pub skill: Option<String>,
+    /// Calls in this session.
+    pub session: Option<SessionId>,
+}
+
+impl JournalFilter {
+    /// The condition, and the value of each `?` in it.
+    fn sql(&self) -> (String, Vec<Box<dyn ToSql>>) {
+        let (mut sql, mut values) = (String::new(), Vec::<Box<dyn ToSql>>::new());
+        if let Some(skill) = &self.skill {
+            sql += " AND skill = ?";
+            values.push(Box::new(skill.clone()));
+        }
+        if let Some(session) = self.session {
+            sql += " AND session = ?";
+            values.push(Box::new(session.to_string()));
+        }
+        (sql, values)
+    }
+}
+
+impl Store {
+    /// The same store with other settings for the journal of this process.
+    #[must_use]
+    pub fn with_journal(mut self, settings: JournalSettings) -> Self {
+        self.journal = settings;
+        self
+    }
+
+    /// What the journal keeps. Where that is no contents, a caller need not copy them.
+    pub fn journal_settings(&self) -> JournalSettings {
+        self.journal
+    }
+
+    /// Puts a row behind what waits to be written, and waits only until there is room for it: what is written later by
+    /// this store is committed with it or after it. A row that cannot be written is in the log.
+    ///
+    /// Who drops this future before it is ready has not put the row there; see [`Store::journal_at_once`].
+    pub async fn journal(&self, row: JournalRow) {
+        let settings = self.journal;
+        self.database.enqueue("a row of the journal", move |connection| insert(connection, settings, row)).await;
+    }
+
+    /// As [`Store::journal`], where nothing can be awaited: for a call that was given up.
+    pub fn journal_at_once(&self, row: JournalRow) {
+        let settings = self.journal;
+        self.database.enqueue_at_once("a row of the journal", move |connection| insert(connection, settings, row));
+    }
+
+    /// At most `limit` rows of the journal behind the row `after` (0: from the first one), the oldest first.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn journal_rows(
+        &self,
+        filter: &JournalFilter,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<JournalEntry>, StoreError> {
+        let (condition, mut values) = filter.sql();
+        values.insert(0, Box::new(after.cast_signed()));
+        values.push(Box::new(limit));
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(&format!(
+                "SELECT id, at, call, parent_call, session, workspace, asker, root, skill, tool, component, input_hash, \
+                 grants, fuel, time_us, peak_memory, host_calls, output_bytes, outcome, input, output \
+                 FROM journal WHERE id > ?{condition} ORDER BY id LIMIT ?"
+            ))?;
+            let mut rows = query.query(rusqlite::params_from_iter(values))?;
+            let mut entries = Vec::new();
+            while let Some(row) = rows.next()? {
+                entries.push(read(row)?);
+            }
+            Ok(entries)
+        })
+    }
+
+    /// The row behind which the newest `count` rows begin; 0 where there are no others.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn journal_before_newest(&self, filter: &JournalFilter, count: u32) -> Result<u64, StoreError> {
+        let (condition, mut values) = filter.sql();
+        values.push(Box::new(count));
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(&format!(
+                "SELECT id FROM journal WHERE true{condition} ORDER BY id DESC LIMIT 1 OFFSET ?"
+            ))?;
+            let id: Option<i64> = query.query_row(rusqlite::params_from_iter(values), |row| row.get(0)).optional()?;
+            Ok(id.unwrap_or(0).cast_unsigned())
+        })
+    }
+
+    /// The sessions of which the journal has rows, in order. Some of them may have been removed since.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn journal_sessions(&self) -> Result<Vec<SessionId>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached("SELECT DISTINCT session FROM journal ORDER BY session")?;
+            let mut rows = query.query([])?;
+            let mut sessions = Vec::new();
+            while let Some(row) = rows.next()? {
+                sessions.push(parse(row, 0)?);
+            }
+            Ok(sessions)
+        })
+    }
+}
+
+/// Takes the contents of a session's rows away; that there were calls stays known.
+pub(crate) fn forget_contents(connection: &Connection, session: SessionId) -> rusqlite::Result<()> {
+    let mut forget = connection.prepare_cached("UPDATE journal SET input = NULL, output = NULL WHERE session = ?")?;
+    forget.execute(params![session.to_string()])?;
+    Ok(())
+}
+
+fn insert(connection: &Connection, settings: JournalSettings, row: JournalRow) -> Result<(), StoreError> {
+    let outcome = row.outcome();
+    let mut grants = row.grants;
+    grants.sort_unstable();
+    grants.dedup();
+    let content = |text: Option<String>| text.filter(|_| settings.content).map(cut);
+    connection
+        .prepare_cached(
+            "INSERT INTO journal (at, call, parent_call, session, workspace, asker, root, skill, tool, component, \
+             input_hash, grants, fuel, time_us, peak_memory, host_calls, output_bytes, outcome, input, output) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            row.at,
+            row.call.to_string(),
+            row.parent.map(|call| call.to_string()),
+            row.session.to_string(),
+            row.workspace,
+            row.asker.to_string(),
+            row.root,
+            row.skill,
+            row.tool,
+            row.component.to_string(),
+            row.input_hash.to_string(),
+            serde_json::Value::from(grants).to_string(),
+            row.fuel.cast_signed(),
+            row.time_us.cast_signed(),
+            row.peak_memory.cast_signed(),
+            row.host_calls.cast_signed(),
+            row.output_bytes.cast_signed(),
+            outcome,
+            content(row.input),
+            content(row.output),
+        ])?;
+    // The number of the row decides, so that processes that make one call each come to it too.
+    let id = connection.last_insert_rowid();
+    if id % TRIM_EVERY == 0 {
+        let mut trim = connection.prepare_cached("DELETE FROM journal WHERE id <= ?")?;
+        trim.execute(params![id - i64::from(settings.keep)])?;
+    }
+    Ok(())
+}
+
+/// As much of a text as is kept; `…` where there was more.
+fn cut(mut text: String) -> String {
+    if text.len() > JournalSettings::CONTENT_BYTES {
+        text.truncate(text.floor_char_boundary(JournalSettings::CONTENT_BYTES));
+        text.push('…');
+    }
+    text
+}
+
+fn read(row: &Row<'_>) -> Result<JournalEntry, StoreError> {
+    let number = |column| row.get::<_, i64>(column).map(i64::cast_unsigned);
+    let parent: Option<String> = row.get(3)?;
+    let grants: String = row.get(12)?;
+    let outcome: String = row.get(18)?;
+    let row = JournalEntry {
+        id: number(0)?,
+        row: JournalRow {
+            at: row.get(1)?,
+            call: parse(row, 2)?,
+            parent: parent.map(|call| call.parse().map_err(|_| BAD)).transpose()?,
+            session: parse(row, 4)?,
+            workspace: row.get(5)?,
+            asker: parse(row, 6)?,
+            root: row.get(7)?,
+            skill: row.get(8)?,
+            tool: row.get(9)?,
+            component: parse(row, 10)?,
+            input_hash: parse(row, 11)?,
+            grants: serde_json::from_str(&grants).map_err(|_| BAD)?,
+            fuel: number(13)?,
+            time_us: number(14)?,
+            peak_memory: number(15)?,
+            host_calls: number(16)?,
+            output_bytes: number(17)?,
+            failure: match &*outcome {
+                "ok" => None,
+                word => Some(Code::from_word(word).ok_or(BAD)?),
+            },
+            input: row.get(19)?,
+            output: row.get(20)?,
+        },
+    };
+    Ok(row)
+}
+
+const BAD: StoreError = StoreError::BadRow("row of the journal");
+
+fn parse<T: std::str::FromStr>(row: &Row<'_>, column: usize) -> Result<T, StoreError> {
+    let text: String = row.get(column)?;
+    text.parse().map_err(|_| BAD)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().build().unwrap()
+}
+
+fn row(skill: &str, session: SessionId) -> JournalRow {
+    JournalRow {
+        at: 1_795_291_440_123,
+        call: CallId::random(),
+        parent: None,
+        session,
+        workspace: "/w".to_owned(),
+        asker: Asker::Person,
+        root: "user".to_owned(),
+        skill: skill.to_owned(),
+        tool: "run".to_owned(),
+        component: Digest::of(skill.as_bytes()),
+        input_hash: Digest::of(b"{}"),
+        grants: Vec::new(),
+        fuel: 1,
+        time_us: 2,
+        peak_memory: 3,
+        host_calls: 4,
+        output_bytes: 5,
+        failure: None,
+        input: Some("{}".to_owned()),
+        output: Some("answer".to_owned()),
+    }
+}
+
+fn all(store: &Store, filter: &JournalFilter) -> Vec<JournalRow> {
+    store.journal_rows(filter, 0, 1_000_000).unwrap().into_iter().map(|entry| entry.row).collect()
+}
+
+#[test]
+fn a_row_reads_back_as_it_was_written() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let settings = JournalSettings { content: true, ..JournalSettings::default() };
+        let store = Store::open(home.path()).unwrap().with_journal(settings);
+        let session = SessionId::random();
+        let outer = row("plan", session);
+        let inner = JournalRow {
+            parent: Some(outer.call),
+            asker: Asker::Tool("plan__run".to_owned()),
+            grants: ["kv", "http:b", "kv", "clock"].map(str::to_owned).to_vec(),
+            fuel: u64::MAX,
+            failure: Some(Code::LimitFuel),
+            ..row("calc", session)
+        };
+        store.journal(inner.clone()).await;
+        store.journal(outer.clone()).await;
+        store.settle().await.unwrap();
+        let sorted = ["clock", "http:b", "kv"].map(str::to_owned).to_vec();
+        assert_eq!(all(&store, &JournalFilter::default()), [JournalRow { grants: sorted, ..inner }, outer]);
+    });
+}
+
+#[test]
+fn contents_are_kept_only_where_the_operator_says_so_and_never_whole_books() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let store = Store::open(home.path()).unwrap();
+        let session = SessionId::random();
+        store.journal(row("a", session)).await;
+        store.settle().await.unwrap();
+        let kept = all(&store, &JournalFilter::default());
+        assert_eq!((&kept[0].input, &kept[0].output), (&None, &None));
+
+        let store = store.with_journal(JournalSettings { content: true, ..JournalSettings::default() });
+        // Of three bytes each, so that the bound falls into one.
+        let long = "€".repeat(JournalSettings::CONTENT_BYTES);
+        store.journal(JournalRow { input: Some(long), ..row("a", session) }).await;
+        store.settle().await.unwrap();
+        let kept = all(&store, &JournalFilter::default()).remove(1);
+        let whole = JournalSettings::CONTENT_BYTES / 3;
+        assert_eq!(kept.input.unwrap(), format!("{}…", "€".repeat(whole)));
+        assert_eq!(kept.output.unwrap(), "answer");
+    });
+}
+
+#[test]
+fn what_is_put_into_the_queue_is_there_when_the_store_is_closed() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let store = Store::open(home.path()).unwrap();
+        let session = SessionId::random();
+        // More than the queue holds, with nobody who waits for anything.
+        for n in 0..1_000 {
+            store.journal_at_once(JournalRow { at: n, ..row("a", session) });
+        }
+        for n in 1_000..1_500 {
+            store.journal(JournalRow { at: n, ..row("a", session) }).await;
+        }
+        drop(store);
+        let mut found: Vec<_> =
+            all(&Store::open(home.path()).unwrap(), &JournalFilter::default()).iter().map(|row| row.at).collect();
+        found.sort_unstable();
+        assert_eq!(found, (0..1_500).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn rows_come_before_what_is_written_after_them() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let store = Store::open(home.path()).unwrap();
+        for n in 0..50 {
+            store.journal(JournalRow { at: n, ..row("a", SessionId::random()) }).await;
+            store.set_trust(format!("/{n}"), true).await.unwrap();
+            assert_eq!(all(&store, &JournalFilter::default()).last().unwrap().at, n);
+        }
+    });
+}
+
+#[test]
+fn a_filter_gives_its_rows_in_order_and_the_newest_are_found() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let store = Store::open(home.path()).unwrap();
+        let (one, two) = (SessionId::random(), SessionId::random());
+        for n in 0..12 {
+            let session = if n % 3 == 0 { one } else { two };
+            store.journal(JournalRow { at: n, ..row(if n % 2 == 0 { "a" } else { "b" }, session) }).await;
+        }
+        store.settle().await.unwrap();
+        let at = |filter: &JournalFilter| all(&store, filter).iter().map(|row| row.at).collect::<Vec<_>>();
+        let skill = |name: &str| Some(name.to_owned());
+        assert_eq!(at(&JournalFilter { skill: skill("a"), session: None }), [0, 2, 4, 6, 8, 10]);
+        assert_eq!(at(&JournalFilter { skill: None, session: Some(one) }), [0, 3, 6, 9]);
+        let both = JournalFilter { skill: skill("b"), session: Some(one) };
+        assert_eq!(at(&both), [3, 9]);
+        assert_eq!(at(&JournalFilter { skill: skill("c"), session: None }), [0; 0]);
+        let mut sessions = [one, two];
+        sessions.sort();
+        assert_eq!(store.journal_sessions().unwrap(), sessions);
+
+        let newest = |filter: &JournalFilter, count| {
+            let before = store.journal_before_newest(filter, count).unwrap();
+            let rows = store.journal_rows(filter, before, 100).unwrap();
+            (before > 0, rows.iter().map(|entry| entry.row.at).collect::<Vec<_>>())
+        };
+        assert_eq!(newest(&both, 1), (true, vec![9]));
+        assert_eq!(newest(&both, 2), (false, vec![3, 9]));
+        assert_eq!(newest(&JournalFilter::default(), 3), (true, vec![9, 10, 11]));
+        let page = store.journal_rows(&JournalFilter::default(), 2, 3).unwrap();
+        assert_eq!(page.iter().map(|entry| (entry.id, entry.row.at)).collect::<Vec<_>>(), [(3, 2), (4, 3), (5, 4)]);
+    });
+}
+
+#[test]
+fn a_removed_session_leaves_its_calls_and_not_their_contents() {
+    use crate::{NewSnapshot, SessionRow};
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let settings = JournalSettings { content: true, ..JournalSettings::default() };
+        let store = Store::open(home.path()).unwrap().with_journal(settings);
+        let snapshot = NewSnapshot { digest: Digest::of(b"s"), body: "s".to_owned(), components: Vec::new() };
+        let session = SessionRow {
+            id: SessionId::random(),
+            workspace: "/w".to_owned(),
+            agent: patchbay_core::AgentId::random(),
+            persona: "{}".to_owned(),
+            snapshot: snapshot.digest,
+            snapshot_version: 1,
+        };
+        store.create_session(session.clone(), snapshot).await.unwrap();
+        let (gone, other) = (row("a", session.id), row("a", SessionId::random()));
+        store.journal(gone.clone()).await;
+        store.journal(other.clone()).await;
+        store.remove_session(session.id).await.unwrap();
+        let left = JournalRow { input: None, output: None, ..gone };
+        assert_eq!(all(&store, &JournalFilter::default()), [left, other]);
+    });
+}
+
+#[test]
+fn a_row_that_cannot_be_read_is_said() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let store = Store::open(home.path()).unwrap();
+        store.journal(row("a", SessionId::random())).await;
+        store.settle().await.unwrap();
+        let other = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
+        for spoil in ["outcome = 'well'", "asker = 'me'", "grants = '{'", "component = 'x'"] {
+            other.execute_batch(&format!("UPDATE journal SET {spoil}")).unwrap();
+            let read = store.journal_rows(&JournalFilter::default(), 0, 1);
+            assert!(matches!(read, Err(StoreError::BadRow("row of the journal"))), "{spoil}");
+            other.execute_batch("UPDATE journal SET outcome = 'ok', asker = 'person', grants = '[]'").unwrap();
+        }
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// However many rows come, at least the newest `keep` are there, and at most some more.
+    #[test]
+    fn the_journal_does_not_grow_for_ever(keep in 1u32..200, count in 1i64..500) {
+        let home = tempfile::tempdir().unwrap();
+        runtime().block_on(async {
+            let settings = JournalSettings { content: false, keep };
+            let store = Store::open(home.path()).unwrap().with_journal(settings);
+            let session = SessionId::random();
+            for n in 1..=count {
+                store.journal(JournalRow { at: n, ..row("a", session) }).await;
+            }
+            store.settle().await.unwrap();
+            let found: Vec<_> = all(&store, &JournalFilter::default()).iter().map(|row| row.at).collect();
+            let fewest = i64::from(keep).min(count);
+            let left = i64::try_from(found.len()).unwrap();
+            prop_assert!((fewest..fewest + TRIM_EVERY).contains(&left), "{left} of {count} with keep = {keep}");
+            prop_assert_eq!(found, (count - left + 1..=count).collect::<Vec<_>>());
+            Ok(())
+        })?;
+    }
+}
