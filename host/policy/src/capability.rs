@@ -1,4 +1,4 @@
-use std::{fmt, str::FromStr};
+use std::{fmt, net::Ipv4Addr, str::FromStr};
 
 use patchbay_core::{Name, text};
 use serde::{Deserialize, Serialize};
@@ -28,15 +28,51 @@ pub enum Capability {
     Credential(Name),
 }
 
-/// Which hosts an `http` capability covers. Names are lower case.
+/// Which hosts an `http` capability covers. Names are lower case. A pattern without a port covers the scheme's own port
+/// only (443 for https, 80 for http), and so does `*`: whoever says yes to a host has not said yes to all that runs on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Host {
     /// One host, on one port or on the scheme's own.
     One(String, Option<u16>),
-    /// Every host below a domain, not the domain itself.
+    /// Every host below a domain, not the domain itself. Never an address.
     Below(String, Option<u16>),
-    /// Any public host.
+    /// Any public host, on the scheme's own port. What is public is told by the address, where the connection is made.
     Any,
+}
+
+impl Host {
+    /// The pattern for exactly this host. `port`: None for the scheme's own.
+    ///
+    /// `host` as the URL standard normalises it: lower case, in ASCII, an IPv4 address as four decimal numbers. None if
+    /// no pattern can name it: an IPv6 address, an empty label, a dot at the end.
+    pub fn exactly(host: &str, port: Option<u16>) -> Option<Self> {
+        is_host(host).then(|| Self::One(host.to_owned(), port))
+    }
+
+    /// Whether a request to `host`, normalised as for [`Host::exactly`], on `port` is within this pattern.
+    /// `default_port`: whether `port` is the scheme's own.
+    pub fn covers(&self, host: &str, port: u16, default_port: bool) -> bool {
+        let on = |pattern: &Option<u16>| pattern.map_or(default_port, |pattern| pattern == port);
+        match self {
+            Self::One(one, pattern) => one == host && on(pattern),
+            Self::Below(domain, pattern) => {
+                let below = host.strip_suffix(domain.as_str()).and_then(|host| host.strip_suffix('.'));
+                below.is_some_and(|label| !label.is_empty()) && host.parse::<Ipv4Addr>().is_err() && on(pattern)
+            }
+            Self::Any => default_port,
+        }
+    }
+
+    /// Orders patterns that cover the same request, the most exact first: a host, the longest domain, `*`; with a port
+    /// before without.
+    pub(crate) fn breadth(&self) -> impl Ord + use<> {
+        match self {
+            Self::One(_, port) => (0, 0, port.is_none()),
+            // A name has at most 253 characters.
+            Self::Below(domain, port) => (1, usize::MAX - domain.len(), port.is_none()),
+            Self::Any => (2, 0, true),
+        }
+    }
 }
 
 /// A text that is no capability.
@@ -85,17 +121,30 @@ fn parse_host(written: &str) -> Option<Host> {
         Some(_) => return None,
         None => (written, None),
     };
+    match host.strip_prefix("*.") {
+        Some(domain) => (is_host(domain) && !is_number(domain)).then(|| Host::Below(domain.to_owned(), port)),
+        None => Host::exactly(host, port),
+    }
+}
+
+/// Whether a pattern can name `host`: labels of letters, digits, `-` and `_`, or an IPv4 address.
+fn is_host(host: &str) -> bool {
     let label = |label: &str| {
         (1..=63).contains(&label.len())
             && !label.starts_with('-')
             && !label.ends_with('-')
-            && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_'))
     };
-    let valid = |host: &str| host.len() <= 253 && host.split('.').all(label);
-    match host.strip_prefix("*.") {
-        Some(domain) => valid(domain).then(|| Host::Below(domain.to_owned(), port)),
-        None => valid(host).then(|| Host::One(host.to_owned(), port)),
-    }
+    let named = host.len() <= 253 && host.split('.').all(label);
+    // A number at the end makes it an address, of which there is one way of writing that a URL comes to.
+    named && (!is_number(host) || host.parse::<Ipv4Addr>().is_ok())
+}
+
+/// Whether the URL standard reads `host` as an IPv4 address, or as a failed try at one: by its last label.
+fn is_number(host: &str) -> bool {
+    let last = host.rsplit('.').next().unwrap_or(host);
+    last.bytes().all(|b| b.is_ascii_digit())
+        || last.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 impl TryFrom<String> for Capability {
@@ -157,6 +206,9 @@ mod tests {
             "http:api.example.com",
             "http:api.example.com:8443",
             "http:*.example.com",
+            "http:*.example.com:8443",
+            "http:my_bucket.example.com",
+            "http:127.0.0.1:8080",
             "http:*",
             "credential:github",
         ] {
@@ -181,12 +233,65 @@ mod tests {
             "http:a:+1",
             "http:a:65536",
             "http:[::1]",
+            "http:::1",
             "http:u@h",
+            "http:*:443",
+            "http:example.com.",
+            "http:2130706433",
+            "http:127.1",
+            "http:0x7f.0.0.1",
+            "http:127.0.0.01",
+            "http:a.256",
+            "http:*.0.0.1",
+            "http:*.0x1",
             "credential:",
             "credential:A",
             "files",
         ] {
             assert!(text.parse::<Capability>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn patterns_cover_what_they_say() {
+        // Pattern, host, port, whether it is the scheme's own, covered.
+        for (pattern, host, port, own, covered) in [
+            ("example.com", "example.com", 443, true, true),
+            ("example.com", "example.com", 80, true, true),
+            ("example.com", "example.com", 8443, false, false),
+            ("example.com", "www.example.com", 443, true, false),
+            ("example.com", "example.com.evil.org", 443, true, false),
+            ("example.com:8443", "example.com", 8443, false, true),
+            ("example.com:8443", "example.com", 443, true, false),
+            // Named with its number, the scheme's own port is covered for both schemes.
+            ("example.com:443", "example.com", 443, true, true),
+            ("example.com:443", "example.com", 443, false, true),
+            ("*.example.com", "www.example.com", 443, true, true),
+            ("*.example.com", "a.b.example.com", 443, true, true),
+            ("*.example.com", "example.com", 443, true, false),
+            ("*.example.com", "badexample.com", 443, true, false),
+            ("*.example.com", ".example.com", 443, true, false),
+            ("*.example.com", "www.example.com", 8443, false, false),
+            ("*.example.com:8443", "www.example.com", 8443, false, true),
+            ("*.example.com:8443", "www.example.com", 443, true, false),
+            ("127.0.0.1", "127.0.0.1", 443, true, true),
+            ("127.0.0.1:8080", "127.0.0.1", 8080, false, true),
+            ("*", "example.com", 443, true, true),
+            ("*", "example.com", 8443, false, false),
+            ("*", "localhost", 80, true, true),
+        ] {
+            let Ok(Capability::Http(parsed)) = format!("http:{pattern}").parse() else { panic!("{pattern}") };
+            assert_eq!(parsed.covers(host, port, own), covered, "{pattern} and {host}:{port}");
+        }
+        // No text comes to this pattern, and if one did, it would cover no address.
+        assert!(!Host::Below("0.0.1".to_owned(), None).covers("127.0.0.1", 443, true));
+    }
+
+    #[test]
+    fn an_exact_pattern_names_what_can_be_written() {
+        assert_eq!(Host::exactly("example.com", Some(8443)).unwrap().to_string(), "example.com:8443");
+        for host in ["", "example.com.", "Example.com", "[::1]", "a b", "1.2.3", "*", "*.example.com"] {
+            assert_eq!(Host::exactly(host, None), None, "{host}");
         }
     }
 }

@@ -1,6 +1,6 @@
 use patchbay_core::Digest;
 
-use crate::{Capability, Identity, Root};
+use crate::{Capability, Host, Identity, Root};
 
 /// The operator's yes to one capability, for one component.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,22 +102,61 @@ impl Permits {
     /// # Errors
     /// The [`Denial`], which says what to do next.
     pub fn check(&self, capability: &Capability) -> Result<(), Denial> {
-        let skill = self.identity.name.to_string();
-        let capability = capability.clone();
-        if !self.asked.contains(&capability) {
-            return Err(Denial::NotAsked { skill, capability });
+        if !self.asked.contains(capability) {
+            return Err(self.not_asked(capability.clone()));
         }
-        match self.state(&capability) {
+        self.granted(capability)
+    }
+
+    /// The pattern by which a request to `host` on `port` is allowed: one that covers it, that the manifest asks for and
+    /// that the operator granted. Of several, the most exact.
+    ///
+    /// `host` as the URL standard normalises it; `default_port`: whether `port` is the scheme's own.
+    ///
+    /// # Errors
+    /// The [`Denial`] of the most exact pattern that covers the request and that the manifest asks for; if it asks for
+    /// none, [`Denial::NotAsked`] with the capability that would be enough.
+    pub fn check_http(&self, host: &str, port: u16, default_port: bool) -> Result<Host, Denial> {
+        let mut covering: Vec<(&Capability, &Host)> = self
+            .asked
+            .iter()
+            .filter_map(|capability| match capability {
+                Capability::Http(pattern) if pattern.covers(host, port, default_port) => Some((capability, pattern)),
+                _ => None,
+            })
+            .collect();
+        covering.sort_by_key(|(_, pattern)| pattern.breadth());
+        let mut denial = None;
+        for (capability, pattern) in covering {
+            match self.granted(capability) {
+                Ok(()) => return Ok(pattern.clone()),
+                Err(denied) => denial = denial.or(Some(denied)),
+            }
+        }
+        Err(denial.unwrap_or_else(|| {
+            let port = (!default_port).then_some(port);
+            self.not_asked(Capability::Http(Host::One(host.to_owned(), port)))
+        }))
+    }
+
+    /// Whether `capability`, which the manifest asks for, is granted.
+    fn granted(&self, capability: &Capability) -> Result<(), Denial> {
+        let denied = || (self.identity.name.to_string(), capability.clone(), self.command(capability));
+        match self.state(capability) {
             State::Granted => Ok(()),
             State::NotGranted => {
-                let command = self.command(&capability);
+                let (skill, capability, command) = denied();
                 Err(Denial::NotGranted { skill, capability, command })
             }
             State::Stale => {
-                let command = self.command(&capability);
+                let (skill, capability, command) = denied();
                 Err(Denial::Stale { skill, capability, command })
             }
         }
+    }
+
+    fn not_asked(&self, capability: Capability) -> Denial {
+        Denial::NotAsked { skill: self.identity.name.to_string(), capability }
     }
 
     fn command(&self, capability: &Capability) -> String {
@@ -152,5 +191,63 @@ mod tests {
         let stale = permits(std::slice::from_ref(&kv), granted(Some(Digest::of(b"before"))));
         assert!(matches!(stale.check(&kv), Err(Denial::Stale { .. })));
         assert_eq!(stale.state(&kv), State::Stale);
+    }
+
+    /// `asked` and `granted` as texts after `http:`; `granted` to the component that runs, `stale` to another.
+    fn http(asked: &[&str], granted: &[&str], stale: &[&str]) -> Permits {
+        let capability = |text: &&str| format!("http:{text}").parse::<Capability>().unwrap();
+        let grant = |now: &'static [u8]| {
+            move |text: &&str| Grant { capability: capability(text), digest: Some(Digest::of(now)) }
+        };
+        let grants = granted.iter().map(grant(b"now")).chain(stale.iter().map(grant(b"before"))).collect();
+        permits(&asked.iter().map(capability).collect::<Vec<_>>(), grants)
+    }
+
+    #[test]
+    fn a_request_needs_a_pattern_that_is_asked_for_and_granted() {
+        // Asked, granted, host, port, whether it is the scheme's own, the pattern that allows it.
+        #[rustfmt::skip]
+        let table: &[(&[&str], &[&str], &str, u16, bool, Option<&str>)] = &[
+            (&["a.org"], &["a.org"], "a.org", 443, true, Some("a.org")),
+            (&["a.org"], &["a.org"], "a.org", 444, false, None),
+            (&["a.org:444"], &["a.org:444"], "a.org", 444, false, Some("a.org:444")),
+            (&["a.org"], &[], "a.org", 443, true, None),
+            (&[], &["a.org"], "a.org", 443, true, None),
+            // Granted is what is asked for, not something near it.
+            (&["a.org"], &["*"], "a.org", 443, true, None),
+            (&["*"], &["a.org"], "a.org", 443, true, None),
+            (&["*.a.org"], &["*.a.org"], "x.a.org", 443, true, Some("*.a.org")),
+            (&["*.a.org"], &["*.a.org"], "a.org", 443, true, None),
+            // The most exact of several; a wider one where that is not granted.
+            (&["*", "*.org", "*.a.org", "x.a.org"], &["*", "*.org", "*.a.org", "x.a.org"], "x.a.org", 443, true, Some("x.a.org")),
+            (&["*", "*.org", "*.a.org", "x.a.org"], &["*", "*.org", "*.a.org"], "x.a.org", 443, true, Some("*.a.org")),
+            (&["*", "x.a.org"], &["*"], "x.a.org", 443, true, Some("*")),
+            (&["a.org", "a.org:443"], &["a.org", "a.org:443"], "a.org", 443, true, Some("a.org:443")),
+        ];
+        for (asked, granted, host, port, own, allowed) in table {
+            let found = http(asked, granted, &[]).check_http(host, *port, *own).ok().map(|host| host.to_string());
+            assert_eq!(found.as_deref(), *allowed, "{asked:?} {granted:?} {host}:{port}");
+        }
+    }
+
+    #[test]
+    fn a_denied_request_says_what_to_do() {
+        let denial = |permits: Permits, host, port, own| permits.check_http(host, port, own).unwrap_err().to_string();
+        assert_eq!(
+            denial(http(&["*", "*.org", "a.org"], &[], &["*"]), "a.org", 443, true),
+            "skill 'notes' may not use 'http:a.org': it is not granted. To grant it: patchbay grant add --root workspace notes http:a.org"
+        );
+        assert_eq!(
+            denial(http(&["a.org"], &[], &["a.org"]), "a.org", 443, true),
+            "skill 'notes' may not use 'http:a.org': its component has changed since that was granted. To grant it anew: patchbay grant add --root workspace notes http:a.org"
+        );
+        for (port, own, capability) in [(443, true, "http:b.org"), (8443, false, "http:b.org:8443")] {
+            assert_eq!(
+                denial(http(&["a.org"], &["a.org"], &[]), "b.org", port, own),
+                format!(
+                    "skill 'notes' may not use '{capability}': its SKILL.md does not ask for it. Add it under 'capabilities' there, then run /reload_skills"
+                )
+            );
+        }
     }
 }
