@@ -1,0 +1,70 @@
+use super::*;
+
+fn name(name: &str) -> Name {
+    name.parse().unwrap()
+}
+
+fn table(text: &str) -> Result<BTreeMap<Name, CredentialConfig>, String> {
+    toml::from_str(text).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_table_names_an_origin_and_perhaps_a_variable() {
+    let table = table(
+        "[github]\norigin = \"https://api.github.com\"\n[my-ci]\norigin = \"http://127.0.0.1:8080\"\nenv = \"CI\"",
+    )
+    .unwrap();
+    assert_eq!(table["github"].origin.to_string(), "https://api.github.com");
+    assert_eq!(table["github"].variable(&name("github")), "GITHUB_TOKEN");
+    assert_eq!(table["my-ci"].origin.to_string(), "http://127.0.0.1:8080");
+    assert_eq!(table["my-ci"].variable(&name("my-ci")), "CI");
+    let unnamed = CredentialConfig { env: None, ..table["my-ci"].clone() };
+    assert_eq!(unnamed.variable(&name("my-ci")), "MY_CI_TOKEN");
+}
+
+#[test]
+fn mistakes_are_named_where_they_stand() {
+    for (text, words) in [
+        ("[a]", "missing field `origin`"),
+        ("[a]\norigin = \"https://a.org/v1\"", "an origin has neither path nor query"),
+        ("[a]\norigin = \"https://u:p@a.org\"", "it holds a user name or a password"),
+        ("[a]\norigin = \"ftp://a.org\"", "its scheme is 'ftp'"),
+        ("[a]\norigin = \"a.org\"", "relative URL without a base"),
+        ("[a]\norigin = \"http://a.org\"", "http://a.org would get the secret without encryption"),
+        ("[a]\norigin = \"http://10.0.0.1\"", "http://10.0.0.1 would get the secret without encryption"),
+        ("[a]\norigin = \"https://a.org\"\nenv = \"\"", "not the name of an environment variable"),
+        ("[a]\norigin = \"https://a.org\"\nenv = \"sk-123456789\"", "not the name of an environment variable"),
+        ("[a]\norigin = \"https://a.org\"\ntoken = \"x\"", "unknown field `token`"),
+        ("a = \"sk-12345\"", "a credential is a table with `origin`"),
+        ("[A]\norigin = \"https://a.org\"", "'A' is not a valid name"),
+    ] {
+        let error = table(text).unwrap_err();
+        assert!(error.contains(words) && error.contains("line "), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_credential_is_bound_to_its_origin_and_an_error_says_what_to_do() {
+    let home = tempfile::tempdir().unwrap();
+    let table =
+        table("[a]\norigin = \"https://a.org\"\n[b]\norigin = \"https://b.org\"\nenv = \"SURELY_NOT_SET\"").unwrap();
+    std::fs::write(home.path().join("credentials.json"), r#"{"a": {"token": "sk-12345"}, "c": {"token": "sk-67890"}}"#)
+        .unwrap();
+    let credentials = Credentials::open(home.path(), table);
+    let credential = credentials.get(&name("a")).unwrap();
+    assert_eq!((credential.origin.to_string().as_str(), credential.secret.expose()), ("https://a.org", "sk-12345"));
+    let missing = credentials.get(&name("b")).unwrap_err();
+    assert_eq!(missing.kind(), "unavailable");
+    assert_eq!(
+        missing.to_string(),
+        "credential 'b' has no secret: set SURELY_NOT_SET, or add \"b\": {\"token\": \"…\"} to credentials.json"
+    );
+    // A secret alone is bound to nothing, and goes nowhere.
+    let unbound = credentials.get(&name("c")).unwrap_err();
+    assert_eq!(unbound.kind(), "not-found");
+    assert_eq!(
+        unbound.to_string(),
+        "there is no credential 'c': config.toml needs a table [credentials.c] with the origin that it is for"
+    );
+    assert!(!format!("{credentials:?} {credential:?}").contains("sk-"));
+}
