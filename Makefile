@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: run test build plugins format lint deny advisories bench docs release target
+.PHONY: run test build plugins guests format lint deny advisories bench docs release target
 
 run: build ## Build everything, and open a terminal
 	@$(PATCHBAY)
@@ -24,6 +24,10 @@ plugins: target ## Build the bundled plugins into plugins/dist
 	@echo "== building the bundled plugins (the first time takes some ten minutes: it compiles the engine)"
 	@$(CARGO) build --workspace --bin patchbay-bundle
 	@target/debug/patchbay-bundle plugins/skills plugins/dist
+
+guests: ## Build guests in other languages, for tests and benchmarks, into tests/guests/dist
+	@echo "== building guests in other languages (the first time takes some minutes: it installs their compilers)"
+	@$(MAKE) --no-print-directory -C tests/guests CARGO=$(CARGO)
 
 target:
 	@rustc --print target-libdir --target $(TARGET) 2>/dev/null | xargs -r test -d \

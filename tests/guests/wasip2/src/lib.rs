@@ -1,0 +1,105 @@
+//! The guest in Rust for `wasm32-wasip2`: the standard library as anyone uses it, over WASI 0.2.
+
+mod fetch;
+mod surroundings;
+
+use std::time::{Duration, Instant};
+
+use patchbay_sdk::{Failure, Result, kv, skill};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The input of [`echo`] and [`stats`].
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Text {
+    /// What comes back, or is counted.
+    text: String,
+}
+
+/// The input of [`fail`].
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Message {
+    /// Why.
+    message: String,
+}
+
+/// The input of [`store`].
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pair {
+    /// Where.
+    key: String,
+    /// What.
+    value: String,
+}
+
+/// The input of [`surroundings`].
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
+
+/// The input of [`fetch`].
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Address {
+    /// What is asked for, by GET.
+    url: String,
+}
+
+/// The input of [`sleep`].
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pause {
+    /// Milliseconds.
+    ms: u64,
+}
+
+skill! {
+    /// Gives back the text.
+    pub fn echo(input: Text) -> Result<String> {
+        Ok(input.text)
+    }
+
+    /// Counts bytes, lines and words.
+    pub fn stats(input: Text) -> Result<Value> {
+        let text = input.text.as_bytes();
+        let ends = text.iter().filter(|byte| **byte == b'\n').count();
+        let unended = text.last().is_some_and(|byte| *byte != b'\n');
+        let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+        let words = text.split(is_space).filter(|word| !word.is_empty()).count();
+        Ok(json!({ "bytes": text.len(), "lines": ends + usize::from(unended), "words": words }))
+    }
+
+    /// Fails.
+    pub fn fail(input: Message) -> Result<String> {
+        Err(Failure::new("failed", input.message))
+    }
+
+    /// Puts a value into the store of the user, and reads it back.
+    pub fn store(input: Pair) -> Result<String> {
+        kv::put(kv::Scope::User, &input.key, input.value.as_bytes(), None)?;
+        let entry = kv::get(kv::Scope::User, &input.key)?;
+        let entry = entry.ok_or_else(|| Failure::new("failed", "what was put is not there"))?;
+        Ok(String::from_utf8(entry.value)?)
+    }
+
+    /// Tells what is seen of the world. Each is a value, or an object with the text of an `error`.
+    pub fn surroundings(_input: Nothing) -> Result<Value> {
+        Ok(surroundings::look())
+    }
+
+    /// Asks for a URL by `wasi:http`; the status stands on the first line, the body follows.
+    pub fn fetch(input: Address) -> Result<String> {
+        fetch::get(&input.url)
+    }
+
+    /// Sleeps, and tells how long that was.
+    pub fn sleep(input: Pause) -> Result<Value> {
+        let start = Instant::now();
+        std::thread::sleep(Duration::from_millis(input.ms));
+        Ok(json!({ "elapsed_ms": start.elapsed().as_millis() }))
+    }
+}
