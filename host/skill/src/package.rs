@@ -19,14 +19,21 @@ pub fn embedded_skill_md(bytes: &[u8]) -> Result<Option<String>, Problem> {
         return Err(invalid("Not WebAssembly: it does not begin with the four bytes '\\0asm'."));
     }
     let mut found = None;
-    let mut depth = 0_usize;
+    // Where what stands within ends: the parser also takes the end of the bytes for its end.
+    let mut within = Vec::new();
     for payload in Parser::new(0).parse_all(bytes) {
         match payload
             .map_err(|error| invalid(&format!("Damaged or cut short: {}.", text::excerpt(&error.to_string(), 200))))?
         {
-            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
-            Payload::End(_) => depth = depth.saturating_sub(1),
-            Payload::CustomSection(section) if depth == 0 && section.name() == SECTION => {
+            Payload::ModuleSection { unchecked_range: range, .. }
+            | Payload::ComponentSection { unchecked_range: range, .. } => within.push(range.end),
+            Payload::End(at) => match within.pop() {
+                Some(end) if end != at => {
+                    return Err(invalid("Cut short within a module or component that stands in it."));
+                }
+                _ => {}
+            },
+            Payload::CustomSection(section) if within.is_empty() && section.name() == SECTION => {
                 let text = std::str::from_utf8(section.data()).map_err(|_| {
                     Problem::new(Code::MalformedFrontmatter, format!("The section '{SECTION}' is not UTF-8."))
                 })?;
@@ -74,6 +81,15 @@ mod tests {
         outer.extend([4, u8::try_from(inner.len()).unwrap()]);
         outer.extend(&inner);
         assert_eq!(embedded_skill_md(&outer), Ok(None));
+    }
+
+    /// Where the cut falls between two sections, the parser sees an end like any other; found by fuzzing.
+    #[test]
+    fn what_is_cut_short_is_no_component() {
+        let inner = component(&[b"x"]);
+        let outer = [COMPONENT, &[4, u8::try_from(inner.len() + 1).unwrap()], &inner].concat();
+        let problem = embedded_skill_md(&outer).unwrap_err();
+        assert_eq!(problem.message, "Cut short within a module or component that stands in it.");
     }
 
     /// The parser's words have several lines where a module within has a bad head; found by fuzzing.
