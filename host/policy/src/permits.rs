@@ -206,8 +206,9 @@ mod tests {
     #[test]
     fn a_request_needs_a_pattern_that_is_asked_for_and_granted() {
         // Asked, granted, host, port, whether it is the scheme's own, the pattern that allows it.
+        type Row = (&'static [&'static str], &'static [&'static str], &'static str, u16, bool, Option<&'static str>);
         #[rustfmt::skip]
-        let table: &[(&[&str], &[&str], &str, u16, bool, Option<&str>)] = &[
+        let table: &[Row] = &[
             (&["a.org"], &["a.org"], "a.org", 443, true, Some("a.org")),
             (&["a.org"], &["a.org"], "a.org", 444, false, None),
             (&["a.org:444"], &["a.org:444"], "a.org", 444, false, Some("a.org:444")),

@@ -1,0 +1,212 @@
+use std::{io, pin::Pin, sync::Arc};
+
+use async_compression::tokio::bufread::GzipDecoder;
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, StreamExt, stream};
+use reqwest::{StatusCode, header::CONTENT_ENCODING};
+use tokio::io::AsyncReadExt;
+use tokio_util::io::StreamReader;
+
+use crate::{EgressError, Scrubber, exchange::Exchange, headers};
+
+/// The head of an answer, and its body as it comes.
+pub struct Answer {
+    /// The status. A redirect is an answer like any other: nothing is followed.
+    pub status: u16,
+    /// The headers, names in lower case, without those that tell of the transfer; what is no UTF-8 is replaced.
+    pub headers: Vec<(String, String)>,
+    body: Body,
+}
+
+/// A whole answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The status. A redirect is an answer like any other: nothing is followed.
+    pub status: u16,
+    /// The headers, names in lower case, without those that tell of the transfer; what is no UTF-8 is replaced.
+    pub headers: Vec<(String, String)>,
+    /// The body, decompressed and scrubbed.
+    pub body: Vec<u8>,
+}
+
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Answer").field("status", &self.status).field("headers", &self.headers).finish_non_exhaustive()
+    }
+}
+
+impl Answer {
+    /// Checks the head. `head_only`: the request was one that gets no body.
+    pub(crate) fn new(
+        response: reqwest::Response,
+        head_only: bool,
+        exchange: Arc<Exchange>,
+    ) -> Result<Self, EgressError> {
+        let status = response.status();
+        if status == StatusCode::SWITCHING_PROTOCOLS {
+            let cause = "it switches to another protocol, unasked".to_owned();
+            return Err(EgressError::Protocol { origin: exchange.origin.clone(), cause });
+        }
+        let bodiless = head_only || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        let headers = headers::of_answer(response.headers(), bodiless, &exchange.limits, &exchange.scrub)?;
+        let gzip = !bodiless && is_gzip(&response, &exchange)?;
+        if !bodiless && response.content_length().is_some_and(|length| length > exchange.limits.wire_bytes) {
+            return Err(over_wire(&exchange));
+        }
+        let wire = wire(response, exchange.clone());
+        let source = if gzip { Source::Packed(wire) } else { Source::Plain(wire) };
+        let body = Body { source, released: exchange.scrub.stream(), decoded: 0, end: None, exchange };
+        Ok(Self { status: status.as_u16(), headers, body })
+    }
+
+    /// The next piece of the body, decompressed and scrubbed, as soon as it is there; None at its end. Held back is only
+    /// what could be the beginning of a secret.
+    ///
+    /// # Errors
+    /// A limit of time or size, or a body that is damaged or cut short. Every later call says the same.
+    pub async fn chunk(&mut self) -> Result<Option<Vec<u8>>, EgressError> {
+        self.body.chunk().await
+    }
+
+    /// All of it.
+    ///
+    /// # Errors
+    /// Those of [`Answer::chunk`].
+    pub async fn whole(mut self) -> Result<Response, EgressError> {
+        let mut body = Vec::new();
+        while let Some(chunk) = self.chunk().await? {
+            body.extend(chunk);
+        }
+        Ok(Response { status: self.status, headers: self.headers, body })
+    }
+}
+
+/// The bytes that come over the wire.
+type Wire = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
+type Gunzip = GzipDecoder<StreamReader<Wire, Bytes>>;
+
+enum Source {
+    Plain(Wire),
+    /// Of gzip, of which nothing came yet. A body of no bytes at all is let pass: it is empty.
+    Packed(Wire),
+    Gzip(Box<Gunzip>, BytesMut),
+}
+
+struct Body {
+    source: Source,
+    released: Scrubber,
+    decoded: u64,
+    /// How it ended.
+    end: Option<Result<(), EgressError>>,
+    exchange: Arc<Exchange>,
+}
+
+impl Body {
+    async fn chunk(&mut self) -> Result<Option<Vec<u8>>, EgressError> {
+        while self.end.is_none() {
+            let (clean, end) = match self.next().await {
+                Ok(Some(piece)) => (self.released.push(&piece), None),
+                Ok(None) => (self.released.finish(), Some(Ok(()))),
+                Err(error) => (Vec::new(), Some(Err(error))),
+            };
+            self.end = end;
+            if !clean.is_empty() {
+                return Ok(Some(clean));
+            }
+        }
+        self.end.clone().unwrap_or(Ok(())).map(|()| None)
+    }
+
+    /// The next piece, decompressed, within the limit.
+    async fn next(&mut self) -> Result<Option<Bytes>, EgressError> {
+        if let Source::Packed(wire) = &mut self.source {
+            let first = wire.next().await;
+            let rest = std::mem::replace(wire, Box::pin(stream::empty()));
+            self.source = match first {
+                Some(first) => Source::Gzip(Box::new(gunzip(first, rest)), BytesMut::new()),
+                None => Source::Plain(rest),
+            };
+        }
+        let piece = match &mut self.source {
+            Source::Plain(wire) | Source::Packed(wire) => wire.next().await.transpose(),
+            Source::Gzip(gunzip, buffer) => {
+                // A piece that is small beside the limit, so that a bomb is over it before it is large.
+                buffer.reserve(16 << 10);
+                let read = gunzip.read_buf(buffer).await;
+                read.map(|read| (read > 0).then(|| buffer.split().freeze()))
+            }
+        };
+        let piece = piece.map_err(|error| self.fault(&error))?;
+        self.decoded += piece.as_ref().map_or(0, |piece| piece.len() as u64);
+        let limit = self.exchange.limits.body_bytes;
+        if self.decoded > limit {
+            return Err(EgressError::TooLarge { what: "answer's body", key: "body_bytes", limit });
+        }
+        Ok(piece)
+    }
+
+    /// An error of [`wire`] comes through the decoder as it is; another is the decoder's own.
+    fn fault(&self, error: &io::Error) -> EgressError {
+        if let Some(own) = error.get_ref().and_then(|error| error.downcast_ref::<EgressError>()) {
+            return own.clone();
+        }
+        let origin = self.exchange.origin.clone();
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => EgressError::Truncated { origin },
+            _ => EgressError::Encoding { origin, cause: error.to_string() },
+        }
+    }
+}
+
+/// The body as it comes, each piece in time, and no more of it than the limit.
+fn wire(response: reqwest::Response, exchange: Arc<Exchange>) -> Wire {
+    let pieces = stream::unfold(Some((response, 0)), move |state| {
+        let exchange = exchange.clone();
+        async move {
+            let (mut response, received) = state?;
+            let piece = match exchange.within("the next piece of the body", response.chunk()).await {
+                Ok(Ok(piece)) => Ok(piece?),
+                Ok(Err(error)) => Err(exchange.fault(&error)),
+                Err(error) => Err(error),
+            };
+            let received = received + piece.as_ref().map_or(0, |piece| piece.len() as u64);
+            match piece {
+                Ok(_) if received > exchange.limits.wire_bytes => {
+                    Some((Err(io::Error::other(over_wire(&exchange))), None))
+                }
+                Ok(piece) => Some((Ok(piece), Some((response, received)))),
+                Err(error) => Some((Err(io::Error::other(error)), None)),
+            }
+        }
+    });
+    // A decoder asks beyond the end.
+    Box::pin(pieces.fuse())
+}
+
+fn gunzip(first: io::Result<Bytes>, rest: Wire) -> Gunzip {
+    let wire: Wire = Box::pin(stream::iter([first]).chain(rest));
+    let mut gunzip = GzipDecoder::new(StreamReader::new(wire));
+    // A gzip body may be of several members, as a file may.
+    gunzip.multiple_members(true);
+    gunzip
+}
+
+fn over_wire(exchange: &Exchange) -> EgressError {
+    let limit = exchange.limits.wire_bytes;
+    EgressError::TooLarge { what: "answer's body as it comes over the wire", key: "wire_bytes", limit }
+}
+
+/// Whether the body is compressed in the one way that was offered; another is an error.
+fn is_gzip(response: &reqwest::Response, exchange: &Exchange) -> Result<bool, EgressError> {
+    let mut codings = response.headers().get_all(CONTENT_ENCODING).iter().map(|value| value.as_bytes());
+    let (first, second) = (codings.next().unwrap_or(b"identity"), codings.next());
+    match first.trim_ascii().to_ascii_lowercase().as_slice() {
+        b"" | b"identity" if second.is_none() => Ok(false),
+        b"gzip" | b"x-gzip" if second.is_none() => Ok(true),
+        coding => {
+            let coding = patchbay_core::text::excerpt(&String::from_utf8_lossy(coding), 40);
+            let cause = format!("it is encoded as '{}', and only gzip was offered", exchange.scrub.text(&coding));
+            Err(EgressError::Encoding { origin: exchange.origin.clone(), cause })
+        }
+    }
+}

@@ -1,0 +1,120 @@
+use std::sync::Arc;
+
+use reqwest::{Client, redirect, retry};
+
+use crate::{
+    Answer, EgressError, EgressLimits, Request, Resolver, Response, System,
+    exchange::Exchange,
+    pools::{Key, Pools},
+    resolve::Guard,
+    tls::{Tls, Trust},
+};
+
+/// The way out of the process: one for all of it. Cloning is cheap.
+#[derive(Clone)]
+pub struct Egress(Arc<Inner>);
+
+struct Inner {
+    limits: EgressLimits,
+    resolver: Arc<dyn Resolver>,
+    tls: Tls,
+    pools: Pools,
+}
+
+impl std::fmt::Debug for Egress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Egress").field("limits", &self.0.limits).finish_non_exhaustive()
+    }
+}
+
+impl Egress {
+    /// With the system's resolver and certificates. Touches neither network nor files yet.
+    ///
+    /// # Errors
+    /// [`EgressError::Limit`] for a limit that cannot be meant.
+    pub fn new(limits: EgressLimits) -> Result<Self, EgressError> {
+        Self::with(limits, Arc::new(System), Trust::System)
+    }
+
+    /// With a resolver of the caller's own. What it says is checked like what any other says.
+    ///
+    /// # Errors
+    /// [`EgressError::Limit`] for a limit that cannot be meant.
+    pub fn with_resolver(limits: EgressLimits, resolver: Arc<dyn Resolver>) -> Result<Self, EgressError> {
+        Self::with(limits, resolver, Trust::System)
+    }
+
+    pub(crate) fn with(limits: EgressLimits, resolver: Arc<dyn Resolver>, trust: Trust) -> Result<Self, EgressError> {
+        limits.check()?;
+        Ok(Self(Arc::new(Inner { limits, resolver, tls: Tls::new(trust), pools: Pools::default() })))
+    }
+
+    /// Sends `request` and gives the whole answer, whatever its status.
+    ///
+    /// # Errors
+    /// [`EgressError`]; its [`kind`](EgressError::kind) is the word for plugins.
+    pub async fn send(&self, request: Request) -> Result<Response, EgressError> {
+        self.open(request).await?.whole().await
+    }
+
+    /// Sends `request` and gives the answer as soon as its head is there; its body follows piece by piece.
+    ///
+    /// # Errors
+    /// [`EgressError`]; its [`kind`](EgressError::kind) is the word for plugins.
+    pub async fn open(&self, request: Request) -> Result<Answer, EgressError> {
+        let answer = self.exchange(&request).await;
+        // Never the path or the query: both can be secret.
+        let origin = request.target.origin();
+        match &answer {
+            Ok(answer) => tracing::debug!(%origin, owner = request.owner, status = answer.status, "answered"),
+            Err(error) => tracing::debug!(%origin, owner = request.owner, kind = error.kind(), "no answer"),
+        }
+        answer
+    }
+
+    async fn exchange(&self, request: &Request) -> Result<Answer, EgressError> {
+        let limits = &self.0.limits;
+        let (outgoing, scrub) = request.build(limits)?;
+        let head_only = outgoing.method() == reqwest::Method::HEAD;
+        let origin = request.target.origin().clone();
+        let exchange = Arc::new(Exchange::new(origin, limits.clone(), scrub, request.timeout));
+        let answer = async {
+            let client = self.client(request).await?;
+            client.execute(outgoing).await.map_err(|error| exchange.fault(&error))
+        };
+        let response = exchange.within("the head of the answer", answer).await??;
+        Answer::new(response, head_only, exchange)
+    }
+
+    /// The client whose connections this request may use.
+    async fn client(&self, request: &Request) -> Result<Client, EgressError> {
+        let (target, pools) = (&request.target, &self.0.pools);
+        let key = Key {
+            owner: request.owner.clone(),
+            rule: target.rule().clone(),
+            reach: target.reach(),
+            plain: target.origin().is_plain(),
+        };
+        if let Some(client) = pools.get(&key) {
+            return Ok(client);
+        }
+        let tls = if key.plain { self.0.tls.plain()? } else { self.0.tls.safe().await? };
+        let limits = &self.0.limits;
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls)
+            .dns_resolver(Guard { resolver: self.0.resolver.clone(), reach: key.reach })
+            .http1_only()
+            .http1_max_headers(limits.response_headers)
+            .redirect(redirect::Policy::none())
+            .retry(retry::never())
+            .no_proxy()
+            .referer(false)
+            .https_only(!key.plain)
+            .connect_timeout(limits.connect())
+            .pool_idle_timeout(Pools::IDLE)
+            .pool_max_idle_per_host(Pools::IDLE_PER_HOST)
+            .build()
+            .map_err(|error| EgressError::Setup { cause: error.to_string() })?;
+        Ok(pools.keep(key, client))
+    }
+}

@@ -1,0 +1,169 @@
+use std::net::IpAddr;
+
+use patchbay_policy::Host;
+
+use crate::{Origin, RequestError, UrlError};
+
+/// Why a request got no answer. No text holds a secret, a path or a query.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EgressError {
+    /// The URL is none, or none that is ever requested.
+    #[error("the URL cannot be requested: {0}")]
+    Url(#[from] UrlError),
+    /// Method, headers or the places of secrets are not such as can be sent.
+    #[error("the request cannot be sent: {0}")]
+    Request(#[from] RequestError),
+    /// The permit is for something else.
+    #[error("'http:{rule}' does not cover {origin}")]
+    NotCovered {
+        /// What the permit covers.
+        rule: Host,
+        /// Where the request was to go.
+        origin: Origin,
+    },
+    /// Plain HTTP to another machine.
+    #[error(
+        "{origin} would be asked without encryption: plain http is only for this machine, by a grant that names its host exactly, such as 'http:localhost:8080'. Use https"
+    )]
+    PlainHttp {
+        /// Where the request was to go.
+        origin: Origin,
+    },
+    /// The host is, or its name stands for, an address that the permit does not reach.
+    #[error("'{host}' is {address}, {what}, which this request may not reach: {next}")]
+    Address {
+        /// As the URL names it.
+        host: String,
+        /// What would have been dialled.
+        address: IpAddr,
+        /// What is known of the address.
+        what: String,
+        /// What would help.
+        next: &'static str,
+    },
+    /// A secret is bound to another origin.
+    #[error("the credential is for {bound} alone, and was not sent to {origin}")]
+    Origin {
+        /// What it is bound to.
+        bound: Origin,
+        /// Where the request was to go.
+        origin: Origin,
+    },
+    /// A part of the request or of the answer is over a limit.
+    #[error("the {what} is over {limit}, the limit 'egress.{key}'")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// The limit's key in `config.toml`, below `egress`.
+        key: &'static str,
+        /// Its value.
+        limit: u64,
+    },
+    /// The head of the answer is so large that it was not read to its end.
+    #[error(
+        "the answer's headers are more than {headers}, the limit 'egress.response_headers', or over {bytes} bytes, the limit 'egress.response_header_bytes'"
+    )]
+    HeadTooLarge {
+        /// The limit of their number.
+        headers: u64,
+        /// The limit of their bytes.
+        bytes: u64,
+    },
+    /// A limit of time ran out.
+    #[error("{what} took longer than {ms} ms, the limit 'egress.{key}'")]
+    Timeout {
+        /// What took too long.
+        what: &'static str,
+        /// The limit's key in `config.toml`, below `egress`.
+        key: &'static str,
+        /// Its value, in milliseconds.
+        ms: u64,
+    },
+    /// The request's own time-out, shorter than the limit, ran out.
+    #[error("there was no whole answer within the request's own time-out of {ms} ms")]
+    Deadline {
+        /// The time-out, in milliseconds.
+        ms: u64,
+    },
+    /// The name has no address.
+    #[error("the name '{host}' cannot be looked up: {cause}")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// What the resolver said.
+        cause: String,
+    },
+    /// Nobody answers there.
+    #[error("no connection to {origin}: {cause}")]
+    Connect {
+        /// Where the request was to go.
+        origin: Origin,
+        /// What the system said.
+        cause: String,
+    },
+    /// The server could not prove who it is, or speaks no TLS that is safe.
+    #[error("no safe connection to {origin}: {cause}")]
+    Tls {
+        /// Where the request was to go.
+        origin: Origin,
+        /// What is wrong.
+        cause: String,
+    },
+    /// The connection ended before the answer was whole.
+    #[error("the answer of {origin} is cut short")]
+    Truncated {
+        /// Who was asked.
+        origin: Origin,
+    },
+    /// What came is no HTTP, or not as HTTP has it.
+    #[error("the answer of {origin} cannot be read: {cause}")]
+    Protocol {
+        /// Who was asked.
+        origin: Origin,
+        /// What is wrong.
+        cause: String,
+    },
+    /// The body is compressed in a way that was not offered, or damaged.
+    #[error("the body from {origin} cannot be decompressed: {cause}")]
+    Encoding {
+        /// Who was asked.
+        origin: Origin,
+        /// What is wrong.
+        cause: String,
+    },
+    /// A limit has a value that cannot be meant.
+    #[error("egress.{key} is {value}; it must be from 1 to {most}")]
+    Limit {
+        /// The limit's key in `config.toml`, below `egress`.
+        key: &'static str,
+        /// Its value.
+        value: u64,
+        /// The most that it may be.
+        most: u64,
+    },
+    /// This machine lacks what a request needs.
+    #[error("requests cannot be made from this machine: {cause}")]
+    Setup {
+        /// What is missing.
+        cause: String,
+    },
+}
+
+impl EgressError {
+    /// The stable word for it, as plugins know it: `denied`, `invalid`, `too-large`, `timeout`, `unavailable` or `failed`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Url(_) | Self::Request(_) => "invalid",
+            Self::NotCovered { .. } | Self::PlainHttp { .. } | Self::Address { .. } | Self::Origin { .. } => "denied",
+            Self::TooLarge { .. } | Self::HeadTooLarge { .. } => "too-large",
+            Self::Timeout { .. } | Self::Deadline { .. } => "timeout",
+            Self::Limit { .. } | Self::Setup { .. } => "unavailable",
+            Self::Resolve { .. }
+            | Self::Connect { .. }
+            | Self::Tls { .. }
+            | Self::Truncated { .. }
+            | Self::Protocol { .. }
+            | Self::Encoding { .. } => "failed",
+        }
+    }
+}

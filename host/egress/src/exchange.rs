@@ -1,0 +1,102 @@
+use std::{error::Error, future::Future, io, iter, time::Duration};
+
+use patchbay_core::text;
+use tokio::time::{Instant, timeout_at};
+
+use crate::{EgressError, EgressLimits, Origin, Scrub};
+
+/// One request and its answer, on the way: who is asked, what must not be seen of it, and when it must be over.
+pub(crate) struct Exchange {
+    pub(crate) origin: Origin,
+    pub(crate) limits: EgressLimits,
+    pub(crate) scrub: Scrub,
+    until: Instant,
+    over: EgressError,
+}
+
+impl Exchange {
+    /// Its time runs from now.
+    pub(crate) fn new(origin: Origin, limits: EgressLimits, scrub: Scrub, timeout: Option<Duration>) -> Self {
+        let most = Duration::from_millis(limits.time_ms);
+        let (time, over) = match timeout {
+            Some(own) if own < most => {
+                (own, EgressError::Deadline { ms: u64::try_from(own.as_millis()).unwrap_or(u64::MAX) })
+            }
+            _ => (most, EgressError::Timeout { what: "the request", key: "time_ms", ms: limits.time_ms }),
+        };
+        Self { origin, limits, scrub, until: Instant::now() + time, over }
+    }
+
+    /// What `work` gives, if it is done before the idle limit and the end of the exchange.
+    pub(crate) async fn within<T>(&self, what: &'static str, work: impl Future<Output = T>) -> Result<T, EgressError> {
+        let now = Instant::now();
+        // A server that is always ready would never be interrupted.
+        if now >= self.until {
+            return Err(self.over.clone());
+        }
+        let idle = now + self.limits.idle();
+        timeout_at(idle.min(self.until), work).await.map_err(|_| {
+            if idle < self.until {
+                EgressError::Timeout { what, key: "idle_ms", ms: self.limits.idle_ms }
+            } else {
+                self.over.clone()
+            }
+        })
+    }
+
+    /// What an error of the HTTP library comes to. It is told by type; only what is shown of it is its text, cleaned and
+    /// scrubbed, for a server can have put words into it.
+    pub(crate) fn fault(&self, error: &reqwest::Error) -> EgressError {
+        let origin = self.origin.clone();
+        let cause = || self.scrub.text(&text::excerpt(&chain(error).last().unwrap_or(error).to_string(), 200));
+        if let Some(own) = find::<EgressError>(error) {
+            return own.clone();
+        }
+        if let Some(tls) = find::<rustls::Error>(error) {
+            return EgressError::Tls { origin, cause: self.scrub.text(&text::excerpt(&tls.to_string(), 200)) };
+        }
+        if error.is_connect() {
+            return if error.is_timeout() {
+                EgressError::Timeout { what: "connecting", key: "connect_ms", ms: self.limits.connect_ms }
+            } else {
+                EgressError::Connect { origin, cause: cause() }
+            };
+        }
+        if let Some(hyper) = find::<hyper::Error>(error) {
+            if hyper.is_parse_too_large() {
+                let (headers, bytes) = (self.limits.response_headers as u64, self.limits.response_header_bytes as u64);
+                return EgressError::HeadTooLarge { headers, bytes };
+            }
+            if hyper.is_incomplete_message() {
+                return EgressError::Truncated { origin };
+            }
+        }
+        match find::<io::Error>(error).map(io::Error::kind) {
+            Some(
+                io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::ConnectionReset
+                | io::ErrorKind::ConnectionAborted
+                | io::ErrorKind::BrokenPipe,
+            ) => EgressError::Truncated { origin },
+            _ => EgressError::Protocol { origin, cause: cause() },
+        }
+    }
+}
+
+/// The first of the errors behind `error` that is a `T`.
+fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+    chain(error).find_map(|error| error.downcast_ref())
+}
+
+/// `error` and what is behind it.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    iter::successors(Some(error), |error| behind(*error))
+}
+
+/// What an I/O error wraps is not its source, but stands in its place.
+fn behind<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(wrapped) => Some(wrapped),
+        None => error.source(),
+    }
+}

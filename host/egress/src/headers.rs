@@ -1,0 +1,123 @@
+use patchbay_core::text;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::{EgressError, EgressLimits, RequestError, Scrub};
+
+/// Headers by which a request could say where it ends, whom it goes to or how the connection is used. These are the
+/// host's to set.
+const HOSTS: &[&str] = &[
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Headers of an answer that tell of its way here, not of what it is.
+const TRANSFERS: &[&str] = &["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
+
+/// And of its body as it was on the way: here it is decompressed and scrubbed.
+const BODIES: &[&str] = &["content-encoding", "content-length"];
+
+/// Whether a request may not set the header `name`, in whatever case, because the host does.
+pub fn is_reserved_header(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    HOSTS.contains(&name.as_str()) || name.starts_with("proxy-")
+}
+
+/// The header `name: value`, if a request may set it.
+pub(crate) fn checked(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), RequestError> {
+    if is_reserved_header(name) {
+        return Err(RequestError::ReservedHeader(name.to_ascii_lowercase()));
+    }
+    let named =
+        HeaderName::from_bytes(name.as_bytes()).map_err(|_| RequestError::HeaderName(text::excerpt(name, 40)))?;
+    let value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| RequestError::HeaderValue(named.to_string()))?;
+    Ok((named, value))
+}
+
+/// The headers a guest wrote.
+pub(crate) fn of_request(written: &[(String, String)], limits: &EgressLimits) -> Result<HeaderMap, EgressError> {
+    if written.len() > limits.request_headers {
+        let limit = limits.request_headers as u64;
+        return Err(EgressError::TooLarge { what: "number of request headers", key: "request_headers", limit });
+    }
+    let bytes: usize = written.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if bytes > limits.request_header_bytes {
+        let limit = limits.request_header_bytes as u64;
+        return Err(EgressError::TooLarge { what: "request's headers", key: "request_header_bytes", limit });
+    }
+    let mut headers = HeaderMap::new();
+    for (name, value) in written {
+        let (name, value) = checked(name, value)?;
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+/// The headers of an answer, as a guest may see them. `bodiless`: the answer has no body, so that what is said of one
+/// is all there is.
+pub(crate) fn of_answer(
+    headers: &HeaderMap,
+    bodiless: bool,
+    limits: &EgressLimits,
+    scrub: &Scrub,
+) -> Result<Vec<(String, String)>, EgressError> {
+    if headers.len() > limits.response_headers {
+        let limit = limits.response_headers as u64;
+        return Err(EgressError::TooLarge { what: "number of the answer's headers", key: "response_headers", limit });
+    }
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if bytes > limits.response_header_bytes {
+        let limit = limits.response_header_bytes as u64;
+        return Err(EgressError::TooLarge { what: "answer's headers", key: "response_header_bytes", limit });
+    }
+    let shown = |name: &str| !TRANSFERS.contains(&name) && (bodiless || !BODIES.contains(&name));
+    Ok(headers
+        .iter()
+        .filter(|(name, _)| shown(name.as_str()))
+        .map(|(name, value)| {
+            let value = scrub.bytes(value.as_bytes());
+            (scrub.text(name.as_str()), String::from_utf8_lossy(&value).into_owned())
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_sets_what_is_its_own() {
+        for (name, value) in
+            [("x-a", "b"), ("Authorization", "Bearer x"), ("cookie", "a=b"), ("x-a", "tab\tand ü"), ("x", "")]
+        {
+            assert!(checked(name, value).is_ok(), "{name}: {value}");
+        }
+        for name in HOSTS.iter().copied().chain(["Host", "CONTENT-LENGTH", "Proxy-Authorization", "proxy-connection"]) {
+            assert_eq!(checked(name, "x"), Err(RequestError::ReservedHeader(name.to_ascii_lowercase())));
+        }
+        for name in ["", " host", "host ", "a b", "a:b", ":path", "a\r\nb", "a\0", "ü", "(x)"] {
+            assert!(matches!(checked(name, "x"), Err(RequestError::HeaderName(_))), "{name:?}");
+        }
+        for value in ["a\r\nhost: b", "a\nb", "a\rb", "a\0b", "\x1b", "\x7f"] {
+            assert_eq!(checked("x-a", value), Err(RequestError::HeaderValue("x-a".to_owned())), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn they_are_counted_and_weighed() {
+        let limits = EgressLimits { request_headers: 2, request_header_bytes: 10, ..EgressLimits::default() };
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert!(of_request(&[pair("a", "1234"), pair("a", "1234")], &limits).is_ok());
+        for written in [vec![pair("a", ""); 3], vec![pair("a", "1234567890")]] {
+            assert_eq!(of_request(&written, &limits).unwrap_err().kind(), "too-large");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::EgressError;
+
+/// What one request may take, and what its answer may be. `[egress]` in `config.toml` sets them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EgressLimits {
+    /// From the look-up of the name to the last byte, in milliseconds. A request may ask for less. A person waits.
+    pub time_ms: u64,
+    /// The longest silence, in milliseconds: until the head of the answer is whole, and between two pieces of its body.
+    /// A server that thinks is given that long, one that hangs no longer.
+    pub idle_ms: u64,
+    /// Looking up, connecting and agreeing on keys, in milliseconds: three tries of a lost packet.
+    pub connect_ms: u64,
+    /// Headers of a request. Browsers send a dozen.
+    pub request_headers: usize,
+    /// Bytes of a request's headers, names and values. Common servers refuse more.
+    pub request_header_bytes: usize,
+    /// Bytes of a request's body: as much as a plugin can hand over in one call.
+    pub request_bytes: usize,
+    /// Headers of an answer. Servers with much to say send forty.
+    pub response_headers: usize,
+    /// Bytes of an answer's headers, names and values. More than common servers ever send.
+    pub response_header_bytes: usize,
+    /// Bytes of an answer's body as they come over the wire.
+    pub wire_bytes: u64,
+    /// Bytes of an answer's body once it is decompressed: what fits a plugin's memory with room to work.
+    pub body_bytes: u64,
+}
+
+impl Default for EgressLimits {
+    fn default() -> Self {
+        Self {
+            time_ms: 60_000,
+            idle_ms: 30_000,
+            connect_ms: 10_000,
+            request_headers: 64,
+            request_header_bytes: 16 << 10,
+            request_bytes: 4 << 20,
+            response_headers: 100,
+            response_header_bytes: 64 << 10,
+            wire_bytes: 4 << 20,
+            body_bytes: 8 << 20,
+        }
+    }
+}
+
+impl EgressLimits {
+    /// Bytes of a URL. Servers take 8 KiB or so.
+    pub(crate) const URL_BYTES: usize = 16 << 10;
+
+    /// # Errors
+    /// [`EgressError::Limit`] names a key whose value cannot be meant.
+    pub(crate) fn check(&self) -> Result<(), EgressError> {
+        // An hour is longer than anybody waits; a header buffer of the HTTP library holds some 400 KiB in all.
+        const HOUR: u64 = 3_600_000;
+        const GIGABYTE: u64 = 1 << 30;
+        for (key, value, most) in [
+            ("time_ms", self.time_ms, HOUR),
+            ("idle_ms", self.idle_ms, HOUR),
+            ("connect_ms", self.connect_ms, HOUR),
+            ("request_headers", self.request_headers as u64, 1_000),
+            ("request_header_bytes", self.request_header_bytes as u64, 256 << 10),
+            ("request_bytes", self.request_bytes as u64, GIGABYTE),
+            ("response_headers", self.response_headers as u64, 1_000),
+            ("response_header_bytes", self.response_header_bytes as u64, 256 << 10),
+            ("wire_bytes", self.wire_bytes, GIGABYTE),
+            ("body_bytes", self.body_bytes, GIGABYTE),
+        ] {
+            if !(1..=most).contains(&value) {
+                return Err(EgressError::Limit { key, value, most });
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn idle(&self) -> Duration {
+        Duration::from_millis(self.idle_ms)
+    }
+
+    pub(crate) fn connect(&self) -> Duration {
+        Duration::from_millis(self.connect_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_hold_and_mistakes_are_named() {
+        assert_eq!(EgressLimits::default().check(), Ok(()));
+        let zero = EgressLimits { idle_ms: 0, ..EgressLimits::default() };
+        assert_eq!(zero.check().unwrap_err().to_string(), "egress.idle_ms is 0; it must be from 1 to 3600000");
+        let parsed: EgressLimits = toml::from_str("wire_bytes = 5").unwrap();
+        assert_eq!(parsed, EgressLimits { wire_bytes: 5, ..EgressLimits::default() });
+        assert!(toml::from_str::<EgressLimits>("wire_byte = 5").unwrap_err().to_string().contains("wire_byte"));
+    }
+}

@@ -1,0 +1,129 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::{
+    Method,
+    header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue, USER_AGENT},
+};
+
+use crate::{Checked, EgressError, EgressLimits, Origin, Placed, Placement, Scrub, headers};
+
+/// What is to be asked, of a target that a permit covers.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Whose request it is: a skill's identity, a provider's name. Connections are never shared between owners.
+    pub owner: String,
+    /// One of `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE`, `OPTIONS`.
+    pub method: String,
+    /// Where it goes.
+    pub target: Checked,
+    /// In the order in which they are sent; a name may come twice. Those of [`crate::is_reserved_header`] are refused.
+    pub headers: Vec<(String, String)>,
+    /// The body. None and an empty one are the same.
+    pub body: Bytes,
+    /// How long it may take in all, where that is shorter than [`EgressLimits::time_ms`].
+    pub timeout: Option<Duration>,
+    /// Secrets, which go in last.
+    pub secrets: Vec<Placed>,
+}
+
+/// Why a request cannot be sent as it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// The method is none of those that are sent.
+    #[error("the method is '{0}'; there are GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")]
+    Method(String),
+    /// The header's name is no token.
+    #[error("'{0}' is no name of a header")]
+    HeaderName(String),
+    /// The header's value holds a line break or another control character.
+    #[error("the value of the header '{0}' holds a control character")]
+    HeaderValue(String),
+    /// The header is the host's to set.
+    #[error("the header '{0}' is set by the host: leave it out")]
+    ReservedHeader(String),
+    /// A header is to carry a secret, and is there already.
+    #[error("the header '{0}' carries a credential: leave it out of the other headers, and name it once")]
+    HeaderTwice(String),
+    /// A value of the query is to carry a secret, and is there already.
+    #[error("the query's '{0}' carries a credential: leave it out of the URL, and name it once")]
+    QueryTwice(String),
+    /// The URL has a character in it that HTTP cannot send.
+    #[error("the URL holds a character that must be percent-encoded")]
+    Url,
+}
+
+impl Request {
+    /// `GET` of `target` for `owner`, with nothing else to it.
+    pub fn get(owner: impl Into<String>, target: Checked) -> Self {
+        Self {
+            owner: owner.into(),
+            method: "GET".to_owned(),
+            target,
+            headers: Vec::new(),
+            body: Bytes::new(),
+            timeout: None,
+            secrets: Vec::new(),
+        }
+    }
+
+    /// The request as it goes over the wire, built anew from its parts, and what takes its secrets out of the answer.
+    pub(crate) fn build(&self, limits: &EgressLimits) -> Result<(reqwest::Request, Scrub), EgressError> {
+        let method = match self.method.as_str() {
+            "GET" => Method::GET,
+            "HEAD" => Method::HEAD,
+            "POST" => Method::POST,
+            "PUT" => Method::PUT,
+            "PATCH" => Method::PATCH,
+            "DELETE" => Method::DELETE,
+            "OPTIONS" => Method::OPTIONS,
+            other => return Err(RequestError::Method(patchbay_core::text::excerpt(other, 20)).into()),
+        };
+        if self.body.len() > limits.request_bytes {
+            let limit = limits.request_bytes as u64;
+            return Err(EgressError::TooLarge { what: "request's body", key: "request_bytes", limit });
+        }
+        let mut headers = headers::of_request(&self.headers, limits)?;
+        headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(concat!("patchbay/", env!("CARGO_PKG_VERSION"))));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        let mut url = self.target.url().clone();
+        for placed in &self.secrets {
+            place(placed, self.target.origin(), &mut headers, &mut url)?;
+        }
+        // Where a body would be usual, a server is told that there is none; where there is one, the library tells its length.
+        if self.body.is_empty() && matches!(method, Method::POST | Method::PUT | Method::PATCH) {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
+        let mut request = reqwest::Request::new(method, url);
+        *request.headers_mut() = headers;
+        if !self.body.is_empty() {
+            *request.body_mut() = Some(self.body.clone().into());
+        }
+        Ok((request, Scrub::new(self.secrets.iter().map(|placed| &placed.secret))))
+    }
+}
+
+/// Puts one secret in, if it may go to `origin`.
+fn place(placed: &Placed, origin: &Origin, headers: &mut HeaderMap, url: &mut url::Url) -> Result<(), EgressError> {
+    if placed.origin != *origin {
+        return Err(EgressError::Origin { bound: placed.origin.clone(), origin: origin.clone() });
+    }
+    let secret = placed.secret.expose();
+    match &placed.placement {
+        Placement::Header { name, prefix } => {
+            let (name, mut value) = headers::checked(name, &format!("{prefix}{secret}"))?;
+            value.set_sensitive(true);
+            if headers.contains_key(&name) {
+                return Err(RequestError::HeaderTwice(name.to_string()).into());
+            }
+            headers.insert(name, value);
+        }
+        Placement::Query(name) => {
+            if url.query_pairs().any(|(there, _)| there == name.as_str()) {
+                return Err(RequestError::QueryTwice(patchbay_core::text::excerpt(name, 40)).into());
+            }
+            url.query_pairs_mut().append_pair(name, secret);
+        }
+    }
+    Ok(())
+}

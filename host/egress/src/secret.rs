@@ -1,0 +1,111 @@
+use std::{fmt, sync::Arc};
+
+use crate::Origin;
+
+/// A secret of the operator's. It cannot be printed, compared or serialised; only a request can carry it.
+#[derive(Clone)]
+pub struct Secret(Arc<str>);
+
+/// Where in a request a secret goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Into the header `name`, after `prefix` (such as `Bearer `).
+    Header {
+        /// The header's name.
+        name: String,
+        /// What stands before the secret.
+        prefix: String,
+    },
+    /// Into the query, as the value of this name.
+    Query(String),
+}
+
+/// A secret on its way, and the one origin that may see it.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// The secret.
+    pub secret: Secret,
+    /// Where it goes.
+    pub placement: Placement,
+    /// Whom the operator bound it to.
+    pub origin: Origin,
+}
+
+/// Why a text cannot be kept secret. The text itself is never told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SecretError {
+    /// It is so short that taking it out of an answer would take out innocent text, or too long for a header.
+    #[error("a secret has from {shortest} to {longest} characters; this one has {length}", shortest = Secret::SHORTEST, longest = Secret::LONGEST)]
+    Length {
+        /// Its length, in characters.
+        length: usize,
+    },
+    /// It holds what neither a header nor a query can carry as it is.
+    #[error("a secret is of printable ASCII characters, without a space at its ends")]
+    Characters,
+}
+
+impl Secret {
+    /// Characters of the shortest secret: fewer come up in text by chance.
+    pub const SHORTEST: usize = 8;
+    /// Characters of the longest secret. Signed tokens have one or two thousand.
+    pub const LONGEST: usize = 4096;
+
+    /// Keeps `text` secret.
+    ///
+    /// # Errors
+    /// [`SecretError`] if it cannot be sent, or could not be taken out of an answer again.
+    pub fn new(text: &str) -> Result<Self, SecretError> {
+        let length = text.chars().count();
+        if !(Self::SHORTEST..=Self::LONGEST).contains(&length) {
+            return Err(SecretError::Length { length });
+        }
+        if !text.bytes().all(|b| (b' '..=b'~').contains(&b)) || text.trim() != text {
+            return Err(SecretError::Characters);
+        }
+        Ok(Self(text.into()))
+    }
+
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_can_be_sent_and_scrubbed() {
+        assert!(Secret::new("sk-12345").is_ok());
+        assert!(Secret::new("with space").is_ok());
+        for (text, error) in [
+            ("", SecretError::Length { length: 0 }),
+            ("sk-1234", SecretError::Length { length: 7 }),
+            ("sk-12345\r\nx: y", SecretError::Characters),
+            ("sk-12345\n", SecretError::Characters),
+            (" sk-12345", SecretError::Characters),
+            ("schlüssel", SecretError::Characters),
+        ] {
+            assert_eq!(Secret::new(text).unwrap_err(), error, "{text:?}");
+            assert!(!error.to_string().contains("12345"));
+        }
+        assert_eq!(Secret::new(&"x".repeat(5000)).unwrap_err(), SecretError::Length { length: 5000 });
+    }
+
+    #[test]
+    fn it_does_not_print() {
+        let placed = Placed {
+            secret: Secret::new("sk-12345").unwrap(),
+            placement: Placement::Query("key".to_owned()),
+            origin: "https://a.org".parse().unwrap(),
+        };
+        assert!(!format!("{placed:?}").contains("sk-12345"));
+    }
+}

@@ -1,0 +1,355 @@
+use std::{fmt, net::Ipv4Addr, str::FromStr};
+
+use patchbay_core::text;
+use patchbay_policy::Host;
+use url::Url;
+
+use crate::{EgressError, EgressLimits, Reach, address::Class};
+
+/// Where a request goes: scheme, host and port.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Origin {
+    https: bool,
+    host: String,
+    port: u16,
+}
+
+/// A text that is no URL which could be requested. None of the texts holds a path or a query.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    /// It is too long.
+    #[error("it is longer than {} bytes", EgressLimits::URL_BYTES)]
+    TooLong,
+    /// It holds what a line of HTTP must not hold.
+    #[error("it holds a control character")]
+    Control,
+    /// It is no absolute URL.
+    #[error("{0}")]
+    Syntax(#[from] url::ParseError),
+    /// Its scheme is another.
+    #[error("its scheme is '{0}'; there are https, and http for this machine")]
+    Scheme(String),
+    /// It carries a user name or a password.
+    #[error("it holds a user name or a password; a secret belongs into a credential")]
+    UserInfo,
+    /// Its host is none that a capability can name.
+    #[error("its host '{0}' is none that a grant can name: a name without a dot at the end, or an IPv4 address")]
+    Host(String),
+    /// Its port is zero.
+    #[error("its port is 0")]
+    Port,
+    /// It has a path, a query or a fragment where an origin alone is wanted.
+    #[error("an origin has neither path nor query: write scheme, host and port alone, as https://api.example.com")]
+    NotOrigin,
+}
+
+/// A URL that was read, and that no permit was shown for yet: nothing can be sent to it.
+#[derive(Clone)]
+pub struct Target {
+    url: Url,
+    origin: Origin,
+}
+
+/// A target that a permit covers.
+#[derive(Clone)]
+pub struct Checked {
+    url: Url,
+    origin: Origin,
+    rule: Host,
+    reach: Reach,
+}
+
+impl Origin {
+    /// A name in lower case and ASCII, or an IPv4 address as four decimal numbers.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Its port, the scheme's own if the URL names none.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Whether it is asked in plain text.
+    pub fn is_plain(&self) -> bool {
+        !self.https
+    }
+
+    /// Whether the port is the scheme's own.
+    pub fn is_default_port(&self) -> bool {
+        self.port == if self.https { 443 } else { 80 }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", if self.https { "https" } else { "http" }, self.host)?;
+        if self.is_default_port() { Ok(()) } else { write!(f, ":{}", self.port) }
+    }
+}
+
+impl FromStr for Origin {
+    type Err = UrlError;
+
+    /// A URL of nothing but scheme, host and port; a `/` at the end is let pass.
+    fn from_str(written: &str) -> Result<Self, UrlError> {
+        let target = Target::parse(written)?;
+        if target.url.path() != "/" || target.url.query().is_some() || written.contains('#') {
+            return Err(UrlError::NotOrigin);
+        }
+        Ok(target.origin)
+    }
+}
+
+impl Target {
+    /// Reads a URL as the URL standard has it, and refuses what is never requested. The fragment is dropped.
+    ///
+    /// # Errors
+    /// [`UrlError`], without the path or the query.
+    pub fn parse(written: &str) -> Result<Self, UrlError> {
+        if written.len() > EgressLimits::URL_BYTES {
+            return Err(UrlError::TooLong);
+        }
+        // The standard drops some of these in silence: what was read would not be what was written.
+        if written.chars().any(char::is_control) {
+            return Err(UrlError::Control);
+        }
+        let mut url = Url::parse(written)?;
+        let https = match url.scheme() {
+            "https" => true,
+            "http" => false,
+            other => return Err(UrlError::Scheme(text::excerpt(other, 20))),
+        };
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(UrlError::UserInfo);
+        }
+        url.set_fragment(None);
+        let host = url.host_str().unwrap_or_default();
+        if Host::exactly(host, None).is_none() {
+            return Err(UrlError::Host(text::excerpt(host, 80)));
+        }
+        let port = url.port_or_known_default().filter(|port| *port > 0).ok_or(UrlError::Port)?;
+        let origin = Origin { https, host: host.to_owned(), port };
+        Ok(Self { url, origin })
+    }
+
+    /// Where the request would go; what a permit is asked for.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// What may be sent to by a permit for `granted`. No name is looked up yet.
+    ///
+    /// A pattern that names a host exactly is the operator's word for that host: `localhost`, names below it and loopback
+    /// addresses then reach this machine, also in plain text, and a private IPv4 address reaches that address. All else
+    /// reaches public addresses, by https.
+    ///
+    /// # Errors
+    /// [`EgressError::NotCovered`], [`EgressError::PlainHttp`], or [`EgressError::Address`] for an address that `granted`
+    /// does not reach.
+    pub fn allow(self, granted: Host) -> Result<Checked, EgressError> {
+        let Self { url, origin } = self;
+        if !granted.covers(&origin.host, origin.port, origin.is_default_port()) {
+            return Err(EgressError::NotCovered { rule: granted, origin });
+        }
+        let exact = matches!(granted, Host::One(..));
+        let address: Option<Ipv4Addr> = origin.host.parse().ok();
+        let reach = match address.map(|address| Class::of(address.into())) {
+            Some(Class::Loopback) if exact => Reach::Loopback,
+            Some(Class::Private) if exact => Reach::Private,
+            None if exact && (origin.host == "localhost" || origin.host.ends_with(".localhost")) => Reach::Loopback,
+            _ => Reach::Public,
+        };
+        if let Some(address) = address {
+            reach.check(&origin.host, address.into())?;
+        }
+        if origin.is_plain() && reach != Reach::Loopback {
+            return Err(EgressError::PlainHttp { origin });
+        }
+        Ok(Checked { url, origin, rule: granted, reach })
+    }
+}
+
+impl Checked {
+    /// Where the request goes.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    pub(crate) fn url(&self) -> &Url {
+        &self.url
+    }
+
+    pub(crate) fn rule(&self) -> &Host {
+        &self.rule
+    }
+
+    pub(crate) fn reach(&self) -> Reach {
+        self.reach
+    }
+}
+
+/// The origin alone: a path can be as secret as a query.
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Target({})", self.origin)
+    }
+}
+
+impl fmt::Debug for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Checked({} by http:{})", self.origin, self.rule)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rule(text: &str) -> Host {
+        match format!("http:{text}").parse() {
+            Ok(patchbay_policy::Capability::Http(host)) => host,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn urls_come_to_one_origin() {
+        for (url, origin) in [
+            ("https://example.com", "https://example.com"),
+            ("https://EXAMPLE.com:443/a?b#c", "https://example.com"),
+            ("http://example.com:443/", "http://example.com:443"),
+            ("https://example.com:8443/", "https://example.com:8443"),
+            ("https://bücher.example/", "https://xn--bcher-kva.example"),
+            ("https://ｅｘａｍｐｌｅ.com/", "https://example.com"),
+            ("https://2130706433/", "https://127.0.0.1"),
+            ("https://0x7f.1/", "https://127.0.0.1"),
+            ("https://0177.0.0.1/", "https://127.0.0.1"),
+            ("https://0xa9fea9fe/", "https://169.254.169.254"),
+            ("https://1.2.3.4./", "https://1.2.3.4"),
+            ("https://good.com\\@evil.com/", "https://good.com"),
+        ] {
+            assert_eq!(Target::parse(url).unwrap().origin().to_string(), origin, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_never_requested() {
+        use UrlError::{Control, Host, NotOrigin, Port, Scheme, TooLong, UserInfo};
+        let long = format!("https://example.com/{}", "a".repeat(EgressLimits::URL_BYTES));
+        for (url, error) in [
+            (long.as_str(), TooLong),
+            ("https://example.com/\r\nX: y", Control),
+            ("https://exa\tmple.com/", Control),
+            ("ftp://example.com/", Scheme("ftp".to_owned())),
+            ("file:///etc/passwd", Scheme("file".to_owned())),
+            ("data:,x", Scheme("data".to_owned())),
+            ("https://user@example.com/", UserInfo),
+            ("https://:pass@example.com/", UserInfo),
+            ("https://example.com@127.0.0.1/", UserInfo),
+            ("https://[::1]/", Host("[::1]".to_owned())),
+            ("https://[::ffff:127.0.0.1]/", Host("[::ffff:7f00:1]".to_owned())),
+            ("https://example.com./", Host("example.com.".to_owned())),
+            ("https://localhost./", Host("localhost.".to_owned())),
+            ("https://a..b/", Host("a..b".to_owned())),
+            ("https://*.example.com/", Host("*.example.com".to_owned())),
+            ("https://example.com:0/", Port),
+        ] {
+            assert_eq!(Target::parse(url).unwrap_err(), error, "{url}");
+        }
+        for url in ["", "example.com", "//example.com/", "https://", "https:///?q", "https://a b/", "https://a:65536/"]
+        {
+            assert!(Target::parse(url).is_err(), "{url}");
+        }
+        for origin in ["https://a.org/x", "https://a.org/?", "https://a.org/#"] {
+            assert_eq!(origin.parse::<Origin>(), Err(NotOrigin), "{origin}");
+        }
+        assert_eq!("https://a.org:444/".parse::<Origin>().unwrap().to_string(), "https://a.org:444");
+    }
+
+    #[test]
+    fn a_permit_reaches_what_it_names() {
+        use Reach::{Loopback, Private, Public};
+        for (url, granted, reach) in [
+            ("https://example.com/", "example.com", Ok(Public)),
+            ("https://example.com/", "*", Ok(Public)),
+            ("https://8.8.8.8/", "8.8.8.8", Ok(Public)),
+            ("https://8.8.8.8/", "*", Ok(Public)),
+            ("http://localhost:8080/", "localhost:8080", Ok(Loopback)),
+            ("http://localhost/", "localhost", Ok(Loopback)),
+            ("https://localhost/", "localhost", Ok(Loopback)),
+            ("http://app.localhost:1/", "app.localhost:1", Ok(Loopback)),
+            ("http://127.0.0.1:8080/", "127.0.0.1:8080", Ok(Loopback)),
+            ("http://2130706433:8080/", "127.0.0.1:8080", Ok(Loopback)),
+            ("https://192.168.1.5/", "192.168.1.5", Ok(Private)),
+            // Named with a star, this machine is no more than any other name.
+            ("https://localhost/", "*", Ok(Public)),
+            ("https://app.localhost/", "*.localhost", Ok(Public)),
+            ("https://127.0.0.1/", "*", Err("denied")),
+            ("https://2130706433/", "*", Err("denied")),
+            ("https://192.168.1.5/", "*", Err("denied")),
+            ("http://192.168.1.5/", "192.168.1.5", Err("denied")),
+            ("http://example.com/", "example.com", Err("denied")),
+            ("http://8.8.8.8/", "8.8.8.8", Err("denied")),
+            ("http://localhost/", "*", Err("denied")),
+            ("https://169.254.169.254/", "169.254.169.254", Err("denied")),
+            ("https://0.0.0.0/", "0.0.0.0", Err("denied")),
+            ("https://100.100.100.200/", "100.100.100.200", Err("denied")),
+            // A permit for another place.
+            ("https://example.com/", "example.org", Err("denied")),
+            ("https://example.com:8443/", "example.com", Err("denied")),
+            ("https://example.com/", "*.example.com", Err("denied")),
+        ] {
+            let checked = Target::parse(url).unwrap().allow(rule(granted));
+            assert_eq!(checked.map(|checked| checked.reach).map_err(|error| error.kind()), reach, "{url} by {granted}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_do() {
+        let refusal = |url, granted| Target::parse(url).unwrap().allow(rule(granted)).unwrap_err().to_string();
+        assert_eq!(
+            refusal("https://127.0.0.1/secret?secret", "*"),
+            "'127.0.0.1' is 127.0.0.1, a loopback address, which this request may not reach: a loopback or private IPv4 address, or localhost, needs a grant that names it exactly"
+        );
+        assert_eq!(
+            refusal("https://169.254.169.254/", "169.254.169.254"),
+            "'169.254.169.254' is 169.254.169.254, a link-local address, where clouds serve their metadata, which this request may not reach: no grant opens it"
+        );
+        assert_eq!(
+            refusal("http://example.com/secret", "example.com"),
+            "http://example.com would be asked without encryption: plain http is only for this machine, by a grant that names its host exactly, such as 'http:localhost:8080'. Use https"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_reading_it_panic(text in "(https?:)?[/\\\\]{0,3}\\PC{0,40}") {
+            if let Ok(target) = Target::parse(&text) {
+                let origin = target.origin();
+                // What is read can be named by a capability, and reads back as itself.
+                let port = (!origin.is_default_port()).then_some(origin.port());
+                let exact = Host::exactly(origin.host(), port).unwrap();
+                prop_assert!(exact.covers(origin.host(), origin.port(), origin.is_default_port()));
+                prop_assert_eq!(&origin.to_string().parse::<Origin>().unwrap(), origin);
+                let _ = target.allow(exact);
+            }
+        }
+
+        #[test]
+        fn numbers_for_hosts_are_judged_as_addresses(number: u32) {
+            let address = Ipv4Addr::from(number);
+            let [a, b, c, d] = address.octets();
+            for host in [
+                format!("{number}"), format!("{number:#x}"), format!("0{number:o}"), format!("{a}.{b}.{}", number & 0xffff),
+                format!("{a:#x}.{b:#x}.{c:#x}.{d:#x}"), format!("0{a:o}.0{b:o}.0{c:o}.0{d:o}"), address.to_string(),
+            ] {
+                let target = Target::parse(&format!("https://{host}/")).unwrap();
+                prop_assert_eq!(target.origin().host(), address.to_string());
+                prop_assert_eq!(target.allow(Host::Any).is_ok(), Reach::Public.covers(address.into()));
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+use crate::{
+    Request, Target,
+    tests::{
+        egress, get, limits, rule,
+        server::{Server, ok},
+    },
+};
+
+#[tokio::test]
+async fn a_connection_serves_one_owner_by_one_rule() {
+    let server = Server::answering(ok("", "hello")).await;
+    let egress = egress(limits());
+    let url = server.url("/");
+    let by = |owner: &str| Request { owner: owner.to_owned(), ..get(&url) };
+    for expected in [1, 1, 1] {
+        egress.send(by("one")).await.unwrap();
+        assert_eq!(server.connections(), expected);
+    }
+    egress.send(by("two")).await.unwrap();
+    assert_eq!(server.connections(), 2);
+    egress.clone().send(by("one")).await.unwrap();
+    assert_eq!(server.connections(), 2);
+    // The same machine, by another word for it.
+    let target = Target::parse(&format!("http://127.0.0.1:{}/", server.address.port())).unwrap();
+    let exact = rule(&format!("127.0.0.1:{}", server.address.port()));
+    egress.send(Request::get("one", target.allow(exact).unwrap())).await.unwrap();
+    assert_eq!(server.connections(), 3);
+}
+
+#[tokio::test]
+async fn those_used_last_are_kept() {
+    let server = Server::answering(ok("", "hello")).await;
+    let egress = egress(limits());
+    for owner in 0..40 {
+        egress.send(Request { owner: owner.to_string(), ..get(&server.url("/")) }).await.unwrap();
+    }
+    assert_eq!(server.connections(), 40);
+    egress.send(Request { owner: "39".to_owned(), ..get(&server.url("/")) }).await.unwrap();
+    assert_eq!(server.connections(), 40);
+    egress.send(Request { owner: "0".to_owned(), ..get(&server.url("/")) }).await.unwrap();
+    assert_eq!(server.connections(), 41);
+}

@@ -1,0 +1,165 @@
+use std::{sync::Arc, time::Duration};
+
+use tokio::io::AsyncWriteExt;
+
+use crate::{
+    Egress, EgressError, EgressLimits, Request, Resolver, Resolving,
+    tests::{
+        egress, get, limits,
+        server::{Server, gzip, hang, ok},
+    },
+    tls::Trust,
+};
+
+/// What `egress` says of `server`, which must name `key`.
+async fn over(limits: EgressLimits, server: Server, key: &str) -> EgressError {
+    let error = egress(limits).send(get(&server.url("/"))).await.unwrap_err();
+    assert!(error.to_string().contains(&format!("'egress.{key}'")), "{key}: {error}");
+    error
+}
+
+#[tokio::test]
+async fn a_gzip_bomb_goes_off_in_a_small_room() {
+    // A thousand times as large as it looks; and all of it within the limit of the wire.
+    let bomb = gzip(&vec![0; 32 << 20]);
+    let limits = EgressLimits { wire_bytes: 1 << 20, body_bytes: 1 << 20, ..limits() };
+    assert!(bomb.len() < 64 << 10);
+    let server = Server::answering(ok("Content-Encoding: gzip\r\n", bomb)).await;
+    let mut answer = egress(limits.clone()).open(get(&server.url("/"))).await.unwrap();
+    let mut shown = 0;
+    let error = loop {
+        match answer.chunk().await {
+            Ok(chunk) => shown += chunk.unwrap().len() as u64,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, EgressError::TooLarge { key: "body_bytes", .. }), "{error}");
+    assert!(shown <= limits.body_bytes);
+}
+
+#[tokio::test]
+async fn an_endless_body_ends() {
+    let limits = EgressLimits { wire_bytes: 100_000, body_bytes: 1 << 20, ..limits() };
+    for head in ["HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"] {
+        let chunked = head.contains("chunked");
+        let server = Server::then(move |mut stream| async move {
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let piece = if chunked { format!("400\r\n{}\r\n", "x".repeat(1024)) } else { "x".repeat(1024) };
+            // Until the other side closes.
+            while stream.write_all(piece.as_bytes()).await.is_ok() {}
+        });
+        let error = over(limits.clone(), server.await, "wire_bytes").await;
+        assert_eq!(error.kind(), "too-large");
+    }
+    // Told in advance, it is not read at all.
+    let server = Server::then(|mut stream| async move {
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100001\r\n\r\n").await.unwrap();
+        hang(stream).await;
+    });
+    over(limits.clone(), server.await, "wire_bytes").await;
+    let fits = Server::answering(ok("", vec![b'x'; 100_000])).await;
+    assert_eq!(egress(limits).send(get(&fits.url("/"))).await.unwrap().body.len(), 100_000);
+}
+
+/// The length it tells is where its answer ends.
+#[tokio::test]
+async fn a_body_longer_than_it_says_is_as_long_as_it_says() {
+    let server = Server::answering("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more").await;
+    assert_eq!(egress(limits()).send(get(&server.url("/"))).await.unwrap().body, b"hello");
+}
+
+#[tokio::test]
+async fn a_plain_body_is_within_both_limits() {
+    let limits = EgressLimits { wire_bytes: 100, body_bytes: 50, ..limits() };
+    over(limits, Server::answering(ok("", vec![b'x'; 51])).await, "body_bytes").await;
+}
+
+#[tokio::test]
+async fn silence_has_a_limit() {
+    let limits = EgressLimits { idle_ms: 50, ..limits() };
+    for head in [
+        "",
+        "HTTP/1.1 200 OK\r\nX: ",
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello",
+        "HTTP/1.1 100 Continue\r\n\r\n",
+    ] {
+        let server = Server::then(move |mut stream| async move {
+            stream.write_all(head.as_bytes()).await.unwrap();
+            hang(stream).await;
+        });
+        let error = over(limits.clone(), server.await, "idle_ms").await;
+        assert_eq!(error.kind(), "timeout");
+    }
+}
+
+/// A server that is never quite silent.
+async fn dripping(head: &'static str, drop: &'static str) -> Server {
+    Server::then(move |mut stream| async move {
+        stream.write_all(head.as_bytes()).await.unwrap();
+        while stream.write_all(drop.as_bytes()).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_head_that_drips_is_silence() {
+    let limits = EgressLimits { idle_ms: 100, ..limits() };
+    over(limits.clone(), dripping("HTTP/1.1 200 OK\r\n", "X: y\r\n").await, "idle_ms").await;
+    over(limits, dripping("", "HTTP/1.1 103 Early Hints\r\n\r\n").await, "idle_ms").await;
+}
+
+#[tokio::test]
+async fn a_body_that_drips_is_over_in_the_end() {
+    let limits = EgressLimits { time_ms: 200, ..limits() };
+    let error = over(limits.clone(), dripping("HTTP/1.1 200 OK\r\n\r\n", "x").await, "time_ms").await;
+    assert!(matches!(error, EgressError::Timeout { key: "time_ms", ms: 200, .. }));
+    // A request may ask for less, and not for more.
+    let server = dripping("HTTP/1.1 200 OK\r\n\r\n", "x").await;
+    for (timeout, own) in [(Duration::from_millis(50), true), (Duration::ZERO, true), (Duration::MAX, false)] {
+        let request = Request { timeout: Some(timeout), ..get(&server.url("/")) };
+        let error = egress(limits.clone()).send(request).await.unwrap_err();
+        assert_eq!(matches!(error, EgressError::Deadline { .. }), own, "{error}");
+        assert_eq!(error.kind(), "timeout");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_never_comes_is_given_up() {
+    struct Never;
+    impl Resolver for Never {
+        fn resolve(&self, _: &str) -> Resolving {
+            Box::pin(std::future::pending())
+        }
+    }
+    let limits = EgressLimits { connect_ms: 50, ..limits() };
+    let egress = Egress::with(limits, Arc::new(Never), Trust::System).unwrap();
+    let error = egress.send(get("http://localhost:9/")).await.unwrap_err();
+    assert!(matches!(error, EgressError::Timeout { key: "connect_ms", .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_head_has_limits() {
+    let limits = EgressLimits { response_headers: 10, response_header_bytes: 1000, ..limits() };
+    let many = "X: y\r\n".repeat(11);
+    let error = over(limits.clone(), Server::answering(ok(&many, "")).await, "response_headers").await;
+    assert!(matches!(error, EgressError::HeadTooLarge { headers: 10, bytes: 1000 }));
+    let long = format!("X: {}\r\n", "y".repeat(1000));
+    let error = over(limits.clone(), Server::answering(ok(&long, "")).await, "response_header_bytes").await;
+    assert!(matches!(error, EgressError::TooLarge { key: "response_header_bytes", .. }));
+    // It is not read for ever: neither one header without end, nor headers without end.
+    for (head, more) in [("HTTP/1.1 200 OK\r\nX: ", "y".repeat(1000)), ("HTTP/1.1 200 OK\r\n", "X: y\r\n".repeat(100))]
+    {
+        let server = Server::then(move |mut stream| {
+            let more = more.clone();
+            async move {
+                stream.write_all(head.as_bytes()).await.unwrap();
+                while stream.write_all(more.as_bytes()).await.is_ok() {}
+            }
+        });
+        let error = over(limits.clone(), server.await, "response_header_bytes").await;
+        assert_eq!(error.kind(), "too-large");
+    }
+}

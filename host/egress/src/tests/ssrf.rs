@@ -1,0 +1,173 @@
+use std::net::IpAddr;
+
+use crate::{
+    Egress, EgressError, Request, Target,
+    tests::{
+        Script, egress, get, limits, rule, send,
+        server::{Server, ok},
+    },
+    tls::Trust,
+};
+
+/// Addresses that nothing on the network may lead to.
+const OUT_OF_REACH: &[&str] = &[
+    "127.0.0.1",
+    "127.8.9.1",
+    "0.0.0.0",
+    "10.0.0.1",
+    "172.16.0.1",
+    "192.168.1.1",
+    "100.64.0.1",
+    "169.254.169.254",
+    "100.100.100.200",
+    "192.0.0.192",
+    "198.18.0.1",
+    "224.0.0.1",
+    "255.255.255.255",
+    "::",
+    "::1",
+    "::127.0.0.1",
+    "::ffff:127.0.0.1",
+    "::ffff:169.254.169.254",
+    "::ffff:10.0.0.1",
+    "64:ff9b::7f00:1",
+    "64:ff9b::a9fe:a9fe",
+    "64:ff9b:1::a00:1",
+    "2002:7f00:1::",
+    "2001:0:4136:e378:8000:63bf:80ff:fffe",
+    "fc00::1",
+    "fd00:ec2::254",
+    "fe80::1",
+    "ff02::1",
+];
+
+#[tokio::test]
+async fn a_name_that_leads_inside_is_refused_before_anything_is_dialled() {
+    let server = Server::answering(ok("", "inside")).await;
+    let port = server.address.port();
+    for address in OUT_OF_REACH {
+        // Alone, and hidden behind an honest one.
+        for addresses in [(*address).to_owned(), format!("93.184.215.14 {address}")] {
+            for (url, granted) in [
+                (format!("https://rebind.example:{port}/"), format!("rebind.example:{port}")),
+                (format!("https://rebind.example:{port}/"), format!("*.example:{port}")),
+                ("https://rebind.example/".to_owned(), "*".to_owned()),
+            ] {
+                let script = Script::new(&[&addresses]);
+                let egress = Egress::with(limits(), script.clone(), Trust::System).unwrap();
+                let target = Target::parse(&url).unwrap().allow(rule(&granted)).unwrap();
+                let error = egress.send(Request::get("test", target)).await.unwrap_err();
+                let inside: IpAddr = address.parse().unwrap();
+                assert!(
+                    matches!(&error, EgressError::Address { address, .. } if *address == inside),
+                    "{address}: {error}"
+                );
+                assert_eq!(error.kind(), "denied");
+                assert_eq!(script.asked(), 1);
+            }
+        }
+    }
+    assert_eq!(server.connections(), 0);
+}
+
+#[test]
+fn an_address_in_the_url_is_judged_like_any_other() {
+    for address in OUT_OF_REACH.iter().filter(|address| !address.contains(':')) {
+        let url = format!("https://{address}/");
+        assert_eq!(Target::parse(&url).unwrap().allow(rule("*")).unwrap_err().kind(), "denied", "{url}");
+    }
+    for address in OUT_OF_REACH.iter().filter(|address| address.contains(':')) {
+        assert!(Target::parse(&format!("https://[{address}]/")).is_err(), "{address}");
+    }
+}
+
+#[tokio::test]
+async fn this_machine_is_reached_only_by_its_own_names() {
+    let server = Server::answering(ok("", "hello")).await;
+    let port = server.address.port();
+    for host in ["localhost", "app.localhost", "127.0.0.1", "2130706433", "0x7f.1"] {
+        assert_eq!(send(&format!("http://{host}:{port}/")).await.unwrap().body, b"hello", "{host}");
+    }
+    // And those names lead nowhere else.
+    for address in ["93.184.215.14", "10.0.0.1", "169.254.169.254", "127.0.0.1 93.184.215.14"] {
+        let egress = Egress::with(limits(), Script::new(&[address]), Trust::System).unwrap();
+        let error = egress.send(get(&server.url("/"))).await.unwrap_err();
+        assert_eq!(error.kind(), "denied", "{address}: {error}");
+    }
+}
+
+/// All of 127.0.0.0/8 is there without being set up.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_was_checked_is_what_is_dialled() {
+    let other = Server::answering(ok("", "other")).await;
+    let port = other.address.port();
+    let checked = Server::raw(&format!("127.0.0.2:{port}"), |mut stream, _| async move {
+        use tokio::io::AsyncWriteExt;
+        super::server::read_request(&mut stream).await;
+        stream.write_all(&ok("", "checked")).await.unwrap();
+    })
+    .await;
+    // The name changes as soon as it was asked for.
+    let script = Script::new(&["127.0.0.2", "127.0.0.1"]);
+    let egress = Egress::with(limits(), script.clone(), Trust::System).unwrap();
+    let response = egress.send(get(&format!("http://localhost:{port}/"))).await.unwrap();
+    assert_eq!(response.body, b"checked");
+    assert_eq!((script.asked(), checked.connections(), other.connections()), (1, 1, 0));
+}
+
+#[tokio::test]
+async fn a_name_without_an_address_is_told() {
+    for answers in [&[][..], &[""]] {
+        let egress = Egress::with(limits(), Script::new(answers), Trust::System).unwrap();
+        let target = Target::parse("https://nowhere.example/").unwrap().allow(rule("*")).unwrap();
+        let error = egress.send(Request::get("test", target)).await.unwrap_err();
+        assert!(matches!(error, EgressError::Resolve { .. }), "{error}");
+        assert!(error.to_string().starts_with("the name 'nowhere.example' cannot be looked up: "), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_an_answer() {
+    let inside = Server::answering(ok("", "inside")).await;
+    for status in ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"] {
+        let there = inside.url("/secret");
+        let answer = format!("HTTP/1.1 {status}\r\nLocation: {there}\r\nContent-Length: 0\r\n\r\n");
+        let outside = Server::answering(answer).await;
+        let response = send(&outside.url("/")).await.unwrap();
+        assert_eq!(response.status.to_string(), status[..3]);
+        assert_eq!(response.headers, [("location".to_owned(), there)]);
+    }
+    assert_eq!(inside.connections(), 0);
+}
+
+/// Runs itself anew, with variables that would send everything to a proxy where nobody listens.
+#[tokio::test]
+async fn proxy_variables_mean_nothing() {
+    let server = Server::answering(ok("", "direct")).await;
+    if std::env::var("PATCHBAY_TEST_PROXY").is_ok() {
+        assert_eq!(send(&server.url("/")).await.unwrap().body, b"direct");
+        return;
+    }
+    let mut again = tokio::process::Command::new(std::env::current_exe().unwrap());
+    again.args(["--exact", "tests::ssrf::proxy_variables_mean_nothing", "--nocapture"]).env("PATCHBAY_TEST_PROXY", "1");
+    for name in ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
+        again.env(name, "http://127.0.0.1:1");
+    }
+    again.env_remove("no_proxy").env_remove("NO_PROXY");
+    let output = again.output().await.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+}
+
+#[tokio::test]
+async fn nobody_there_is_told() {
+    let server = Server::answering("").await;
+    let url = server.url("/path?query");
+    drop(server);
+    // The task that listened ends at its next turn.
+    tokio::task::yield_now().await;
+    let error = egress(limits()).send(get(&url)).await.unwrap_err();
+    assert!(matches!(error, EgressError::Connect { .. }), "{error}");
+    assert!(!error.to_string().contains("path") && !error.to_string().contains("query"), "{error}");
+}
