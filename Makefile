@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: run test build plugins guests format lint deny advisories bench docs release target
+.PHONY: run test build plugins guests format lint deny advisories fuzz reproduce bench docs release target
 
 run: build ## Build everything, and open a terminal
 	@$(PATCHBAY)
@@ -37,6 +37,7 @@ format: ## Check the formatting
 	@echo "== formatting"
 	@$(CARGO) fmt --all --check
 	@$(CARGO) fmt --all --check --manifest-path plugins/Cargo.toml
+	@$(CARGO) fmt --check --manifest-path tests/fuzz/Cargo.toml
 
 lint: format deny plugins ## Formatting, dependencies, clippy with warnings as errors, documentation
 	@echo "== clippy"
@@ -62,6 +63,33 @@ $(DENY):
 	@echo "== installing cargo-deny $(DENY_VERSION)"
 	@CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
 	  $(CARGO) install --quiet --locked --root target/tools/cargo-deny-$(DENY_VERSION) cargo-deny --version =$(DENY_VERSION)
+
+FUZZ_VERSION = 0.13.2
+FUZZ = target/tools/cargo-fuzz-$(FUZZ_VERSION)/bin/cargo-fuzz
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?= $(shell $(FUZZ) list --fuzz-dir tests/fuzz)
+# Without a sanitizer: those need a nightly compiler, and look for what code without `unsafe` cannot do.
+FUZZ_BUILD = --dev --sanitizer none --fuzz-dir tests/fuzz
+# An input takes milliseconds and a few megabytes: what takes seconds or a gigabyte is a finding.
+FUZZ_LIMITS = -timeout=10 -rss_limit_mb=1024
+
+fuzz: $(FUZZ) ## Fuzz each of FUZZ_TARGETS for FUZZ_SECONDS
+	@echo "== building the fuzz targets"
+	@$(FUZZ) build $(FUZZ_BUILD)
+	@for target in $(FUZZ_TARGETS); do \
+	  echo "== fuzzing $$target for $(FUZZ_SECONDS) s"; mkdir -p tests/fuzz/corpus/$$target; \
+	  $(FUZZ) run $(FUZZ_BUILD) $$target tests/fuzz/corpus/$$target tests/fuzz/seeds/$$target -- $(FUZZ_LIMITS) \
+	    -max_total_time=$(FUZZ_SECONDS) -dict=tests/fuzz/dictionaries/$$target -verbosity=0 -print_final_stats=1 \
+	    || { echo "== $$target failed; again: make reproduce FUZZ_TARGET=$$target INPUT=FILE, with the file named above"; exit 1; }; \
+	done
+
+reproduce: $(FUZZ) ## Run the fuzz target FUZZ_TARGET once, with the bytes of the file INPUT
+	@$(FUZZ) run $(FUZZ_BUILD) $(FUZZ_TARGET) $(INPUT) -- $(FUZZ_LIMITS)
+
+$(FUZZ):
+	@echo "== installing cargo-fuzz $(FUZZ_VERSION)"
+	@CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+	  $(CARGO) install --quiet --locked --root target/tools/cargo-fuzz-$(FUZZ_VERSION) cargo-fuzz --version =$(FUZZ_VERSION)
 
 # The dependencies are those of every other build; only our own crates are built anew, at full speed.
 FAST = CARGO_PROFILE_DEV_OPT_LEVEL=3 CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false

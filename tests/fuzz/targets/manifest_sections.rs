@@ -1,0 +1,87 @@
+//! Any bytes as a component: the SKILL.md embedded in it.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use patchbay_core::{Code, Name, text};
+use patchbay_skill::{Manifest, Problem, SECTION, embedded_skill_md};
+
+static NAME: LazyLock<Name> = LazyLock::new(|| "calc".parse().expect("a name"));
+
+fuzz_target!(|bytes: &[u8]| {
+    let read = embedded_skill_md(bytes);
+    assert_eq!(read, embedded_skill_md(bytes), "it reads the same each time");
+    let added = embedded_skill_md(&with_section(bytes, b"added"));
+    match read {
+        Ok(None) => {
+            assert!(sections(bytes).is_empty());
+            assert_eq!(added, Ok(Some("added".to_owned())), "what is embedded is found");
+        }
+        Ok(Some(skill_md)) => {
+            assert_eq!(sections(bytes), [skill_md.as_bytes()]);
+            assert!(added.is_err_and(|problem| problem.message.contains("twice")));
+            let _ = Manifest::read(&skill_md, &NAME);
+        }
+        Err(problem) => {
+            refused(&problem);
+            // A frontmatter is only judged where the section is really there.
+            if problem.code == Code::MalformedFrontmatter {
+                let found = sections(bytes);
+                assert!(found.len() > 1 || std::str::from_utf8(found[0]).is_err());
+            }
+        }
+    }
+});
+
+fn refused(problem: &Problem) {
+    let Problem { code, message } = problem;
+    assert!(matches!(code, Code::MalformedFrontmatter | Code::InvalidComponent), "{problem:?}");
+    assert!(!message.is_empty() && message.chars().count() <= 500, "{message:?}");
+    assert_eq!(*message, text::clean_line(message), "a diagnostic is one clean line");
+}
+
+fn with_section(bytes: &[u8], data: &[u8]) -> Vec<u8> {
+    let mut all = bytes.to_vec();
+    // One byte each: the lengths are below 128.
+    all.extend([0, u8::try_from(1 + SECTION.len() + data.len()).expect("short"), SECTION.len() as u8]);
+    all.extend(SECTION.as_bytes());
+    all.extend(data);
+    all
+}
+
+/// The sections of our name, found by walking the outermost sections alone; as far as the bytes go.
+fn sections(bytes: &[u8]) -> Vec<&[u8]> {
+    let mut found = Vec::new();
+    let mut rest = bytes.get(8..).unwrap_or_default();
+    while let Some((section, after)) = section(rest) {
+        found.extend(section);
+        rest = after;
+    }
+    found
+}
+
+/// The first section, if it is one of ours, and what follows it.
+fn section(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
+    let (id, rest) = bytes.split_first()?;
+    let (body, after) = sized(rest)?;
+    let ours = if *id == 0 {
+        let (name, data) = sized(body)?;
+        (name == SECTION.as_bytes()).then_some(data)
+    } else {
+        None
+    };
+    Some((ours, after))
+}
+
+/// Bytes behind their LEB128 length, and what follows them.
+fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut length = 0_usize;
+    for (at, byte) in bytes.iter().take(5).enumerate() {
+        length |= usize::from(byte & 0x7f) << (7 * at);
+        if byte & 0x80 == 0 {
+            return bytes[at + 1..].split_at_checked(length);
+        }
+    }
+    None
+}
