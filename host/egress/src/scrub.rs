@@ -20,8 +20,8 @@ pub struct Scrub(Arc<Texts>);
 
 struct Texts {
     texts: Vec<Vec<u8>>,
-    /// Whether any text can begin with the byte.
-    leads: [bool; 256],
+    /// Whether any text can begin with these bytes. Nearly all of any body is passed over by this alone.
+    leads: Pairs,
 }
 
 impl Scrub {
@@ -30,11 +30,9 @@ impl Scrub {
         let mut texts: Vec<Vec<u8>> = secrets.into_iter().flat_map(forms).collect();
         texts.sort();
         texts.dedup();
-        let mut leads = [false; 256];
-        for lead in texts.iter().filter_map(|text| text.first()).flat_map(|byte| spelling::leads(*byte)) {
-            for lead in [lead, lead.to_ascii_uppercase()] {
-                leads[usize::from(lead)] = true;
-            }
+        let mut leads = Pairs::default();
+        for text in &texts {
+            spelling::leads(text).for_each(|pair| leads.insert(pair));
         }
         Self(Arc::new(Texts { texts, leads }))
     }
@@ -102,9 +100,11 @@ impl Scrubber {
         let mut clean = Vec::with_capacity(self.held.len());
         let mut rest = self.held.as_slice();
         loop {
-            // What can begin no text is passed on in one go.
-            let innocent = rest.iter().position(|b| self.scrub.0.leads[usize::from(*b)]).unwrap_or(rest.len());
-            let (innocents, suspects) = rest.split_at(innocent);
+            // What can begin no text is passed on in one go. The last byte alone is not enough to tell.
+            let leads = &self.scrub.0.leads;
+            let suspect = rest.array_windows().position(|pair| leads.contains(*pair));
+            let all = if end { rest.len() } else { rest.len().saturating_sub(1) };
+            let (innocents, suspects) = rest.split_at(suspect.unwrap_or(all));
             clean.extend_from_slice(innocents);
             rest = suspects;
             let Some(first) = rest.first() else { break };
@@ -122,6 +122,34 @@ impl Scrubber {
         }
         self.held = rest.to_vec();
         clean
+    }
+}
+
+/// A set of two bytes each, in which upper and lower case are one: a bit for every two.
+struct Pairs(Vec<u64>);
+
+impl Default for Pairs {
+    fn default() -> Self {
+        Self(vec![0; (1 << 16) / 64])
+    }
+}
+
+impl Pairs {
+    fn place([one, two]: [u8; 2]) -> (usize, u64) {
+        let pair = u16::from_be_bytes([one.to_ascii_lowercase(), two.to_ascii_lowercase()]);
+        (usize::from(pair / 64), 1 << (pair % 64))
+    }
+
+    fn insert(&mut self, pair: [u8; 2]) {
+        let (word, bit) = Self::place(pair);
+        if let Some(word) = self.0.get_mut(word) {
+            *word |= bit;
+        }
+    }
+
+    fn contains(&self, pair: [u8; 2]) -> bool {
+        let (word, bit) = Self::place(pair);
+        self.0.get(word).is_some_and(|word| word & bit != 0)
     }
 }
 

@@ -49,9 +49,14 @@ fn spellings(byte: u8) -> &'static [Vec<u8>] {
     SPELLINGS.get(usize::from(byte)).map_or(&[], Vec::as_slice)
 }
 
-/// The bytes by which some way of writing `byte` begins.
-pub(crate) fn leads(byte: u8) -> impl Iterator<Item = u8> {
-    spellings(byte).iter().filter_map(|spelling| spelling.first().copied())
+/// The two bytes by which some way of writing `text`, of two characters or more, begins.
+pub(crate) fn leads(text: &[u8]) -> impl Iterator<Item = [u8; 2]> {
+    let nth = |at: usize| text.get(at).map_or(&[][..], |byte| spellings(*byte));
+    nth(0).iter().flat_map(move |first| {
+        let next = nth(1).iter().filter(|_| first.len() == 1);
+        let next = first.get(1).into_iter().chain(next.filter_map(|second| second.first()));
+        next.filter_map(|next| Some([*first.first()?, *next]))
+    })
 }
 
 /// What stands at a place.
@@ -123,6 +128,15 @@ mod tests {
         ] {
             assert_eq!(begins(bytes.as_bytes(), text.as_bytes(), true), found, "{bytes} for {text}");
         }
+    }
+
+    #[test]
+    fn two_bytes_tell_how_a_text_can_begin() {
+        let found: Vec<String> = leads(b"/A").map(|pair| String::from_utf8_lossy(&pair).into_owned()).collect();
+        let mut sorted = found.clone();
+        sorted.sort();
+        sorted.dedup();
+        assert_eq!(sorted, ["%2", "&#", "/%", "/&", "/\\", "/a", "\\/", "\\u", "\\x"]);
     }
 
     #[test]
