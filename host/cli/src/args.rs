@@ -41,7 +41,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Sessions,
     },
-    /// Build and inspect plugins
+    /// Build, inspect and block plugins
     Plugin {
         #[command(subcommand)]
         command: Plugin,
@@ -56,6 +56,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Trust,
     },
+    /// What tools were called, by whom, and what each call took
+    Journal(Journal),
     /// What the host itself calls to compile a component
     #[command(hide = true)]
     Compile(Compile),
@@ -127,6 +129,36 @@ pub(crate) enum Plugin {
         #[arg(long)]
         json: bool,
     },
+    /// Stop a component at once in every session, whatever it was granted
+    Block {
+        /// Its digest, as '/help SKILL' and 'plugin inspect' show it, or 8 or more of its digits if it was seen here
+        #[arg(value_name = "DIGEST")]
+        digest: String,
+    },
+    /// Let a blocked component run again
+    Unblock {
+        /// Its digest, or 8 or more of its digits
+        #[arg(value_name = "DIGEST")]
+        digest: String,
+    },
+    /// List the components that are blocked
+    Blocked,
+}
+
+#[derive(Args)]
+pub(crate) struct Journal {
+    /// Calls of this skill alone
+    #[arg(long, value_name = "NAME")]
+    pub(crate) plugin: Option<Name>,
+    /// Calls in this session alone: its id, or a unique beginning of it
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Print one JSON object a line, with everything that is known of a call
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The newest calls alone, so many [default: 100 in the table, all in JSON]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: Option<u32>,
 }
 
 /// Whose skill is meant.

@@ -2,12 +2,14 @@
 
 mod args;
 mod authority;
+mod blocks;
 mod bundled;
 mod compile;
 mod config;
 mod exec;
 mod failure;
 mod home;
+mod journal;
 mod log;
 mod out;
 mod plugin;
@@ -64,6 +66,7 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         Some(Command::Plugin { command }) => runtime.block_on(plugin::run(command)),
         Some(Command::Grant { command }) => runtime.block_on(authority::grant(&open(&Home::find()?)?, command)),
         Some(Command::Trust { command }) => runtime.block_on(authority::trust(&open(&Home::find()?)?, command)),
+        Some(Command::Journal(journal)) => journal::run(&open(&Home::find()?)?, &journal),
         Some(Command::Compile(compile)) => Ok(compile::run(&compile)),
     }
 }

@@ -5,7 +5,7 @@ use std::{path::Path, process::ExitCode};
 use patchbay_core::{Code, text};
 use patchbay_plugin::{Options, Report, build, inspect_path};
 
-use crate::{FAILED, Failure, args::Plugin, out::say};
+use crate::{FAILED, Failure, args::Plugin, blocks, home::Home, open, out::say};
 
 pub(crate) async fn run(command: Plugin) -> Result<ExitCode, Failure> {
     match command {
@@ -19,6 +19,9 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, Failure> {
             }
             Ok(code(&report))
         }
+        Plugin::Block { digest } => blocks::block(&open(&Home::find()?)?, &digest).await,
+        Plugin::Unblock { digest } => blocks::unblock(&open(&Home::find()?)?, &digest).await,
+        Plugin::Blocked => blocks::list(&open(&Home::find()?)?),
     }
 }
 

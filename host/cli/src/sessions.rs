@@ -35,19 +35,26 @@ fn count(n: usize, what: &str) -> String {
 
 /// The stored session whose id is, or begins with, `id`.
 pub(crate) fn find(host: &Host, id: &str) -> Result<SessionId, Failure> {
+    let sessions = host.store().sessions()?;
+    let words = || format!("no session '{}'; 'patchbay sessions list' shows what there is.", text::excerpt(id, 80));
+    one_of(sessions.iter().map(|session| session.id), id, words)
+}
+
+/// The one of `sessions` whose id is, or begins with, `id`; `none` says that there is none.
+pub(crate) fn one_of(
+    sessions: impl Iterator<Item = SessionId>,
+    id: &str,
+    none: impl FnOnce() -> String,
+) -> Result<SessionId, Failure> {
     if id.is_empty() {
         return Err(Failure::new(Code::InvalidArgs, "a session's id is needed, or a beginning of it."));
     }
-    let sessions = host.store().sessions()?;
-    let matching: Vec<_> = sessions.iter().filter(|session| session.id.to_string().starts_with(id)).collect();
+    let matching: Vec<_> = sessions.filter(|session| session.to_string().starts_with(id)).collect();
     match &matching[..] {
-        [one] => Ok(one.id),
-        [] => Err(Failure::new(
-            Code::SessionNotFound,
-            format!("no session '{}'; 'patchbay sessions list' shows what there is.", text::excerpt(id, 80)),
-        )),
+        [one] => Ok(*one),
+        [] => Err(Failure::new(Code::SessionNotFound, none())),
         several => {
-            let ids: Vec<_> = several.iter().take(5).map(|session| session.id.to_string()).collect();
+            let ids: Vec<_> = several.iter().take(5).map(ToString::to_string).collect();
             Err(Failure::new(Code::InvalidArgs, format!("'{id}' matches several sessions: {}.", ids.join(", "))))
         }
     }

@@ -69,7 +69,7 @@ pub struct JournalRow {
     pub peak_memory: u64,
     /// Calls from the guest to the host.
     pub host_calls: u64,
-    /// Bytes of its result and its progress.
+    /// Bytes of its result and its progress, as the limit on output counts them.
     pub output_bytes: u64,
     /// Why it gave no result; none where it did.
     pub failure: Option<Code>,

@@ -1,0 +1,73 @@
+//! `patchbay plugin block`, `unblock` and `blocked`: components that may not run.
+
+use std::{process::ExitCode, sync::Arc};
+
+use patchbay_core::{Code, Digest, text};
+use patchbay_session::Host;
+
+use crate::{Failure, out::say};
+
+/// Fewer digits are no name for a component: they would be another's tomorrow.
+const FEWEST_DIGITS: usize = 8;
+
+pub(crate) async fn block(host: &Arc<Host>, written: &str) -> Result<ExitCode, Failure> {
+    let component = find(host, written)?;
+    // A digest of something else, such as of a snapshot, would be blocked without any effect.
+    let seen = !host.store().components_beginning(&component.to_hex(), 1)?.is_empty();
+    if host.store().block(component).await? {
+        let unseen = if seen { "" } else { " It was never seen here, and will not run when it comes." };
+        say!("Component {component} is blocked.{unseen} To lift it: patchbay plugin unblock {component}");
+    } else {
+        say!("Component {component} is blocked already.");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn unblock(host: &Arc<Host>, written: &str) -> Result<ExitCode, Failure> {
+    let component = find(host, written)?;
+    if host.store().unblock(component).await? {
+        say!("Component {component} is no longer blocked.");
+    } else {
+        say!("Component {component} was not blocked.");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn list(host: &Arc<Host>) -> Result<ExitCode, Failure> {
+    let blocks = host.store().blocked()?;
+    if blocks.is_empty() {
+        say!("No component is blocked.");
+    }
+    for block in blocks {
+        let since = jiff::Timestamp::from_second(block.since).unwrap_or_default().strftime("%Y-%m-%d %H:%M");
+        say!("{}  since {since}", block.component);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The component that is meant by a whole digest, with or without `sha256:`, or by the beginning of one that was seen.
+fn find(host: &Host, written: &str) -> Result<Digest, Failure> {
+    let refused = |message| Err(Failure::new(Code::InvalidArgs, message));
+    let shown = text::excerpt(written, 80);
+    let digits = written.strip_prefix("sha256:").unwrap_or(written).to_ascii_lowercase();
+    if let Ok(digest) = format!("sha256:{digits}").parse() {
+        return Ok(digest);
+    }
+    if !(FEWEST_DIGITS..64).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return refused(format!(
+            "'{shown}' is not a digest: it reads sha256: and 64 hexadecimal digits; of a component that was seen here, \
+             {FEWEST_DIGITS} or more of its first digits will do."
+        ));
+    }
+    match &host.store().components_beginning(&digits, 5)?[..] {
+        [one] => Ok(*one),
+        [] => refused(format!(
+            "no component that was seen here begins with '{shown}'; all 64 digits name one that was not. '/help SKILL' \
+             and 'patchbay plugin inspect FILE' show them."
+        )),
+        several => {
+            let several: Vec<_> = several.iter().map(ToString::to_string).collect();
+            refused(format!("'{shown}' matches several components: {}.", several.join(", ")))
+        }
+    }
+}

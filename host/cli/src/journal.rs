@@ -1,0 +1,154 @@
+//! `patchbay journal`: which tools were called, by whom, and what it took.
+
+use std::{process::ExitCode, sync::Arc};
+
+use patchbay_core::{SessionId, text};
+use patchbay_session::Host;
+use patchbay_store::{JournalEntry, JournalFilter, JournalRow};
+use serde_json::json;
+
+use crate::{Failure, args::Journal, out::say, sessions};
+
+/// Rows of the table where nobody says how many: a few screens.
+const ROWS: u32 = 100;
+/// Rows that are read at a time.
+const PAGE: u32 = 500;
+
+pub(crate) fn run(host: &Arc<Host>, arguments: &Journal) -> Result<ExitCode, Failure> {
+    let session = arguments.session.as_deref().map(|id| find(host, id)).transpose()?;
+    let filter = JournalFilter { skill: arguments.plugin.as_ref().map(ToString::to_string), session };
+    let limit = arguments.limit.or((!arguments.json).then_some(ROWS));
+    let before = match limit {
+        Some(limit) => host.store().journal_before_newest(&filter, limit)?,
+        None => 0,
+    };
+    if arguments.json {
+        each_row(host, &filter, before, |entry| say!("{}", object(&entry)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = vec![HEADINGS.map(str::to_owned)];
+    each_row(host, &filter, before, |entry| table.push(cells(&entry.row)))?;
+    if table.len() == 1 {
+        let all = filter == JournalFilter::default();
+        say!("{}", if all { "The journal is empty." } else { "The journal has no such calls." });
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(&table);
+    if before > 0 {
+        eprintln!("Note: there are older calls; --limit N shows the newest N.");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The session that is meant: one that is stored, or that the journal alone still knows.
+fn find(host: &Host, id: &str) -> Result<SessionId, Failure> {
+    let mut sessions = host.store().journal_sessions()?;
+    sessions.extend(host.store().sessions()?.iter().map(|session| session.id));
+    sessions.sort_unstable();
+    sessions.dedup();
+    let words = || format!("neither the journal nor the list of sessions has a session '{}'.", text::excerpt(id, 80));
+    sessions::one_of(sessions.into_iter(), id, words)
+}
+
+fn each_row(
+    host: &Host,
+    filter: &JournalFilter,
+    mut after: u64,
+    mut take: impl FnMut(JournalEntry),
+) -> Result<(), Failure> {
+    loop {
+        let page = host.store().journal_rows(filter, after, PAGE)?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = last.id;
+        page.into_iter().for_each(&mut take);
+    }
+}
+
+const COLUMNS: usize = 11;
+const HEADINGS: [&str; COLUMNS] =
+    ["TIME (UTC)", "SESSION", "ASKED BY", "TOOL", "OUTCOME", "MS", "FUEL", "KIB", "HOST CALLS", "BYTES OUT", "GRANTS"];
+/// Numbers stand at the right of their column.
+const NUMBERS: std::ops::Range<usize> = 5..10;
+
+fn cells(row: &JournalRow) -> [String; COLUMNS] {
+    let grants = if row.grants.is_empty() { "-".to_owned() } else { row.grants.join(",") };
+    [
+        when(row.at),
+        row.session.short(),
+        text::clean_line(&row.asker.to_string()),
+        text::clean_line(&format!("{}__{}", row.skill, row.tool)),
+        row.outcome().to_owned(),
+        format!("{}.{:03}", row.time_us / 1000, row.time_us % 1000),
+        row.fuel.to_string(),
+        row.peak_memory.div_ceil(1024).to_string(),
+        row.host_calls.to_string(),
+        row.output_bytes.to_string(),
+        text::clean_line(&grants),
+    ]
+}
+
+fn print(table: &[[String; COLUMNS]]) {
+    let mut widths = [0; COLUMNS];
+    for row in table {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    for row in table {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
+            let cell = if NUMBERS.contains(&column) { format!("{cell:>width$}") } else { format!("{cell:width$}") };
+            line += &cell;
+            line += "  ";
+        }
+        say!("{}", line.trim_end());
+    }
+}
+
+/// Everything that is known of a call.
+fn object(entry: &JournalEntry) -> serde_json::Value {
+    let row = &entry.row;
+    let mut object = json!({
+        "id": entry.id,
+        "at": when(row.at),
+        "call": row.call.to_string(),
+        "parent": row.parent.map(|call| call.to_string()),
+        "session": row.session.to_string(),
+        "workspace": text::clean_line(&row.workspace),
+        "asker": text::clean_line(&row.asker.to_string()),
+        "root": text::clean_line(&row.root),
+        "skill": text::clean_line(&row.skill),
+        "tool": text::clean_line(&row.tool),
+        "component": row.component.to_string(),
+        "input_hash": row.input_hash.to_string(),
+        "grants": row.grants.iter().map(|grant| text::clean_line(grant)).collect::<Vec<_>>(),
+        "fuel": row.fuel,
+        "time_us": row.time_us,
+        "peak_memory": row.peak_memory,
+        "host_calls": row.host_calls,
+        "output_bytes": row.output_bytes,
+        "outcome": row.outcome(),
+    });
+    for (key, content) in [("input", &row.input), ("output", &row.output)] {
+        if let Some(content) = content {
+            object[key] = text::clean(content).into();
+        }
+    }
+    object
+}
+
+/// To the millisecond, in UTC.
+fn when(at: i64) -> String {
+    jiff::Timestamp::from_millisecond(at).unwrap_or_default().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_utc_to_the_millisecond() {
+        assert_eq!(when(1_795_291_440_007), "2026-11-21T20:04:00.007Z");
+        assert_eq!(when(0), "1970-01-01T00:00:00.000Z");
+    }
+}

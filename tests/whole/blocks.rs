@@ -1,0 +1,138 @@
+//! A blocked component runs nowhere, at once, whatever it was granted.
+
+use patchbay_tests::{answers::json_lines, binary::Patchbay, guest::Guest};
+
+const SKILL_MD: &str = "---\ninvocation_mode: tool_dispatch\ncommand: echo\ncommand_tool: run\n---\n";
+const ECHO: &str = "home/config/skills/echo.wasm";
+
+/// A home with the skill `echo`, and the digest of its component.
+fn echoing() -> (Patchbay, String) {
+    let patchbay = Patchbay::new();
+    patchbay.write(ECHO, Guest::default().packaged(SKILL_MD));
+    let help = &patchbay.answers(&["/help echo"])[0];
+    let digest = help.data()["digest"].as_str().unwrap().to_owned();
+    (patchbay, digest)
+}
+
+/// What a command of the binary prints when all goes well.
+fn said(patchbay: &Patchbay, arguments: &[&str]) -> String {
+    let ran = patchbay.run(arguments);
+    assert_eq!((ran.code, &*ran.err), (Some(0), ""), "{arguments:?}");
+    ran.out
+}
+
+#[test]
+fn a_block_holds_at_once_in_a_running_session_and_so_does_its_lifting() {
+    let (patchbay, digest) = echoing();
+    let mut live = patchbay.live(&[]);
+    assert_eq!(live.say("/echo {}"), "{}");
+    said(&patchbay, &["plugin", "block", &digest]);
+    let blocked = live.answer("/echo {}");
+    assert_eq!(blocked.code(), "blocked");
+    let command = format!("patchbay plugin unblock {digest}");
+    let words = format!("Error: component {digest} of skill 'echo' is blocked. To lift it: {command}");
+    assert_eq!(blocked.message(), words);
+    assert_eq!(live.say("/calc 1"), "1", "others run on");
+    // The words name the command: as a person would paste it.
+    let (_, command) = blocked.message().split_once("To lift it: patchbay ").unwrap();
+    said(&patchbay, &command.split(' ').collect::<Vec<_>>());
+    assert_eq!(live.say("/echo {}"), "{}");
+    let journal = json_lines(&said(&patchbay, &["journal", "--plugin", "echo", "--json"]));
+    let outcomes: Vec<_> = journal.iter().map(|row| row["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["ok", "blocked", "ok"]);
+    assert_eq!((&journal[1]["component"], &journal[1]["fuel"]), (&digest.into(), &0.into()));
+}
+
+#[test]
+fn a_block_is_for_the_component_not_for_the_skill() {
+    let (patchbay, digest) = echoing();
+    said(&patchbay, &["plugin", "block", &digest]);
+    // Another skill with the same bytes, in another root.
+    patchbay.write("workspace/.patchbay/skills/echo.wasm", Guest::default().packaged(SKILL_MD));
+    std::fs::remove_file(patchbay.folder().join(ECHO)).unwrap();
+    assert_eq!(patchbay.answers(&["/skill echo {}"])[0].code(), "blocked");
+    // The same skill with other bytes.
+    let mut other = Guest::default();
+    other.tools[0].1 = "Echoes as well".into();
+    patchbay.write("workspace/.patchbay/skills/echo.wasm", other.packaged(SKILL_MD));
+    assert_eq!(patchbay.line("/skill echo {}"), "{}");
+}
+
+#[test]
+fn bundled_components_can_be_blocked_too() {
+    let patchbay = Patchbay::new();
+    let digest = patchbay.answers(&["/help calc"])[0].data()["digest"].as_str().unwrap().to_owned();
+    said(&patchbay, &["plugin", "block", &digest]);
+    assert_eq!(patchbay.answers(&["/calc 1"])[0].code(), "blocked");
+}
+
+#[test]
+fn blocking_and_lifting_twice_changes_nothing_and_says_so() {
+    let (patchbay, digest) = echoing();
+    let plugin = |word: &str| said(&patchbay, &["plugin", word, &digest]);
+    assert_eq!(said(&patchbay, &["plugin", "blocked"]), "No component is blocked.\n");
+    assert_eq!(plugin("unblock"), format!("Component {digest} was not blocked.\n"));
+    let blocked = format!("Component {digest} is blocked. To lift it: patchbay plugin unblock {digest}\n");
+    assert_eq!(plugin("block"), blocked);
+    assert_eq!(plugin("block"), format!("Component {digest} is blocked already.\n"));
+    let list = said(&patchbay, &["plugin", "blocked"]);
+    assert!(list.starts_with(&format!("{digest}  since 20")) && list.lines().count() == 1, "{list}");
+    assert_eq!(plugin("unblock"), format!("Component {digest} is no longer blocked.\n"));
+    assert_eq!(said(&patchbay, &["plugin", "blocked"]), "No component is blocked.\n");
+}
+
+#[test]
+fn a_digest_is_named_in_whole_or_by_a_beginning_that_was_seen_here() {
+    let (patchbay, digest) = echoing();
+    let hex = digest.strip_prefix("sha256:").unwrap();
+    for name in [hex, &hex[..8], &hex[..63], &format!("sha256:{}", &hex[..8]), &hex[..8].to_uppercase()] {
+        assert!(said(&patchbay, &["plugin", "block", name]).starts_with(&format!("Component {digest} is blocked.")));
+        assert_eq!(
+            said(&patchbay, &["plugin", "unblock", name]),
+            format!("Component {digest} is no longer blocked.\n")
+        );
+    }
+    let refused = |name: &str| {
+        let ran = patchbay.run(&["plugin", "block", name]);
+        assert_eq!((ran.code, &*ran.out), (Some(1), ""), "{name}");
+        assert!(ran.err.ends_with(" [invalid_args]\n"), "{}", ran.err);
+        ran.err
+    };
+    let long = format!("{hex}0");
+    for name in [&hex[..7], "", "echo", "sha256:", "md5:00000000", "zzzzzzzz", &long, &format!("sha256:sha256:{hex}")] {
+        let words = refused(name);
+        assert!(words.starts_with(&format!("Error: '{name}' is not a digest: ")), "{words}");
+    }
+    let unseen = refused("0000000000");
+    assert!(unseen.starts_with("Error: no component that was seen here begins with '0000000000'"), "{unseen}");
+    assert_eq!(said(&patchbay, &["plugin", "blocked"]), "No component is blocked.\n");
+    // A second component that begins alike.
+    let alike = format!("sha256:{}{}", &hex[..8], "0".repeat(56));
+    said(&patchbay, &["plugin", "block", &alike]);
+    let several = refused(&hex[..8]);
+    assert!(several.contains("matches several components: ") && several.contains(&alike), "{several}");
+}
+
+#[test]
+fn a_component_can_be_blocked_before_it_comes_and_its_block_outlives_it() {
+    let patchbay = Patchbay::new();
+    let component = Guest::default().packaged(SKILL_MD);
+    let digest = patchbay_core::Digest::of(&component).to_string();
+    let words = format!(
+        "Component {digest} is blocked. It was never seen here, and will not run when it comes. To lift it: patchbay plugin \
+         unblock {digest}\n"
+    );
+    assert_eq!(said(&patchbay, &["plugin", "block", &digest]), words);
+    patchbay.write(ECHO, &component);
+    assert_eq!(patchbay.answers(&["/skill echo {}"])[0].code(), "blocked");
+    // No session needs it, and it is collected; the block stays.
+    std::fs::remove_file(patchbay.folder().join(ECHO)).unwrap();
+    let session = patchbay.last_session();
+    said(&patchbay, &["sessions", "rm", &session]);
+    said(&patchbay, &["sessions", "gc"]);
+    let kept = patchbay.home().join(format!("data/components/{}.wasm", digest.strip_prefix("sha256:").unwrap()));
+    assert!(!kept.exists());
+    assert!(said(&patchbay, &["plugin", "blocked"]).starts_with(&digest));
+    patchbay.write(ECHO, &component);
+    assert_eq!(patchbay.answers(&["/skill echo {}"])[0].code(), "blocked");
+}

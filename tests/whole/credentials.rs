@@ -1,0 +1,132 @@
+//! Where the operator keeps secrets, and what is said when something is wrong there: never the secret.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
+
+use patchbay_tests::{binary::Patchbay, calls::fetching, server::Server};
+
+const SENTINEL: &str = "s3ntinel-of-the-file";
+
+/// A home with a skill that asks `server` with the credential `forge`, which is configured and granted.
+fn asking(server: &Server) -> Patchbay {
+    let patchbay = Patchbay::new();
+    let host = format!("http:{}", server.host());
+    let origin = format!("http://{}", server.host());
+    let skill_md = format!(
+        "---\ninvocation_mode: tool_dispatch\ncommand: get\ncommand_tool: run\ncapabilities: [{{name: '{host}'}}, {{name: \
+         'credential:forge'}}]\n---\n"
+    );
+    let guest = fetching(&origin, Some(("forge", "Authorization", "Bearer ")), SENTINEL);
+    patchbay.write("home/config/skills/getter.wasm", guest.packaged(&skill_md));
+    patchbay.write("home/config/config.toml", format!("[credentials.forge]\norigin = \"{origin}\"\n"));
+    for capability in [&*host, "credential:forge"] {
+        assert_eq!(patchbay.run(&["grant", "add", "getter", capability]).code, Some(0));
+    }
+    patchbay
+}
+
+/// Writes `credentials.json`, which those may read whom `mode` lets.
+fn keep(patchbay: &Patchbay, text: &str, mode: u32) {
+    patchbay.write("home/config/credentials.json", text);
+    let file = patchbay.home().join("config/credentials.json");
+    fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn log(patchbay: &Patchbay) -> String {
+    fs::read_to_string(patchbay.home().join("state/patchbay.log")).unwrap()
+}
+
+#[test]
+fn a_secret_of_the_file_goes_into_the_request() {
+    let server = Server::echo();
+    let patchbay = asking(&server);
+    for key in ["token", "api_key"] {
+        keep(&patchbay, &format!("{{\"forge\": {{\"{key}\": \"{SENTINEL}\"}}}}"), 0o600);
+        let answer = patchbay.line("/get");
+        assert!(answer.contains("Bearer [secret]"), "{answer}");
+    }
+    assert_eq!(server.heard().len(), 2);
+    assert!(server.heard().iter().all(|request| request.contains(&format!("Bearer {SENTINEL}"))));
+    assert!(!log(&patchbay).contains("others may read") && !log(&patchbay).contains(SENTINEL));
+}
+
+#[test]
+fn a_file_that_others_may_read_is_a_warning_once_a_process() {
+    let server = Server::echo();
+    let patchbay = asking(&server);
+    // Without the credential, so that it is looked for each time.
+    keep(&patchbay, &format!("{{\"other\": {{\"token\": \"{SENTINEL}\"}}}}"), 0o644);
+    let refused = patchbay.exec(&["/get", "/get"]);
+    let words =
+        "credential 'forge' has no secret: set FORGE_TOKEN, or add \"forge\": {\"token\": \"…\"} to credentials.json";
+    assert_eq!(refused.err.matches(words).count(), 2, "{}", refused.err);
+    assert_eq!(log(&patchbay).matches("others may read").count(), 1, "{}", log(&patchbay));
+    assert!(log(&patchbay).contains("chmod 600") && !log(&patchbay).contains(SENTINEL));
+    assert_eq!(server.heard().len(), 0);
+}
+
+#[test]
+fn a_malformed_file_is_said_with_the_place_and_nothing_of_what_stands_there() {
+    let server = Server::echo();
+    let patchbay = asking(&server);
+    for (text, place) in [
+        (format!("{{\n  \"forge\": \"{SENTINEL}\"\n}}"), "credentials.json, line 2, column "),
+        (format!("{{\"forge\": {{\"token\": {SENTINEL}}}}}"), "credentials.json, line 1, column "),
+        (format!("forge={SENTINEL}\n"), "credentials.json, line 1, column "),
+    ] {
+        keep(&patchbay, &text, 0o600);
+        let said = patchbay.line("/get");
+        assert!(said.contains(place) && !said.contains(SENTINEL), "{said}");
+    }
+    assert!(!log(&patchbay).contains(SENTINEL));
+    assert_eq!(server.heard().len(), 0);
+}
+
+#[test]
+fn a_secret_in_config_toml_is_refused_and_not_shown() {
+    let patchbay = Patchbay::new();
+    for text in [
+        format!("[credentials.forge]\norigin = \"https://forge.example\"\ntoken = \"{SENTINEL}\"\n"),
+        format!("[credentials.forge]\norigin = \"https://forge.example\"\nenv = \"{SENTINEL}\"\n"),
+        format!("[credentials]\nforge = \"{SENTINEL}\"\n"),
+    ] {
+        patchbay.write("home/config/config.toml", &text);
+        let ran = patchbay.run(&["exec", "/skills"]);
+        assert_eq!((ran.code, &*ran.out), (Some(1), ""));
+        assert!(ran.err.contains("config.toml: line ") && ran.err.ends_with(" [config_invalid]\n"), "{}", ran.err);
+        assert!(!ran.err.contains(SENTINEL), "{}", ran.err);
+    }
+}
+
+#[test]
+fn mistakes_in_the_new_tables_are_named() {
+    let patchbay = Patchbay::new();
+    for (text, words) in [
+        ("[journal]\nkept = 5\n", "line 2, column 1: unknown field `kept`"),
+        ("[journal]\nkeep = 0\n", "journal.keep is 0; it must be from 1 to 10000000"),
+        ("[journal]\ncontent = 1\n", "line 2, column 11: "),
+        ("[egress]\ntime_ms = 0\n", "egress.time_ms is 0; it must be from 1 to 3600000"),
+        ("[credentials.a]\norigin = \"https://a.org/v1\"\n", "line 2, column 10: an origin has neither path nor query"),
+        ("[credentials.a]\norigin = \"http://a.org\"\n", "http://a.org would get the secret without encryption"),
+        ("[credentials.a]\nenv = \"A\"\n", "missing field `origin`"),
+        ("[credentials.A]\norigin = \"https://a.org\"\n", "'A' is not a valid name"),
+    ] {
+        patchbay.write("home/config/config.toml", text);
+        let ran = patchbay.run(&["exec", "/skills"]);
+        assert_eq!((ran.code, &*ran.out), (Some(1), ""), "{text}");
+        assert!(ran.err.contains(words) && ran.err.ends_with(" [config_invalid]\n"), "{text}: {}", ran.err);
+    }
+}
+
+/// The examples of docs/config.md are such as the binary takes.
+#[test]
+fn the_documented_tables_are_taken() {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/config.md")).unwrap();
+    let examples: Vec<_> = text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(!examples.is_empty());
+    for example in examples {
+        let patchbay = Patchbay::new();
+        patchbay.write("home/config/config.toml", example);
+        let ran = patchbay.run(&["exec", "/calc 1"]);
+        assert_eq!((ran.code, &*ran.out), (Some(0), "1\n"), "{}", ran.err);
+    }
+}
