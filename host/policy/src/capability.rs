@@ -114,9 +114,9 @@ fn parse_host(written: &str) -> Option<Host> {
         return Some(Host::Any);
     }
     let (host, port) = match written.rsplit_once(':') {
-        // Digits alone: `u16` would also take a sign.
-        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => {
-            (host, Some(port.parse().ok().filter(|p| *p > 0)?))
+        // One way of writing: `u16` would also take a sign, and zeros in front.
+        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) && !port.starts_with('0') => {
+            (host, Some(port.parse().ok()?))
         }
         Some(_) => return None,
         None => (written, None),
@@ -231,6 +231,8 @@ mod tests {
             "http:a/b",
             "http:a:0",
             "http:a:+1",
+            "http:a:080",
+            "http:a:",
             "http:a:65536",
             "http:[::1]",
             "http:::1",
