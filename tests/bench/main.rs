@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod bare;
+mod host;
+mod languages;
 mod path;
 mod process;
 mod report;
@@ -16,6 +18,7 @@ fn main() {
     let mut report = report::Report::new();
     path::measure(&mut report);
     process::measure(&mut report);
+    languages::measure(&mut report);
     let text = report.text();
     print!("{text}");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/benchmarks.md");

@@ -2,21 +2,17 @@
 
 use std::{future::Future, sync::Arc, time::Instant};
 
-use patchbay_core::{AgentId, SessionId};
-use patchbay_policy::Root;
-use patchbay_sandbox::{Content, Limits, Sandbox};
-use patchbay_skill::{Rules, Snapshot, Surroundings, build, discover};
-use patchbay_store::{Component, KvStore, NewSnapshot, SessionRow, Store};
-use patchbay_tests::{guest::Guest, services};
-use patchbay_tools::{Request, Tools};
-use serde_json::{Value, json};
+use patchbay_sandbox::Limits;
+use patchbay_tests::guest::Guest;
+use serde_json::json;
 
 use crate::{
     bare::Bare,
+    host::Host,
     report::{Report, Samples, us},
 };
 
-/// Calls of one kind in a turn, and turns: the two kinds take turns, so that what else the machine does hits both.
+/// Calls of one kind in a turn, and turns: the kinds take turns, so that what else the machine does hits all.
 const BURST: usize = 200;
 const TURNS: usize = 100;
 const AT_ONCE: usize = 64;
@@ -24,59 +20,86 @@ const AT_ONCE: usize = 64;
 pub fn measure(report: &mut Report) {
     report.section(
         "A tool call",
-        "A tool that answers with its input (`{\"a\":1}`), called through the one path (look-up in the snapshot, schema \
-         check, permits, a fresh instance within all limits), and the same component by wasmtime alone with the same \
-         pool, fuel, epochs, limiter and async call. Microseconds a call.",
+        "A tool that answers with its input (`{\"a\":1}`), called through the one path (look-up in the snapshot, block list, \
+         schema check, permits, a fresh instance within all limits, a row of the journal), and the same component by wasmtime \
+         alone with the same pool, fuel, epochs, limiter and async call. In turn with them, what a call asks of the database: \
+         whether the component is blocked, and the row of the journal, which is written while the next call runs. \
+         Microseconds a call; *added* is Patchbay less wasmtime less the database.",
     );
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let home = tempfile::tempdir().unwrap();
-    let component = Guest::default().packaged("---\n---\n");
+    let component = Guest::default().component();
     let host = Arc::new(runtime.block_on(Host::new(home.path(), &component)));
     let bare = Bare::new(&component, Limits::default());
 
-    let mut rows = Vec::new();
+    let (mut rows, mut speeds) = (Vec::new(), Vec::new());
     for at_once in [1, AT_ONCE] {
-        let (mut floor, mut path) = (Vec::new(), Vec::new());
+        let (mut floor, mut path, mut database) = (Burst::default(), Burst::default(), Burst::default());
         for turn in 0..=TURNS {
             let bare = Arc::clone(&bare);
             let bare = runtime.block_on(burst(at_once, move || {
                 let bare = Arc::clone(&bare);
                 async move { assert_eq!(bare.call("run", "{\"a\":1}").await, "{\"a\":1}") }
             }));
-            let host = Arc::clone(&host);
-            let host = runtime.block_on(burst(at_once, move || {
-                let host = Arc::clone(&host);
-                async move { host.call().await }
+            let calls = Arc::clone(&host);
+            let calls = runtime.block_on(burst(at_once, move || {
+                let host = Arc::clone(&calls);
+                async move { assert_eq!(host.call("probe__run", &json!({"a": 1})).await, "{\"a\":1}") }
+            }));
+            let asks = Arc::clone(&host);
+            let asks = runtime.block_on(burst(at_once, move || {
+                let host = Arc::clone(&asks);
+                async move { host.database(&json!({"a": 1})).await }
             }));
             // The first turn warms up.
             if turn > 0 {
-                floor.extend(bare);
-                path.extend(host);
+                floor.add(bare);
+                path.add(calls);
+                database.add(asks);
             }
         }
-        let (floor, path) = (Samples::new(floor), Samples::new(path));
+        speeds.push(vec![at_once.to_string(), floor.a_second(), path.a_second()]);
+        let [floor, path, database] = [floor, path, database].map(|burst| Samples::new(burst.times));
         for percent in [50, 99] {
-            let (floor, path) = (floor.percentile(percent), path.percentile(percent));
+            let [floor, path, database] = [&floor, &path, &database].map(|samples| samples.percentile(percent));
             rows.push(vec![
                 at_once.to_string(),
                 format!("p{percent}"),
                 us(floor),
                 us(path),
-                format!("{} ns", path.cast_signed() - floor.cast_signed()),
-                format!("{:.2}", path as f64 / floor as f64),
+                us(database),
+                format!("{} ns", path.cast_signed() - floor.cast_signed() - database.cast_signed()),
             ]);
         }
         eprintln!("{at_once} at once: {} calls of each kind", floor.len());
     }
-    report.table(&["at once", "", "wasmtime", "Patchbay", "added", "ratio"], &rows);
+    report.table(&["at once", "", "wasmtime", "Patchbay", "database", "added"], &rows);
+    report.text_block("Calls a second, on all cores:");
+    report.table(&["at once", "wasmtime", "Patchbay"], &speeds);
 }
 
-/// Runs `BURST` calls on each of `at_once` tasks; gives the time of each call.
-async fn burst<F: Future<Output = ()> + Send>(
-    at_once: usize,
-    call: impl Fn() -> F + Clone + Send + 'static,
-) -> Vec<u64> {
+/// How long each call took, and all of them together.
+#[derive(Default)]
+struct Burst {
+    times: Vec<u64>,
+    whole: u64,
+}
+
+impl Burst {
+    fn add(&mut self, other: Burst) {
+        self.times.extend(other.times);
+        self.whole += other.whole;
+    }
+
+    fn a_second(&self) -> String {
+        (self.times.len() as u64 * 1_000_000_000 / self.whole.max(1)).to_string()
+    }
+}
+
+/// Runs `BURST` calls on each of `at_once` tasks, fewer on each where there are many.
+async fn burst<F: Future<Output = ()> + Send>(at_once: usize, call: impl Fn() -> F + Clone + Send + 'static) -> Burst {
     let each = BURST / at_once.min(8);
+    let start = Instant::now();
     let tasks: Vec<_> = (0..at_once)
         .map(|_| {
             let call = call.clone();
@@ -85,7 +108,7 @@ async fn burst<F: Future<Output = ()> + Send>(
                 for _ in 0..each {
                     let start = Instant::now();
                     call().await;
-                    times.push(u64::try_from(start.elapsed().as_nanos()).unwrap());
+                    times.push(nanoseconds(start));
                 }
                 times
             })
@@ -95,70 +118,9 @@ async fn burst<F: Future<Output = ()> + Send>(
     for task in tasks {
         times.extend(task.await.unwrap());
     }
-    times
+    Burst { times, whole: nanoseconds(start) }
 }
 
-/// The one path, with all that it needs.
-struct Host {
-    tools: Tools,
-    snapshot: Snapshot,
-    session: SessionId,
-    input: Value,
-}
-
-struct Here;
-
-impl Surroundings for Here {
-    fn os(&self) -> &str {
-        "linux"
-    }
-    fn has_env(&self, _: &str) -> bool {
-        true
-    }
-    fn has_binary(&self, _: &str) -> bool {
-        true
-    }
-}
-
-impl Host {
-    async fn new(home: &std::path::Path, component: &[u8]) -> Self {
-        let skills = home.join("skills");
-        std::fs::create_dir(&skills).unwrap();
-        std::fs::write(skills.join("empty.wasm"), component).unwrap();
-        let (store, kv) = (Store::open(home).unwrap(), KvStore::open(home).unwrap());
-        let tools = Tools::new(Arc::new(Sandbox::new(Limits::default())), store.clone(), kv, &[]);
-        let found = discover(Root::User, &skills).unwrap();
-        let component = found[0].candidate.as_ref().unwrap().component.clone().unwrap();
-        let answers = tools.describe(vec![component.clone()]).await.unwrap();
-        let tools_of = |digest: &patchbay_core::Digest| answers[digest].clone();
-        let rules = Rules { trusted: true, built_ins: &[], surroundings: &Here, tools: &tools_of };
-        let snapshot = build(found, 1, &rules);
-        let session = SessionId::random();
-        let row = SessionRow {
-            id: session,
-            workspace: "/".to_owned(),
-            agent: AgentId::random(),
-            persona: "{}".to_owned(),
-            snapshot: snapshot.digest(),
-            snapshot_version: 1,
-        };
-        let components = vec![Component { digest: component.digest, bytes: component.bytes }];
-        let kept = NewSnapshot { digest: snapshot.digest(), body: snapshot.to_json().to_owned(), components };
-        store.create_session(row, kept).await.unwrap();
-        Self { tools, snapshot, session, input: json!({"a": 1}) }
-    }
-
-    async fn call(&self) {
-        let request = Request {
-            session: self.session,
-            workspace: "/",
-            snapshot: &self.snapshot,
-            tool: "empty__run",
-            input: &self.input,
-            attachments: Vec::new(),
-            progress: services::nobody().progress,
-        };
-        let output = self.tools.run(request).await.unwrap();
-        assert_eq!(output.content, [Content::Text("{\"a\":1}".to_owned())]);
-    }
+fn nanoseconds(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap()
 }

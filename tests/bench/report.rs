@@ -38,6 +38,10 @@ impl Report {
         write!(self.0, "## {title}\n\n{about}\n\n").unwrap();
     }
 
+    pub fn text_block(&mut self, text: &str) {
+        write!(self.0, "{text}\n\n").unwrap();
+    }
+
     pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
         writeln!(self.0, "| {} |", head.join(" | ")).unwrap();
         writeln!(self.0, "|{}", " --- |".repeat(head.len())).unwrap();

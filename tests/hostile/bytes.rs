@@ -90,8 +90,7 @@ fn claiming(more: &str) -> Vec<u8> {
 #[tokio::test]
 async fn an_import_that_the_host_does_not_have_is_named() {
     let foreign = |name: &str| format!("it imports '{name}', which this host does not offer");
-    for name in
-        ["wasi:cli/environment@0.2.0", "wasi:filesystem/types@0.2.6", "wasi:sockets/tcp@0.2.0", "acme:robot/arm@1.0.0"]
+    for name in ["wasi:cli/environment@0.3.0", "wasi:keyvalue/store@0.2.0", "wasi:sockets/tcp", "acme:robot/arm@1.0.0"]
     {
         assert_eq!(why(&claiming(&format!("(import \"{name}\" (instance))"))).await, foreign(name));
     }

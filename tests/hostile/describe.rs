@@ -1,8 +1,9 @@
 //! Components that mean no good when they are asked for their tools.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use patchbay_core::{Code, Digest};
+use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_sandbox::{Failure, Limits, Sandbox, WORLD};
 use patchbay_skill::{Component, Problem};
 use patchbay_store::{KvStore, Store};
@@ -155,7 +156,9 @@ impl Asker {
     /// What a process with `limits` makes of the bytes that go by `digest`.
     async fn ask(&self, limits: Limits, digest: Digest, bytes: Vec<u8>) -> Result<usize, Problem> {
         let kv = KvStore::open(self.folder.path()).unwrap();
-        let tools = Tools::new(Arc::new(Sandbox::new(limits)), self.store.clone(), kv, &[]);
+        let egress = Egress::new(EgressLimits::default()).unwrap();
+        let credentials = Credentials::open(self.folder.path(), BTreeMap::new());
+        let tools = Tools::new(Arc::new(Sandbox::new(limits)), self.store.clone(), kv, egress, credentials, &[]);
         let mut answers = bounded(tools.describe(vec![Component { digest, bytes: bytes.into() }])).await.unwrap();
         answers.remove(&digest).unwrap().map(|tools| tools.len())
     }

@@ -62,10 +62,10 @@ async fn a_loop_with_fuel_without_end_runs_into_the_clock() {
 #[tokio::test]
 async fn the_same_guest_uses_the_same_fuel() {
     let (one, other) = (Ward::new(small()), Ward::new(Limits { concurrent_calls: 1, ..small() }));
-    let fuel = one.call(&Guest::default()).await.unwrap().fuel;
+    let fuel = one.call(&Guest::default()).await.unwrap().usage.fuel;
     assert!(fuel > 0 && fuel < 1000, "{fuel}");
-    assert_eq!(one.call(&Guest::default()).await.unwrap().fuel, fuel);
-    assert_eq!(other.call(&Guest::default()).await.unwrap().fuel, fuel);
+    assert_eq!(one.call(&Guest::default()).await.unwrap().usage.fuel, fuel);
+    assert_eq!(other.call(&Guest::default()).await.unwrap().usage.fuel, fuel);
 }
 
 /// One bulk operation cannot be interrupted; a loop of the largest ends all the same.
@@ -151,7 +151,7 @@ async fn an_input_over_its_limit_is_not_handed_over() {
     let loaded = ward.load(&Guest::default().component()).await.unwrap();
     let mut call = ward.call_of("{}");
     call.attachments = vec![("text/plain".into(), vec![0; 60]), ("text/plain".into(), vec![0; 60])];
-    let failure = bounded(ward.sandbox.call(&loaded, call)).await.unwrap_err();
+    let failure = ward.run(&loaded, call).await.unwrap_err();
     assert_eq!(failure.code(), Code::LimitInput);
     assert_eq!(failure, Failure::Input { size: 142, limit: 100 });
     ward.lives().await;

@@ -38,12 +38,12 @@ async fn a_memory_declared_over_the_ceiling_is_refused() {
 async fn a_memory_of_exactly_the_ceiling_works() {
     let ward = Ward::new(small());
     let output = ward.call(&Guest { pages: 64, ..Guest::default() }).await.unwrap();
-    assert_eq!(output.peak_memory, 4 << 20);
+    assert_eq!(output.usage.peak_memory, 4 << 20);
     // Grown to it, too.
     let guest = Guest::calling(&format!(
         "(if (i32.ne (memory.grow (i32.const 60)) (i32.const 4)) (then (unreachable))) {ECHO}"
     ));
-    assert_eq!(ward.call(&guest).await.unwrap().peak_memory, 4 << 20);
+    assert_eq!(ward.call(&guest).await.unwrap().usage.peak_memory, 4 << 20);
 }
 
 /// Each alone is below the ceiling.
@@ -99,7 +99,7 @@ async fn a_guest_that_reaches_its_own_maximum_is_told_so_and_lives() {
     let guest = Guest::calling(&format!("{check} {ECHO}")).with("(memory $own 1 2)\n(table $few 1 2 funcref)");
     let output = ward.call(&guest).await.unwrap();
     // What was refused is not counted: the first memory's 4 pages, 2 pages, 2 elements.
-    assert_eq!(output.peak_memory, 6 * 65536 + 2 * 8);
+    assert_eq!(output.usage.peak_memory, 6 * 65536 + 2 * 8);
     ward.lives().await;
 }
 

@@ -69,9 +69,7 @@ async fn more_calls_than_slots_all_have_their_turn() {
     let mut calls = JoinSet::new();
     for _ in 0..256 {
         let (ward, loaded) = (Arc::clone(&ward), Arc::clone(&loaded));
-        calls.spawn(async move {
-            bounded(ward.sandbox.call(&loaded, ward.call_of("{}"))).await.map(|output| output.content.len())
-        });
+        calls.spawn(async move { ward.run(&loaded, ward.call_of("{}")).await.map(|output| output.content.len()) });
     }
     while let Some(answer) = calls.join_next().await {
         assert_eq!(answer.unwrap(), Ok(1));
@@ -151,12 +149,12 @@ async fn a_call_that_is_dropped_frees_its_slot() {
     let loaded = ward.load(&looping.component()).await.unwrap();
     let running = tokio::spawn({
         let (ward, loaded) = (Arc::clone(&ward), Arc::clone(&loaded));
-        async move { ward.sandbox.call(&loaded, ward.call_of("{}")).await.map(drop) }
+        async move { ward.run(&loaded, ward.call_of("{}")).await.map(drop) }
     });
     tokio::task::yield_now().await;
     let waiting = tokio::spawn({
         let (ward, loaded) = (Arc::clone(&ward), Arc::clone(&loaded));
-        async move { ward.sandbox.call(&loaded, ward.call_of("{}")).await.map(drop) }
+        async move { ward.run(&loaded, ward.call_of("{}")).await.map(drop) }
     });
     tokio::task::yield_now().await;
     waiting.abort();

@@ -8,10 +8,10 @@ use std::{
 use patchbay_core::{Digest, ToolSpec};
 use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
 use patchbay_sandbox::{
-    BoxFuture, Call, Content, Entry, Failure, Kv, KvError, Level, Limits, Loaded, LogSink, Output, Progress, Sandbox,
-    Scope, Services,
+    BoxFuture, Call, Content, Entry, Failure, Kv, KvError, Level, Limits, Loaded, LogSink, Progress, Sandbox, Scope,
+    Services, Usage,
 };
-use patchbay_tests::guest::Guest;
+use patchbay_tests::{guest::Guest, services};
 
 /// Small enough that whatever runs into a limit does so at once; the wall clock alone is generous, so that it stops
 /// nothing but in the tests that are about it.
@@ -41,13 +41,23 @@ pub struct Ward {
     pub sandbox: Arc<Sandbox>,
     pub heard: Arc<Heard>,
     pub permits: Arc<Permits>,
-    kv: Arc<dyn Kv>,
+    /// What else its calls may reach.
+    pub services: Services,
+}
+
+/// What a call that went well gave, and what it took.
+#[derive(Debug)]
+pub struct Output {
+    pub content: Vec<Content>,
+    pub usage: Usage,
 }
 
 impl Ward {
     pub fn new(limits: Limits) -> Self {
         let heard = Arc::new(Heard::default());
-        Self { sandbox: Arc::new(Sandbox::new(limits)), heard, permits: permits(&[], &[]), kv: Arc::new(FakeKv) }
+        let services =
+            Services { kv: Arc::new(FakeKv), progress: heard.clone(), log: heard.clone(), ..services::nobody() };
+        Self { sandbox: Arc::new(Sandbox::new(limits)), heard, permits: permits(&[], &[]), services }
     }
 
     pub fn with_permits(self, permits: Arc<Permits>) -> Self {
@@ -55,7 +65,7 @@ impl Ward {
     }
 
     pub fn with_kv(self, kv: Arc<dyn Kv>) -> Self {
-        Self { kv, ..self }
+        Self { services: Services { kv, ..self.services }, ..self }
     }
 
     pub async fn load(&self, bytes: &[u8]) -> Result<Arc<Loaded>, Failure> {
@@ -65,7 +75,12 @@ impl Ward {
     /// Loads a component and calls its tool `run` with `{}`.
     pub async fn call_bytes(&self, bytes: &[u8]) -> Result<Output, Failure> {
         let loaded = self.load(bytes).await?;
-        bounded(self.sandbox.call(&loaded, self.call_of("{}"))).await
+        self.run(&loaded, self.call_of("{}")).await
+    }
+
+    pub async fn run(&self, loaded: &Loaded, call: Call) -> Result<Output, Failure> {
+        let (answer, usage) = bounded(self.sandbox.call(loaded, call)).await;
+        answer.map(|content| Output { content, usage })
     }
 
     pub async fn call(&self, guest: &Guest) -> Result<Output, Failure> {
@@ -73,9 +88,8 @@ impl Ward {
     }
 
     pub fn call_of(&self, input: &str) -> Call {
-        let services = Services { kv: self.kv.clone(), progress: self.heard.clone(), log: self.heard.clone() };
-        let permits = Arc::clone(&self.permits);
-        Call { tool: "run".into(), input: input.into(), attachments: Vec::new(), permits, services }
+        let (permits, services) = (Arc::clone(&self.permits), self.services.clone());
+        Call { tool: "run".into(), input: input.into(), attachments: Vec::new(), permits, services, budget: None }
     }
 
     pub async fn describe(&self, guest: &Guest) -> Result<Vec<ToolSpec>, Failure> {

@@ -92,8 +92,9 @@ async fn a_component_of_each_released_version_still_works() {
                 Vec::new(),
             )),
             services: services::nobody(),
+            budget: None,
         };
-        let output = sandbox.call(&loaded, call).await.unwrap();
-        assert_eq!(output.content, [Content::Text("{\"a\":1}".to_owned())]);
+        let (answer, _) = sandbox.call(&loaded, call).await;
+        assert_eq!(answer.unwrap(), [Content::Text("{\"a\":1}".to_owned())]);
     }
 }

@@ -3,5 +3,7 @@
 
 pub mod answers;
 pub mod binary;
+pub mod calls;
 pub mod guest;
+pub mod server;
 pub mod services;

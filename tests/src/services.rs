@@ -2,11 +2,22 @@
 
 use std::sync::Arc;
 
-use patchbay_sandbox::{BoxFuture, Entry, Kv, KvError, Level, LogSink, Progress, Scope, Services};
+use patchbay_policy::{Capability, Permits};
+use patchbay_sandbox::{
+    BoxFuture, Budget, Entry, Fault, Http, HttpRequest, HttpResponse, Kv, KvError, Level, LogSink, Progress, Scope,
+    Services, ToolCaller, Usage,
+};
 
 /// A store that fails, and nobody who listens.
 pub fn nobody() -> Services {
-    Services { kv: Arc::new(Nobody), progress: Arc::new(Nobody), log: Arc::new(Nobody) }
+    Services {
+        kv: Arc::new(Nobody),
+        http: Arc::new(Nobody),
+        tools: Arc::new(Nobody),
+        workspace: Arc::new("/nowhere".into()),
+        progress: Arc::new(Nobody),
+        log: Arc::new(Nobody),
+    }
 }
 
 struct Nobody;
@@ -37,6 +48,26 @@ impl Kv for Nobody {
     ) -> BoxFuture<'a, Result<Vec<String>, KvError>> {
         fails()
     }
+}
+
+impl Http for Nobody {
+    fn send<'a>(
+        &'a self,
+        _: HttpRequest,
+        _: &'a Permits,
+    ) -> BoxFuture<'a, Result<(HttpResponse, Vec<Capability>), Fault>> {
+        Box::pin(async { Err(nobody_there()) })
+    }
+}
+
+impl ToolCaller for Nobody {
+    fn call<'a>(&'a self, _: &'a str, _: &'a str, _: Budget) -> BoxFuture<'a, (Result<String, Fault>, Usage)> {
+        Box::pin(async { (Err(nobody_there()), Usage::default()) })
+    }
+}
+
+fn nobody_there() -> Fault {
+    Fault::Failed { kind: "failed".to_owned(), message: "nobody is there".to_owned() }
 }
 
 impl Progress for Nobody {

@@ -3,14 +3,20 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod artefacts;
+mod blocks;
 mod commands;
+mod credentials;
 mod determinism;
 mod documents;
 mod durability;
 mod editor;
 mod exec;
 mod grants;
+mod http;
 mod invocation;
+mod journal;
+mod languages;
+mod nested;
 mod personas;
 mod plugin;
 mod portable;

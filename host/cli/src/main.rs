@@ -78,6 +78,9 @@ fn open(home: &Home) -> Result<Arc<Host>, Failure> {
         paths: home.paths.clone(),
         compiler: compile::compiler(&config.limits)?,
         limits: config.limits,
+        egress: config.egress,
+        credentials: config.credentials,
+        journal: config.journal,
         bundled: bundled::SKILLS,
         bundled_grants: bundled::GRANTS,
     })?)

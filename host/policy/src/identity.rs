@@ -44,6 +44,14 @@ pub struct Identity {
     pub name: Name,
 }
 
+/// Root, name and workspace, each identity another text.
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.root, self.name)?;
+        if self.workspace.is_empty() { Ok(()) } else { write!(f, " of {}", self.workspace) }
+    }
+}
+
 impl Identity {
     /// The identity of the skill `name` in `root`, as seen from `workspace`.
     pub fn new(root: Root, workspace: &str, name: Name) -> Self {

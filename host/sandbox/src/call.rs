@@ -1,19 +1,17 @@
 use std::{sync::Arc, time::Instant};
 
 use patchbay_core::{ToolSpec, text};
-use patchbay_policy::{Capability, Denial, Permits};
+use patchbay_policy::Permits;
 use tokio::sync::SemaphorePermit;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
+use wasmtime_wasi::I32Exit;
 
 use crate::{
-    Failure, Kv, Limits, Loaded, LogSink, Output, Progress, Sandbox,
-    bindings::{
-        SkillPlugin,
-        patchbay::{host::types::Error as WitError, skill::types::Blob},
-    },
+    Budget, Content, Failure, Limits, Loaded, Sandbox, Services, Usage,
+    bindings::{SkillPlugin, patchbay::skill::types::Blob},
     component::invalid,
-    limiter::Limiter,
     output::{read_content, read_tools},
+    state::{Reach, State},
 };
 
 /// One call of a tool.
@@ -28,91 +26,8 @@ pub struct Call {
     pub permits: Arc<Permits>,
     /// What it may reach.
     pub services: Services,
-}
-
-/// The host's side of what a guest may call.
-#[derive(Clone)]
-pub struct Services {
-    /// The skill's store, bound to skill, session and workspace.
-    pub kv: Arc<dyn Kv>,
-    /// Who hears how it gets on.
-    pub progress: Arc<dyn Progress>,
-    /// Where its log goes.
-    pub log: Arc<dyn LogSink>,
-}
-
-/// What one call may do, and the host's side of it.
-pub(crate) struct Reach {
-    pub(crate) permits: Arc<Permits>,
-    pub(crate) services: Services,
-}
-
-/// What a store carries: the budgets of one call and what it may reach.
-pub(crate) struct State {
-    pub(crate) limits: Arc<Limits>,
-    pub(crate) log_lines: u32,
-    pub(crate) log_bytes: usize,
-    limiter: Limiter,
-    /// None while a component is asked for its tools: then nothing is granted, and nobody listens.
-    reach: Option<Reach>,
-    denied: Option<Denial>,
-    host_calls: u32,
-    output_bytes: usize,
-}
-
-impl State {
-    pub(crate) fn new(limits: Arc<Limits>, reach: Option<Reach>) -> Self {
-        Self {
-            limiter: Limiter::new(&limits),
-            limits,
-            log_lines: 0,
-            log_bytes: 0,
-            reach,
-            denied: None,
-            host_calls: 0,
-            output_bytes: 0,
-        }
-    }
-
-    /// Counts one host call; over the limit the guest is stopped.
-    pub(crate) fn count_host_call(&mut self) -> wasmtime::Result<()> {
-        self.host_calls += 1;
-        if self.host_calls > self.limits.host_calls {
-            return Err(Failure::HostCalls { limit: self.limits.host_calls }.into());
-        }
-        Ok(())
-    }
-
-    /// Counts bytes that go out; over the limit the guest is stopped.
-    pub(crate) fn count_output(&mut self, bytes: usize) -> Result<(), Failure> {
-        self.output_bytes = self.output_bytes.saturating_add(bytes);
-        if self.output_bytes > self.limits.output_bytes {
-            return Err(Failure::Output { limit: self.limits.output_bytes });
-        }
-        Ok(())
-    }
-
-    /// The host's side, where somebody listens.
-    pub(crate) fn services(&self) -> Option<&Services> {
-        self.reach.as_ref().map(|reach| &reach.services)
-    }
-
-    /// The host's side, if the call may use `capability`; else what the guest is told. A denial is remembered: should the
-    /// skill fail, the host's own words about it are shown, not the skill's.
-    pub(crate) fn permit(&mut self, capability: &Capability) -> Result<&Services, WitError> {
-        let denied = |message: String| WitError { kind: "denied".to_owned(), message };
-        let Some(reach) = &self.reach else {
-            return Err(denied("nothing is granted while a component is asked for its tools".to_owned()));
-        };
-        match reach.permits.check(capability) {
-            Ok(()) => Ok(&reach.services),
-            Err(denial) => {
-                let message = denial.to_string();
-                self.denied.get_or_insert(denial);
-                Err(denied(message))
-            }
-        }
-    }
+    /// What is left of its caller's budget, where another tool called; else it has a whole one.
+    pub budget: Option<Budget>,
 }
 
 impl Sandbox {
@@ -121,22 +36,59 @@ impl Sandbox {
     /// # Errors
     /// A [`Failure`]; [`Failure::InvalidOutput`] where the answer breaks the contract.
     pub async fn describe(&self, component: &Loaded) -> Result<Vec<ToolSpec>, Failure> {
-        let state = State::new(Arc::clone(&self.limits), None);
-        let slots = self.slots(component).await?;
-        let (tools, _) = self
-            .run(&slots, component, state, self.limits.describe_fuel, async |skill, store| {
-                skill.patchbay_skill_skill().call_tools(store).await
-            })
-            .await?;
-        read_tools(tools)
+        let _slots = self.slots(component, 0).await?;
+        let budget = Budget { fuel: self.limits.describe_fuel, ..Budget::whole(&self.limits) };
+        let mut store = self.store(budget, None)?;
+        let tools =
+            self.run(component, &mut store, async |skill, store| skill.patchbay_skill_skill().call_tools(store).await);
+        read_tools(tools.await?)
     }
 
-    /// Calls a tool in a fresh instance.
-    ///
-    /// # Errors
-    /// A [`Failure`]: the skill's own, or what stopped it.
-    pub async fn call(&self, component: &Loaded, call: Call) -> Result<Output, Failure> {
-        let Call { tool, input, attachments, permits, services } = call;
+    /// Calls a tool in a fresh instance. Gives what it answered, or what stopped it, and what that took.
+    pub async fn call(&self, component: &Loaded, call: Call) -> (Result<Vec<Content>, Failure>, Usage) {
+        let depth = call.budget.as_ref().map_or(0, |budget| budget.depth);
+        // Taken before the store is made, and so given back after it is gone.
+        let slots = match (self.slots(component, depth), &call.budget) {
+            (slots, None) => slots.await,
+            (slots, Some(budget)) => match tokio::time::timeout(budget.time_left(), slots).await {
+                Ok(slots) => slots,
+                Err(_) => Err(Failure::Time { limit_ms: self.limits.time_ms }),
+            },
+        };
+        let _slots = match slots {
+            Ok(slots) => slots,
+            Err(failure) => return (Err(failure), Usage::default()),
+        };
+        let start = Instant::now();
+        let Call { tool, input, attachments, permits, services, budget } = call;
+        let budget = budget.unwrap_or_else(|| Budget::whole(&self.limits));
+        let fuel = budget.fuel;
+        let mut store = match self.store(budget, Some(Reach::new(permits, services))) {
+            Ok(store) => store,
+            Err(failure) => return (Err(failure), Usage::default()),
+        };
+        let answer = self.answer(component, &mut store, &tool, &input, attachments).await;
+        let left = store.get_fuel().unwrap_or(0);
+        let state = store.data();
+        let usage = Usage {
+            fuel: fuel.saturating_sub(left),
+            time: start.elapsed(),
+            peak_memory: state.limiter.peak,
+            host_calls: state.spent.host_calls,
+            output_bytes: state.spent.output_bytes,
+            capabilities: state.take_used(),
+        };
+        (answer, usage)
+    }
+
+    async fn answer(
+        &self,
+        component: &Loaded,
+        store: &mut Store<State>,
+        tool: &str,
+        input: &str,
+        attachments: Vec<(String, Vec<u8>)>,
+    ) -> Result<Vec<Content>, Failure> {
         let size = attachments
             .iter()
             .fold(input.len(), |size, (media_type, data)| size.saturating_add(media_type.len() + data.len()));
@@ -144,80 +96,78 @@ impl Sandbox {
             return Err(Failure::Input { size, limit: self.limits.input_bytes });
         }
         let blobs: Vec<Blob> = attachments.into_iter().map(|(media_type, data)| Blob { media_type, data }).collect();
-        let state = State::new(Arc::clone(&self.limits), Some(Reach { permits, services }));
-        let fuel = self.limits.fuel;
-        // Taken before the store is made, and so given back after it is gone.
-        let slots = self.slots(component).await?;
-        let (answer, mut store) = self
-            .run(&slots, component, state, fuel, async |skill, store| {
-                skill.patchbay_skill_skill().call_call(store, &tool, &input, &blobs).await
-            })
-            .await?;
-        let content = match answer {
-            Ok(content) => read_content(content, store.data_mut())?,
+        let answer = self.run(component, store, async |skill, store| {
+            skill.patchbay_skill_skill().call_call(store, tool, input, &blobs).await
+        });
+        match answer.await? {
+            Ok(content) => read_content(content, store.data_mut()),
             Err(failure) => {
-                if let Some(denial) = store.data_mut().denied.take() {
+                if let Some(denial) = store.data().take_denial() {
                     return Err(Failure::Denied(denial));
                 }
                 store.data_mut().count_output(failure.message.len())?;
                 let message = text::clean(&failure.message).trim().to_owned();
-                return Err(Failure::Failed { kind: text::excerpt(&failure.kind, 64), message });
+                Err(Failure::Failed { kind: text::excerpt(&failure.kind, 64), message })
             }
-        };
-        let left = store.get_fuel().unwrap_or(0);
-        let state = store.data();
-        Ok(Output {
-            content,
-            fuel: fuel.saturating_sub(left),
-            host_calls: state.host_calls,
-            peak_memory: state.limiter.peak,
-        })
+        }
     }
 
     /// The component's places in the pool. Whoever drops them before the store finds the pool full for the next call.
-    async fn slots(&self, component: &Loaded) -> Result<SemaphorePermit<'_>, Failure> {
-        let slots = component.slots.min(self.limits.concurrent_calls.max(1));
+    ///
+    /// A nested call has places of its own depth, so that a call never waits for one that waits for it.
+    async fn slots(&self, component: &Loaded, depth: u32) -> Result<SemaphorePermit<'_>, Failure> {
+        let places = self.places.at(depth);
+        let slots = component.slots.min(places.most);
         // The semaphore is never closed.
-        self.slots.acquire_many(slots).await.map_err(|error| Failure::Unavailable(error.to_string()))
+        places.free.acquire_many(slots).await.map_err(|error| Failure::Unavailable(error.to_string()))
     }
 
-    /// One fresh instance, used once, within all its budgets, in the places of `_slots`.
-    async fn run<T>(
-        &self,
-        _slots: &SemaphorePermit<'_>,
-        component: &Loaded,
-        state: State,
-        fuel: u64,
-        guest: impl AsyncFnOnce(&SkillPlugin, &mut Store<State>) -> wasmtime::Result<T>,
-    ) -> Result<(T, Store<State>), Failure> {
-        let limits = &self.limits;
-        let mut store = Store::new(&self.machine()?.engine, state);
+    /// A store for one call, with all its budgets but the wall clock's timer.
+    fn store(&self, budget: Budget, reach: Option<Reach>) -> Result<Store<State>, Failure> {
+        let Budget { fuel, output_bytes, deadline, .. } = budget;
+        let mut store = Store::new(&self.machine()?.engine, State::new(Arc::clone(&self.limits), budget, reach));
         store.limiter(|state| &mut state.limiter);
         store.set_fuel(fuel).map_err(invalid)?;
-        store.set_hostcall_fuel(limits.output_bytes);
+        store.set_hostcall_fuel(output_bytes);
         store.set_max_component_handles(Limits::HANDLES);
         // At each tick a running guest lets others run, and is stopped when its time is over.
-        let deadline = Instant::now() + limits.time();
-        let limit_ms = limits.time_ms;
+        let limit_ms = self.limits.time_ms;
         store.set_epoch_deadline(1);
-        store.epoch_deadline_callback(move |_| {
+        store.epoch_deadline_callback(move |store| {
             if Instant::now() >= deadline {
                 return Err(Failure::Time { limit_ms }.into());
             }
+            // Calls of `wasi:*` are counted where nothing can be refused, and so judged here.
+            let state = store.data();
+            state.spent.check_host_calls(&state.budget)?;
             Ok(UpdateDeadline::Yield(1))
         });
+        Ok(store)
+    }
 
+    /// One fresh instance, used once, within all its budgets.
+    async fn run<T>(
+        &self,
+        component: &Loaded,
+        store: &mut Store<State>,
+        guest: impl AsyncFnOnce(&SkillPlugin, &mut Store<State>) -> wasmtime::Result<T>,
+    ) -> Result<T, Failure> {
+        let (limits, fuel) = (&self.limits, store.data().budget.fuel);
+        let time_left = store.data().budget.time_left();
         let work = async {
-            let skill = match component.pre.instantiate_async(&mut store).await {
+            let skill = match component.pre.instantiate_async(&mut *store).await {
                 Ok(skill) => skill,
                 Err(error) => return Err(classify(error, fuel, limits, invalid)),
             };
-            let answer = guest(&skill, &mut store).await;
+            let answer = guest(&skill, store).await;
             answer.map_err(|error| classify(error, fuel, limits, broken))
         };
         // Behind the epochs: a blocked host call sees no tick.
-        let answer = tokio::time::timeout(limits.time(), work).await.map_err(|_| Failure::Time { limit_ms })??;
-        Ok((answer, store))
+        let answer = tokio::time::timeout(time_left, work).await;
+        let answer = answer.unwrap_or(Err(Failure::Time { limit_ms: limits.time_ms }));
+        let state = store.data();
+        state.spent.check_host_calls(&state.budget)?;
+        answer
     }
 }
 
@@ -236,6 +186,9 @@ fn classify(
         Some(Trap::Interrupt) => return Failure::Time { limit_ms: limits.time_ms },
         Some(trap) => return Failure::Trap(trap.to_string()),
         None => {}
+    }
+    if let Some(I32Exit(code)) = error.downcast_ref() {
+        return Failure::Trap(format!("it ended itself with exit code {code}"));
     }
     if let Some(full) = error.downcast_ref::<PoolConcurrencyLimitError>() {
         return Failure::Unavailable(format!("{full}; try again, or lower limits.concurrent_calls"));

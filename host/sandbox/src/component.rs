@@ -4,9 +4,9 @@ use wasmtime::component::Component;
 use crate::{
     Failure, Limits,
     bindings::SkillPluginPre,
-    call::State,
     engine::Machine,
     inspect::{self, Needs},
+    state::State,
 };
 
 /// The world that a skill's component implements. Answers are kept by digest and world.

@@ -7,11 +7,10 @@ use std::{
 use patchbay_core::Digest;
 use tokio::sync::{OnceCell, Semaphore};
 use wasmtime::{
-    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Strategy,
-    component::{HasSelf, Linker},
+    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Strategy, component::Linker,
 };
 
-use crate::{Artefacts, Failure, Limits, Loaded, artefacts, bindings::SkillPlugin, call::State, component};
+use crate::{Artefacts, Failure, Limits, Loaded, artefacts, capability, component, state::State, wasi};
 
 /// How often a running guest looks at the wall clock.
 const TICK: Duration = Duration::from_millis(10);
@@ -22,8 +21,31 @@ pub struct Sandbox {
     machine: OnceLock<Result<Machine, Failure>>,
     artefacts: Option<Artefacts>,
     loaded: Mutex<HashMap<Digest, Arc<OnceCell<Arc<Loaded>>>>>,
-    /// One permit a slot of the pool: an exhausted pool fails instead of waiting. A large component takes several.
-    pub(crate) slots: Semaphore,
+    pub(crate) places: Places,
+}
+
+/// The slots of the pool. One permit a slot: an exhausted pool fails instead of waiting. A large component takes several.
+pub(crate) struct Places {
+    by_depth: Vec<Place>,
+}
+
+/// The slots of calls of one depth.
+pub(crate) struct Place {
+    pub(crate) free: Semaphore,
+    pub(crate) most: u32,
+}
+
+impl Places {
+    fn new(limits: &Limits) -> Self {
+        let place = |most: u32| Place { free: Semaphore::new(most as usize), most };
+        let nested = (0..Limits::DEPTH).map(|_| Limits::NESTED_CALLS);
+        Self { by_depth: std::iter::once(limits.concurrent_calls.max(1)).chain(nested).map(place).collect() }
+    }
+
+    /// The slots of calls that are nested so deep.
+    pub(crate) fn at(&self, depth: u32) -> &Place {
+        &self.by_depth[(depth as usize).min(self.by_depth.len() - 1)]
+    }
 }
 
 /// What is made once, when the first component comes.
@@ -37,8 +59,8 @@ pub(crate) struct Machine {
 impl Sandbox {
     /// A sandbox whose calls stay within `limits`. It compiles in this process, and keeps nothing on disk.
     pub fn new(limits: Limits) -> Self {
-        let slots = Semaphore::new(limits.concurrent_calls.max(1) as usize);
-        Self { limits: Arc::new(limits), machine: OnceLock::new(), artefacts: None, loaded: Mutex::default(), slots }
+        let places = Places::new(&limits);
+        Self { limits: Arc::new(limits), machine: OnceLock::new(), artefacts: None, loaded: Mutex::default(), places }
     }
 
     /// The same with compiled components on disk, compiled in a child process.
@@ -125,7 +147,8 @@ impl Machine {
         });
         let engine = engine.map_err(|error| Failure::Unavailable(format!("no engine for components: {error:#}")))?;
         let mut linker = Linker::new(&engine);
-        SkillPlugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)
+        capability::add_to_linker(&mut linker)
+            .and_then(|()| wasi::add_to_linker(&mut linker))
             .map_err(|error| Failure::Unavailable(format!("no linker for components: {error:#}")))?;
         start_ticking(&engine)?;
         Ok(Self { fingerprint: artefacts::fingerprint(&engine), engine, linker })
@@ -175,7 +198,7 @@ pub fn config(limits: &Limits, pool: bool) -> Config {
 }
 
 fn pooling(limits: &Limits) -> PoolingAllocationConfig {
-    let calls = limits.concurrent_calls.max(1);
+    let calls = limits.concurrent_calls.max(1).saturating_add(Limits::DEPTH * Limits::NESTED_CALLS);
     // However few calls: the largest component that is accepted has its place.
     let room = |per_slot: u32, most: u32| calls.saturating_mul(per_slot).max(most).saturating_add(Limits::IN_CLEARING);
     let mut pool = PoolingAllocationConfig::new();

@@ -1,7 +1,7 @@
 //! What bytes are, without compiling or running them.
 
 use patchbay_core::text;
-use wasmparser::{ComponentExternalKind, Encoding, Parser, Payload};
+use wasmparser::{CanonicalFunction, CanonicalOption, ComponentExternalKind, Encoding, Parser, Payload};
 
 use crate::{Failure, Limits};
 
@@ -14,6 +14,8 @@ pub struct Shape {
     pub exports: Vec<String>,
     /// What its core modules want before one instruction runs.
     pub needs: Needs,
+    /// Whether it uses the component model's async functions.
+    pub is_async: bool,
 }
 
 /// The most that any one core module declares.
@@ -33,6 +35,17 @@ const PAGE: u64 = 64 << 10;
 
 const SKILL: &str = "patchbay:skill/skill@0.1.";
 const OFFERED: &[&str] = &["patchbay:host/", "patchbay:skill/types@0.1."];
+/// Packages of WASI 0.2, closed and virtual.
+const WASI: &[&str] = &["cli", "clocks", "filesystem", "http", "io", "random", "sockets"];
+
+/// Whether the host has something of this name; the linker judges the rest.
+fn is_offered(import: &str) -> bool {
+    let wasi = |import: &str| {
+        let (package, interface) = import.strip_prefix("wasi:")?.split_once('/')?;
+        Some(WASI.contains(&package) && interface.split_once('@')?.1.starts_with("0.2."))
+    };
+    OFFERED.iter().any(|offered| import.starts_with(offered)) || wasi(import) == Some(true)
+}
 
 /// Reads the shape of a component.
 ///
@@ -79,6 +92,12 @@ pub fn shape(bytes: &[u8]) -> Result<Shape, Failure> {
                 }
                 shape.needs.add(module);
             }
+            Payload::ComponentCanonicalSection(section) => {
+                for function in section {
+                    let Ok(function) = function else { return invalid("a damaged canonical function".to_owned()) };
+                    shape.is_async |= is_async(&function);
+                }
+            }
             Payload::End(_) => depth = depth.saturating_sub(1),
             Payload::ComponentImportSection(section) if depth == 0 => {
                 for import in section {
@@ -103,6 +122,19 @@ pub fn shape(bytes: &[u8]) -> Result<Shape, Failure> {
         }
     }
     Ok(shape)
+}
+
+fn is_async(function: &CanonicalFunction) -> bool {
+    match function {
+        CanonicalFunction::Lift { options, .. } | CanonicalFunction::Lower { options, .. } => {
+            options.iter().any(|option| matches!(option, CanonicalOption::Async | CanonicalOption::Callback(_)))
+        }
+        CanonicalFunction::ResourceNew { .. }
+        | CanonicalFunction::ResourceDrop { .. }
+        | CanonicalFunction::ResourceRep { .. } => false,
+        // Tasks, streams, futures, threads: all the others came with async.
+        _ => true,
+    }
 }
 
 impl Needs {
@@ -151,7 +183,14 @@ impl Shape {
             };
             return invalid(format!("another world: a skill exports {SKILL}x, this component exports {exports}"));
         }
-        match self.imports.iter().find(|import| !OFFERED.iter().any(|offered| import.starts_with(offered))) {
+        if self.is_async {
+            return invalid(
+                "it uses the component model's async functions, which this host does not run; build it without them \
+                 (componentize-qjs: --sync)"
+                    .to_owned(),
+            );
+        }
+        match self.imports.iter().find(|import| !is_offered(import)) {
             Some(import) => {
                 let import = text::excerpt(import, 200);
                 invalid(format!("it imports '{import}', which this host does not offer"))

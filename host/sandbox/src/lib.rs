@@ -2,10 +2,11 @@
 //!
 //! It knows how to load a component, ask it what tools it has, and call one, each time in a fresh instance within
 //! [`Limits`]. It does not know sessions, skills' manifests, grants or databases: what a call may do comes with it as
-//! [`Permits`](patchbay_policy::Permits), and what it may reach as traits ([`Kv`], [`Progress`], [`LogSink`]).
+//! [`Permits`](patchbay_policy::Permits), and what it may reach as [`Services`], traits for the most part ([`Kv`], [`Http`],
+//! [`ToolCaller`], [`Progress`], [`LogSink`]).
 //!
 //! - [`Sandbox`]: the engine, its linker and the loaded components.
-//! - [`Call`], [`Output`]: one call and what it gave.
+//! - [`Call`], [`Content`], [`Usage`]: one call, what it gave and what it took.
 //! - [`Failure`]: every way in which it can end otherwise, each with a stable code.
 //! - [`Artefacts`]: compiled components on disk, and the child process that compiles them.
 //! - [`inspect`]: what bytes are, without running them.
@@ -15,6 +16,7 @@
 
 mod artefacts;
 mod bindings;
+mod budget;
 mod call;
 mod capability;
 mod component;
@@ -24,20 +26,27 @@ pub mod inspect;
 mod limiter;
 mod limits;
 mod output;
+mod state;
+mod wasi;
 
 pub use artefacts::{Artefacts, Compiler, Ledger, precompile};
-pub use call::{Call, Services};
+pub use budget::{Budget, Usage};
+pub use call::Call;
 pub use capability::{
+    Fault,
+    http::{Auth, Http, HttpRequest, HttpResponse, Placement},
     kv::Kv,
     log::{Level, LogSink},
     progress::Progress,
+    tools::ToolCaller,
 };
 pub use component::{Loaded, WORLD};
 pub use engine::{Sandbox, config};
 pub use failure::Failure;
 pub use limits::Limits;
-pub use output::{Content, Output};
+pub use output::Content;
 pub use patchbay_core::kv::{Entry, KvError, Scope};
+pub use state::Services;
 
 /// The future of a host function that a trait here declares.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

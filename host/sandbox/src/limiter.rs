@@ -11,8 +11,14 @@ pub(crate) struct Limiter {
 }
 
 impl Limiter {
-    pub(crate) fn new(limits: &Limits) -> Self {
-        Self { ceiling: limits.memory_bytes, used: 0, peak: 0 }
+    /// A limiter with a ceiling in bytes.
+    pub(crate) fn new(ceiling: usize) -> Self {
+        Self { ceiling, used: 0, peak: 0 }
+    }
+
+    /// Bytes that may still be used.
+    pub(crate) fn left(&self) -> usize {
+        self.ceiling.saturating_sub(self.used)
     }
 
     /// Over the ceiling the guest is stopped rather than told `-1`: most guests would answer that with a trap that says
@@ -60,7 +66,7 @@ mod tests {
 
     #[test]
     fn memories_and_tables_draw_on_one_ceiling() {
-        let mut limiter = Limiter::new(&Limits { memory_bytes: 1000, ..Limits::default() });
+        let mut limiter = Limiter::new(1000);
         assert!(limiter.memory_growing(0, 400, None).unwrap());
         assert!(limiter.memory_growing(0, 400, None).unwrap());
         assert!(limiter.table_growing(0, 20, None).unwrap());
@@ -70,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_table_has_a_bound_of_its_own() {
-        let mut limiter = Limiter::new(&Limits::default());
+        let mut limiter = Limiter::new(64 << 20);
         assert!(limiter.table_growing(0, Limits::TABLE_ELEMENTS, None).unwrap());
         // What a pool gives as the maximum is its own bound, too.
         let maximum = Some(Limits::TABLE_ELEMENTS);
@@ -80,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_declared_maximum_is_the_guests_own_affair() {
-        let mut limiter = Limiter::new(&Limits { memory_bytes: 1000, ..Limits::default() });
+        let mut limiter = Limiter::new(1000);
         assert!(limiter.memory_growing(0, 500, Some(400)).unwrap());
         assert_eq!(limiter.used, 0);
         assert!(limiter.memory_growing(0, 5000, Some(400)).is_err());

@@ -63,6 +63,14 @@ impl Limits {
     /// Memories and tables that a slot of the pool holds: what a typical component has. One with more takes several slots.
     pub(crate) const MEMORIES_PER_SLOT: u32 = 4;
     pub(crate) const TABLES_PER_SLOT: u32 = 8;
+    /// How many calls of tools by tools nest. Enough for one that looks up, one that reads, and one between them.
+    pub(crate) const DEPTH: u32 = 4;
+    /// Nested calls of one depth that run at once; each depth has places of its own.
+    pub(crate) const NESTED_CALLS: u32 = 16;
+    /// Things of `wasi:*` that a guest may hold: streams, requests, answers.
+    pub(crate) const WASI_RESOURCES: usize = 256;
+    /// Bytes that one read of randomness may give.
+    pub(crate) const RANDOM_BYTES: u64 = 1 << 20;
     /// Room in the pool beside its slots. What a call gave back is cleared in batches, and while that goes on it is in
     /// nobody's hands.
     pub(crate) const IN_CLEARING: u32 = 64;

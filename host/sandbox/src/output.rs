@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use patchbay_core::{Name, ToolSpec, text};
 use serde_json::Value;
@@ -6,21 +6,8 @@ use serde_json::Value;
 use crate::{
     Failure, Limits,
     bindings::patchbay::skill::types::{Content as WitContent, Tool},
-    call::State,
+    state::State,
 };
-
-/// What a call gave, and what it took.
-#[derive(Clone, Debug)]
-pub struct Output {
-    /// The tool's answer.
-    pub content: Vec<Content>,
-    /// Fuel that it used.
-    pub fuel: u64,
-    /// Host calls that it made.
-    pub host_calls: u32,
-    /// The most memory and tables it had, in bytes.
-    pub peak_memory: usize,
-}
 
 /// One piece of an answer. Text is cleaned, JSON parsed and cleaned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +37,19 @@ pub enum Content {
         /// What it holds.
         value: String,
     },
+}
+
+/// As a person, and another tool, read it. Bytes are named, not shown.
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Json(value) => write!(f, "{value:#}"),
+            Self::Blob { media_type, data } => write!(f, "[{media_type}, {} bytes]", data.len()),
+            Self::Link { path, media_type } => write!(f, "{path} ({media_type})"),
+            Self::Other { name, .. } => write!(f, "[{name}]"),
+        }
+    }
 }
 
 /// Checks what a component says of its tools.

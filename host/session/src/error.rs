@@ -1,4 +1,5 @@
 use patchbay_core::{Code, SessionId};
+use patchbay_egress::EgressError;
 use patchbay_skill::SnapshotError;
 use patchbay_store::StoreError;
 
@@ -33,6 +34,9 @@ pub enum SessionError {
         /// Why.
         source: std::io::Error,
     },
+    /// The limits of outgoing requests.
+    #[error("config.toml: {0}.")]
+    Egress(#[source] EgressError),
     /// The persona.
     #[error("{0}")]
     Persona(#[from] crate::persona::PersonaError),
@@ -46,6 +50,7 @@ impl SessionError {
             Self::Store(_) | Self::Snapshot { .. } => Code::StoreFailed,
             Self::InUse { .. } => Code::SessionInUse,
             Self::Folder { .. } => Code::FolderUnusable,
+            Self::Egress(_) => Code::ConfigInvalid,
             Self::Persona(error) => error.code(),
         }
     }

@@ -1,13 +1,15 @@
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use patchbay_core::{AgentId, Code, Name, SessionId};
+use patchbay_egress::{CredentialConfig, Credentials, Egress, EgressLimits};
 use patchbay_policy::Root;
 use patchbay_sandbox::{Artefacts, Compiler, Limits, Sandbox};
 use patchbay_skill::{Bundled, Candidate, Component, Found, Problem, Rules, Snapshot, build, bundled, discover};
-use patchbay_store::{Collected, KvStore, NewSnapshot, SessionRow, Store};
+use patchbay_store::{Collected, JournalSettings, KvStore, NewSnapshot, SessionRow, Store};
 use patchbay_tools::{BundledGrant, StoreLedger, Tools};
 
 use crate::{
@@ -36,6 +38,12 @@ pub struct Config {
     pub paths: Paths,
     /// What a call may use.
     pub limits: Limits,
+    /// What a request may take.
+    pub egress: EgressLimits,
+    /// The credentials that skills' requests may name.
+    pub credentials: BTreeMap<Name, CredentialConfig>,
+    /// What the journal keeps.
+    pub journal: JournalSettings,
     /// The program that compiles components.
     pub compiler: Compiler,
     /// The skills that the binary brings along.
@@ -48,7 +56,7 @@ pub struct Config {
 pub struct Host {
     pub(crate) paths: Paths,
     pub(crate) store: Store,
-    pub(crate) tools: Tools,
+    pub(crate) tools: Arc<Tools>,
     kv: KvStore,
     bundled: &'static [Bundled],
 }
@@ -59,14 +67,16 @@ impl Host {
     /// # Errors
     /// Where the home cannot be used.
     pub fn open(config: Config) -> Result<Arc<Self>, SessionError> {
-        let Config { paths, limits, compiler, bundled, bundled_grants } = config;
-        let store = Store::open(&paths.data)?;
+        let Config { paths, limits, egress, credentials, journal, compiler, bundled, bundled_grants } = config;
+        let store = Store::open(&paths.data)?.with_journal(journal);
         let kv = KvStore::open(&paths.data)?;
         let ledger = Arc::new(StoreLedger(store.clone()));
         let artefacts = Artefacts::open(&paths.cache.join("aot"), ledger, compiler);
         let sandbox = Sandbox::new(limits).with_artefacts(artefacts);
-        let tools = Tools::new(Arc::new(sandbox), store.clone(), kv.clone(), bundled_grants);
-        Ok(Arc::new(Self { paths, store, tools, kv, bundled }))
+        let egress = Egress::new(egress).map_err(SessionError::Egress)?;
+        let credentials = Credentials::open(&paths.config, credentials);
+        let tools = Tools::new(Arc::new(sandbox), store.clone(), kv.clone(), egress, credentials, bundled_grants);
+        Ok(Arc::new(Self { paths, store, tools: Arc::new(tools), kv, bundled }))
     }
 
     /// The store, for what is no session's affair: listing, grants, trust.

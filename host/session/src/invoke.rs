@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use patchbay_core::{Code, MessageKind, Outcome, text};
+use patchbay_core::{Asker, CallId, Code, MessageKind, Outcome, text};
 use patchbay_sandbox::Content;
 use patchbay_skill::{InvocationMode, Skill};
 use patchbay_tools::{Request, input_from_text};
@@ -36,6 +36,9 @@ async fn dispatch(session: &Arc<Session>, state: &State, skill: &Skill, input: &
         Err(error) => return error.into(),
     };
     let request = Request {
+        call: CallId::random(),
+        parent: None,
+        asker: Asker::Person,
         session: session.id(),
         workspace: session.workspace(),
         snapshot: &state.snapshot,
@@ -43,11 +46,12 @@ async fn dispatch(session: &Arc<Session>, state: &State, skill: &Skill, input: &
         input: &input,
         attachments: Vec::new(),
         progress: session.progress(&tool),
+        budget: None,
     };
-    match session.host.tools.run(request).await {
-        Ok(output) => {
-            let shown: Vec<_> = output.content.iter().map(show).collect();
-            let content: Vec<_> = output.content.iter().map(data).collect();
+    match session.host.tools.run(request).await.0 {
+        Ok(content) => {
+            let shown: Vec<_> = content.iter().map(ToString::to_string).collect();
+            let content: Vec<_> = content.iter().map(data).collect();
             Outcome::ok(Code::ToolResult, shown.join("\n").trim_end())
                 .with_data(json!({"tool": tool, "content": content}))
         }
@@ -81,17 +85,6 @@ fn instruct(session: &Session, state: &State, skill: &Skill, input: &str) -> Eff
         Outcome::error(Code::NoProvider, message)
     };
     Effect { messages, ..outcome.with_data(json!({"skill": skill.name})).into() }
-}
-
-/// A piece of an answer, for a person.
-fn show(content: &Content) -> String {
-    match content {
-        Content::Text(text) => text.clone(),
-        Content::Json(value) => format!("{value:#}"),
-        Content::Blob { media_type, data } => format!("[{media_type}, {} bytes]", data.len()),
-        Content::Link { path, media_type } => format!("{path} ({media_type})"),
-        Content::Other { name, .. } => format!("[{name}]"),
-    }
 }
 
 /// A piece of an answer, for a program. Bytes are named, not copied.

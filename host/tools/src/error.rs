@@ -1,4 +1,5 @@
 use patchbay_core::{Code, text};
+use patchbay_policy::Blocked;
 use patchbay_sandbox::Failure;
 use patchbay_store::StoreError;
 
@@ -16,6 +17,9 @@ pub enum ToolError {
         /// The first thing that is wrong, and where.
         problem: String,
     },
+    /// The operator has blocked the component.
+    #[error("{0}")]
+    Blocked(#[from] Blocked),
     /// The skill failed, or was stopped.
     #[error("{}", shown(.tool, .failure))]
     Failure {
@@ -44,6 +48,7 @@ impl ToolError {
         match self {
             Self::NotFound(_) => Code::ToolNotFound,
             Self::InvalidInput { .. } => Code::InvalidInput,
+            Self::Blocked(_) => Code::Blocked,
             Self::Failure { failure, .. } => failure.code(),
             Self::Store(StoreError::ComponentMissing(_) | StoreError::ComponentDamaged(_)) => Code::ComponentMissing,
             Self::Store(_) => Code::StoreFailed,

@@ -1,18 +1,11 @@
 //! The `kv` capability over the store, bound to one skill, session and workspace.
 
-use patchbay_core::SessionId;
-use patchbay_policy::Identity;
 use patchbay_sandbox::{BoxFuture, Entry, Kv, KvError, Scope};
-use patchbay_store::{KvScope, KvStore, KvStoreError};
+use patchbay_store::{KvScope, KvStoreError};
 
-pub(crate) struct SkillKv {
-    pub(crate) store: KvStore,
-    pub(crate) owner: Identity,
-    pub(crate) session: SessionId,
-    pub(crate) workspace: String,
-}
+use crate::side::Side;
 
-impl SkillKv {
+impl Side {
     fn scope(&self, scope: Scope) -> KvScope {
         let (scope, place) = match scope {
             Scope::Session => ("session", self.session.to_string()),
@@ -29,9 +22,9 @@ impl SkillKv {
     }
 }
 
-impl Kv for SkillKv {
+impl Kv for Side {
     fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, KvError>> {
-        let entry = self.store.get(&self.scope(scope), key);
+        let entry = self.tools.kv.get(&self.scope(scope), key);
         Box::pin(async { entry.map_err(told) })
     }
 
@@ -42,12 +35,12 @@ impl Kv for SkillKv {
         value: Vec<u8>,
         expect: Option<u64>,
     ) -> BoxFuture<'a, Result<u64, KvError>> {
-        let put = self.store.put(self.scope(scope), key.to_owned(), value, expect);
+        let put = self.tools.kv.put(self.scope(scope), key.to_owned(), value, expect);
         Box::pin(async { put.await.map_err(told) })
     }
 
     fn delete<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<bool, KvError>> {
-        let delete = self.store.delete(self.scope(scope), key.to_owned());
+        let delete = self.tools.kv.delete(self.scope(scope), key.to_owned());
         Box::pin(async { delete.await.map_err(told) })
     }
 
@@ -58,7 +51,7 @@ impl Kv for SkillKv {
         after: Option<&'a str>,
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<String>, KvError>> {
-        let keys = self.store.keys(&self.scope(scope), prefix, after, limit);
+        let keys = self.tools.kv.keys(&self.scope(scope), prefix, after, limit);
         Box::pin(async { keys.map_err(told) })
     }
 }

@@ -1,5 +1,5 @@
-//! The one path by which any tool runs, whoever asks: a person's command, a model, another tool. The same look-up, schema
-//! check, policy and limits for all; there is no second path.
+//! The one path by which any tool runs, whoever asks: a person's command, a model, another tool. The same look-up, block
+//! list, schema check, policy, limits and journal for all; there is no second path.
 //!
 //! - [`Tools::run`]: that path.
 //! - [`Tools::describe`]: what tools a component has, asked once a digest and kept.
@@ -8,13 +8,17 @@
 
 mod describe;
 mod error;
+mod http;
 mod input;
+mod journal;
 mod kv;
 mod ledger;
 mod log;
+mod nested;
 mod ready;
 mod run;
 mod schema;
+mod side;
 
 use std::{
     collections::HashMap,
@@ -22,6 +26,7 @@ use std::{
 };
 
 use patchbay_core::Digest;
+use patchbay_egress::{Credentials, Egress};
 use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
 use patchbay_sandbox::Sandbox;
 use patchbay_skill::Skill;
@@ -49,14 +54,24 @@ pub struct Tools {
     sandbox: Arc<Sandbox>,
     store: Store,
     kv: KvStore,
+    egress: Egress,
+    credentials: Credentials,
     bundled_grants: &'static [BundledGrant],
     ready: RwLock<HashMap<Digest, Arc<Ready>>>,
 }
 
 impl Tools {
-    /// Tools that run in `sandbox`, with what `store` knows of grants and `kv` for their state.
-    pub fn new(sandbox: Arc<Sandbox>, store: Store, kv: KvStore, bundled_grants: &'static [BundledGrant]) -> Self {
-        Self { sandbox, store, kv, bundled_grants, ready: RwLock::default() }
+    /// Tools that run in `sandbox`, with what `store` knows of grants, `kv` for their state, and `egress` for their requests,
+    /// into which the host puts `credentials`.
+    pub fn new(
+        sandbox: Arc<Sandbox>,
+        store: Store,
+        kv: KvStore,
+        egress: Egress,
+        credentials: Credentials,
+        bundled_grants: &'static [BundledGrant],
+    ) -> Self {
+        Self { sandbox, store, kv, egress, credentials, bundled_grants, ready: RwLock::default() }
     }
 
     /// The sandbox that they run in.

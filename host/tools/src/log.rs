@@ -1,15 +1,12 @@
 //! A skill's log goes to the operator's, with the skill's name.
 
-use patchbay_core::Name;
 use patchbay_sandbox::{Level, LogSink};
 
-pub(crate) struct SkillLog {
-    pub(crate) skill: Name,
-}
+use crate::side::Side;
 
-impl LogSink for SkillLog {
+impl LogSink for Side {
     fn write(&self, level: Level, message: &str) {
-        let skill = self.skill.as_str();
+        let skill = self.owner.name.as_str();
         match level {
             Level::Debug => tracing::debug!(target: "plugin", skill, "{message}"),
             Level::Info => tracing::info!(target: "plugin", skill, "{message}"),

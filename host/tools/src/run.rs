@@ -1,21 +1,27 @@
 use std::sync::Arc;
 
-use patchbay_core::SessionId;
-use patchbay_policy::Identity;
-use patchbay_sandbox::{Call, Output, Progress, Services};
-use patchbay_skill::Snapshot;
+use patchbay_core::{Asker, CallId, Digest, SessionId, ToolSpec};
+use patchbay_policy::{Blocked, Identity};
+use patchbay_sandbox::{Budget, Call, Content, Progress, Usage};
+use patchbay_skill::{Skill, Snapshot};
 use serde_json::Value;
 
-use crate::{ToolError, Tools, kv::SkillKv, log::SkillLog, ready::NotReady, schema};
+use crate::{ToolError, Tools, journal::Entry, ready::NotReady, schema, side::Side};
 
 /// One call of a tool, whoever asks.
 pub struct Request<'a> {
+    /// Which call it is.
+    pub call: CallId,
+    /// The call that made it, where a tool asks.
+    pub parent: Option<CallId>,
+    /// Who asks.
+    pub asker: Asker,
     /// The session it belongs to.
     pub session: SessionId,
     /// The workspace's canonical path.
     pub workspace: &'a str,
     /// The skills that there are.
-    pub snapshot: &'a Snapshot,
+    pub snapshot: &'a Arc<Snapshot>,
     /// The tool's full name, `SKILL__TOOL`.
     pub tool: &'a str,
     /// Its input.
@@ -24,42 +30,81 @@ pub struct Request<'a> {
     pub attachments: Vec<(String, Vec<u8>)>,
     /// Who hears how it gets on.
     pub progress: Arc<dyn Progress>,
+    /// What is left of the caller's budget, where a tool asks; else it has a whole one.
+    pub budget: Option<Budget>,
+}
+
+/// What a request is about, as the snapshot has it.
+struct Target<'a> {
+    skill: &'a Skill,
+    tool: &'a ToolSpec,
+    component: Digest,
 }
 
 impl Tools {
-    /// Runs a tool: look-up in the snapshot, schema check, permits of this moment, a fresh instance within its limits.
+    /// Runs a tool: look-up in the snapshot, block list, schema check, permits of this moment, a fresh instance within its
+    /// limits, and a row of the journal. Gives the answer, and what it took.
     ///
     /// # Errors
     /// [`ToolError`], each with a stable code.
-    pub async fn run(&self, request: Request<'_>) -> Result<Output, ToolError> {
-        let Request { session, workspace, snapshot, tool: full_name, input, attachments, progress } = request;
-        let not_found = || ToolError::NotFound(full_name.to_owned());
-        let (skill, tool) = snapshot.tool(full_name).ok_or_else(not_found)?;
-        let digest = skill.component.ok_or_else(not_found)?;
+    pub async fn run(self: &Arc<Self>, request: Request<'_>) -> (Result<Vec<Content>, ToolError>, Usage) {
+        let found = request.snapshot.tool(request.tool);
+        let target = found.and_then(|(skill, tool)| Some(Target { skill, tool, component: skill.component? }));
+        let Some(target) = target else {
+            return (Err(ToolError::NotFound(request.tool.to_owned())), Usage::default());
+        };
+        let entry = Entry::new(&self.store, &request, target.skill, target.tool.name.as_str(), target.component);
+        let (answer, usage) = match self.attempt(request, &target).await {
+            Ok((answer, usage)) => (answer, usage),
+            Err(error) => (Err(error), Usage::default()),
+        };
+        entry.finish(&answer, &usage).await;
+        (answer, usage)
+    }
+
+    /// Everything between the look-up and the journal. An error is of what comes before the guest runs.
+    async fn attempt(
+        self: &Arc<Self>,
+        request: Request<'_>,
+        target: &Target<'_>,
+    ) -> Result<(Result<Vec<Content>, ToolError>, Usage), ToolError> {
+        let Target { skill, tool, component } = *target;
+        let Request {
+            call, session, workspace, snapshot, tool: full_name, input, attachments, progress, budget, ..
+        } = request;
+        if self.store.is_blocked(&component)? {
+            return Err(Blocked { component, skill: skill.name.clone() }.into());
+        }
         let failed = |failure| ToolError::Failure { tool: full_name.to_owned(), failure };
-        let ready = self.ready(skill, digest).await.map_err(|error| match error {
+        let ready = self.ready(skill, component).await.map_err(|error| match error {
             NotReady::Store(error) => error.into(),
             NotReady::Failure(failure) => failed(failure),
         })?;
-        let validator = ready.validator(&tool.name).ok_or_else(not_found)?;
+        let validator = ready.validator(&tool.name).ok_or_else(|| ToolError::NotFound(full_name.to_owned()))?;
         if !validator.is_valid(input) {
             let problem = schema::first_error(validator, input).unwrap_or_default();
             return Err(ToolError::InvalidInput { tool: full_name.to_owned(), problem });
         }
         let permits = self.permits(skill, workspace)?;
-        let kv = SkillKv {
-            store: self.kv.clone(),
+        let side = Side {
+            tools: Arc::clone(self),
             owner: Identity::new(skill.root, workspace, skill.name.clone()),
             session,
             workspace: workspace.to_owned(),
+            snapshot: Arc::clone(snapshot),
+            tool: full_name.to_owned(),
+            call,
+            progress,
         };
         let call = Call {
             tool: tool.name.to_string(),
             input: input.to_string(),
             attachments,
             permits: Arc::new(permits),
-            services: Services { kv: Arc::new(kv), progress, log: Arc::new(SkillLog { skill: skill.name.clone() }) },
+            services: side.services(),
+            budget,
         };
-        self.sandbox.call(&ready.component, call).await.map_err(failed)
+        let (answer, usage) = self.sandbox.call(&ready.component, call).await;
+        Ok((answer.map_err(failed), usage))
     }
 }

@@ -8,7 +8,7 @@ use patchbay_policy::Capability;
 use crate::{
     BoxFuture,
     bindings::patchbay::host::{kv as wit, types::Error as WitError},
-    call::State,
+    state::State,
 };
 
 /// The store behind the capability, bound to one skill, session and workspace.

@@ -2,7 +2,7 @@
 
 use patchbay_core::text;
 
-use crate::{Failure, bindings::patchbay::host::log as wit, call::State};
+use crate::{Failure, bindings::patchbay::host::log as wit, state::State};
 
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,18 +1,73 @@
 //! What a guest may call. One module a capability, each of the same shape: the trait that the host's side implements
-//! (where there is one), and the functions of the WIT interface over [`State`](crate::call::State), which can be called in
-//! a test with no component at all.
+//! (where there is one), and the functions of the WIT interface over [`State`], which can be called in a test with no
+//! component at all.
 //!
 //! Every function first counts itself against the call's budget, then checks its permit.
 
+pub(crate) mod http;
+mod inference;
 pub(crate) mod kv;
 pub(crate) mod log;
 pub(crate) mod progress;
 #[cfg(test)]
 mod tests;
-mod unavailable;
+pub(crate) mod tools;
+mod workspace;
 
-use crate::{bindings::patchbay, call::State};
+use patchbay_policy::Denial;
+use wasmtime::component::{HasSelf, Linker};
+
+use crate::{
+    bindings::patchbay::{
+        host::{self, types::Error as WitError},
+        skill,
+    },
+    state::{Reach, State},
+};
+
+/// Why the host's side did not do what a guest asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The call may not do it.
+    #[error("{0}")]
+    Denied(#[from] Denial),
+    /// It could not be done.
+    #[error("{message}")]
+    Failed {
+        /// The stable word that the guest is told, as `wit/host/host.wit` lists them.
+        kind: String,
+        /// For a person, without a secret.
+        message: String,
+    },
+}
+
+impl Reach {
+    /// What the guest is told of a fault. A denial is remembered.
+    pub(crate) fn tell(&self, fault: Fault) -> WitError {
+        match fault {
+            Fault::Denied(denial) => self.deny(denial),
+            Fault::Failed { kind, message } => WitError { kind, message },
+        }
+    }
+}
 
 // Interfaces of types alone.
-impl patchbay::host::types::Host for State {}
-impl patchbay::skill::types::Host for State {}
+impl host::types::Host for State {}
+impl skill::types::Host for State {}
+
+/// Links every interface of `patchbay:host`.
+pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    fn own(state: &mut State) -> &mut State {
+        state
+    }
+    host::types::add_to_linker::<_, HasSelf<_>>(linker, own)?;
+    skill::types::add_to_linker::<_, HasSelf<_>>(linker, own)?;
+    host::log::add_to_linker::<_, HasSelf<_>>(linker, own)?;
+    host::progress::add_to_linker::<_, HasSelf<_>>(linker, own)?;
+    host::kv::add_to_linker::<_, HasSelf<_>>(linker, own)?;
+    host::http::add_to_linker::<_, HasSelf<_>>(linker, own)?;
+    host::workspace_read::add_to_linker::<_, HasSelf<_>>(linker, own)?;
+    host::workspace_write::add_to_linker::<_, HasSelf<_>>(linker, own)?;
+    host::inference::add_to_linker::<_, HasSelf<_>>(linker, own)?;
+    tools::add_to_linker(linker)
+}

@@ -2,7 +2,7 @@
 
 use patchbay_core::text;
 
-use crate::{bindings::patchbay::host::progress as wit, call::State};
+use crate::{bindings::patchbay::host::progress as wit, state::State};
 
 /// Who hears how a tool gets on.
 pub trait Progress: Send + Sync {

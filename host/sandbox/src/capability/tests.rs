@@ -9,9 +9,10 @@ use patchbay_core::Digest;
 use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
 
 use crate::{
-    BoxFuture, Entry, Failure, Kv, KvError, Level, Limits, LogSink, Progress, Scope, Services,
-    bindings::patchbay::host::{http, inference, kv, log, progress, tools, workspace_read, workspace_write},
-    call::{Reach, State},
+    BoxFuture, Budget, Entry, Failure, Fault, Http, HttpRequest, HttpResponse, Kv, KvError, Level, Limits, LogSink,
+    Progress, Scope, Services, ToolCaller, Usage,
+    bindings::patchbay::host::{http, inference, kv, log, progress, workspace_read, workspace_write},
+    state::{Reach, State},
 };
 
 /// A store in memory and ears that keep what they hear.
@@ -71,13 +72,59 @@ impl Progress for Fake {
     }
 }
 
+/// Echoes the URL, and tells how long it was given.
+impl Http for Fake {
+    fn send<'a>(
+        &'a self,
+        request: HttpRequest,
+        permits: &'a Permits,
+    ) -> BoxFuture<'a, Result<(HttpResponse, Vec<Capability>), Fault>> {
+        Box::pin(async move {
+            let capability: Capability = "http:example.com".parse().unwrap();
+            permits.check(&capability)?;
+            self.heard.lock().unwrap().push(format!("{} {:?}", request.url, request.timeout));
+            let response = HttpResponse { status: 200, headers: vec![], body: request.url.into_bytes() };
+            Ok((response, vec![capability]))
+        })
+    }
+}
+
+/// Uses half of what it is given.
+impl ToolCaller for Fake {
+    fn call<'a>(
+        &'a self,
+        tool: &'a str,
+        input: &'a str,
+        budget: Budget,
+    ) -> BoxFuture<'a, (Result<String, Fault>, Usage)> {
+        Box::pin(async move {
+            self.heard.lock().unwrap().push(format!("{tool} {input} depth {} fuel {}", budget.depth, budget.fuel));
+            let usage = Usage {
+                fuel: budget.fuel / 2,
+                host_calls: budget.host_calls / 2,
+                output_bytes: budget.output_bytes / 2,
+                ..Usage::default()
+            };
+            (Ok("done".to_owned()), usage)
+        })
+    }
+}
+
 fn state(limits: Limits, asked: &[Capability], granted: &[Capability]) -> (State, Arc<Fake>) {
     let fake = Arc::new(Fake::default());
     let grants = granted.iter().map(|capability| Grant { capability: capability.clone(), digest: None }).collect();
     let identity = Identity::new(Root::User, "", "test".parse().unwrap());
     let permits = Arc::new(Permits::new(identity, Digest::of(b""), asked.to_vec(), grants));
-    let services = Services { kv: fake.clone(), progress: fake.clone(), log: fake.clone() };
-    (State::new(Arc::new(limits), Some(Reach { permits, services })), fake)
+    let services = Services {
+        kv: fake.clone(),
+        http: fake.clone(),
+        tools: fake.clone(),
+        workspace: Arc::new(std::env::temp_dir()),
+        progress: fake.clone(),
+        log: fake.clone(),
+    };
+    let budget = Budget::whole(&limits);
+    (State::new(Arc::new(limits), budget, Some(Reach::new(permits, services))), fake)
 }
 
 #[tokio::test]
@@ -115,7 +162,11 @@ async fn kv_is_denied_in_the_hosts_own_words() {
 
 #[tokio::test]
 async fn nothing_is_granted_and_nobody_listens_while_a_component_is_asked_for_its_tools() {
-    let mut state = State::new(Arc::new(Limits::default()), None);
+    let mut state = {
+        let limits = Limits::default();
+        let budget = Budget::whole(&limits);
+        State::new(Arc::new(limits), budget, None)
+    };
     let denied = kv::Host::get(&mut state, kv::Scope::User, "k".into()).await.unwrap().unwrap_err();
     assert_eq!(denied.kind, "denied");
     log::Host::write(&mut state, log::Level::Info, "hello".into()).await.unwrap();
@@ -153,32 +204,91 @@ async fn every_function_counts_as_a_host_call() {
         workspace_write::Host::write(s, text(), vec![]).await.unwrap_err(),
         workspace_write::Host::delete(s, text()).await.unwrap_err(),
         inference::Host::complete(s, text(), text()).await.unwrap_err(),
-        tools::Host::call(s, text(), text()).await.unwrap_err(),
+        s.call_tool("a__b", "{}", 1).await.unwrap_err(),
+        http::Host::send(s, request("https://example.com")).await.map(drop).unwrap_err(),
     ];
     for error in stopped {
         assert!(matches!(error.downcast_ref(), Some(Failure::HostCalls { limit: 0 })), "{error:#}");
     }
 }
 
-#[tokio::test]
-async fn what_is_not_built_yet_says_so() {
-    let (mut state, _) = state(Limits::default(), &[], &[]);
-    let request = http::Request {
+fn request(url: &str) -> http::Request {
+    http::Request {
         method: "GET".into(),
-        url: "https://example.com".into(),
+        url: url.into(),
         headers: vec![],
         auth: vec![],
         body: None,
-        timeout_ms: None,
-    };
-    let errors = [
-        http::Host::send(&mut state, request).await.unwrap().map(drop).unwrap_err(),
-        workspace_read::Host::read(&mut state, "a".into(), 0, 1).await.unwrap().map(drop).unwrap_err(),
-        workspace_write::Host::delete(&mut state, "a".into()).await.unwrap().unwrap_err(),
-        inference::Host::complete(&mut state, "a".into(), "b".into()).await.unwrap().map(drop).unwrap_err(),
-        tools::Host::call(&mut state, "a".into(), "{}".into()).await.unwrap().map(drop).unwrap_err(),
-    ];
-    for error in errors {
-        assert_eq!(error.kind, "unavailable");
+        timeout_ms: Some(70),
+    }
+}
+
+#[tokio::test]
+async fn a_request_has_the_time_it_asks_for_or_what_is_left() {
+    let http: Capability = "http:example.com".parse().unwrap();
+    let (mut allowed, fake) = state(Limits::default(), std::slice::from_ref(&http), std::slice::from_ref(&http));
+    let response = http::Host::send(&mut allowed, request("https://example.com/a")).await.unwrap().unwrap();
+    assert_eq!((response.status, &response.body[..]), (200, &b"https://example.com/a"[..]));
+    assert_eq!(*fake.heard.lock().unwrap(), ["https://example.com/a 70ms"]);
+    assert!(allowed.take_used().into_iter().eq([http.clone()]));
+
+    let (mut denied, fake) = state(Limits::default(), &[http], &[]);
+    let told = http::Host::send(&mut denied, request("https://example.com/a")).await.unwrap().map(drop).unwrap_err();
+    assert_eq!(told.kind, "denied");
+    assert!(told.message.ends_with("patchbay grant add test http:example.com"), "{}", told.message);
+    assert!(denied.take_denial().is_some() && fake.heard.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn another_tool_draws_on_what_is_left() {
+    let limits = Limits { host_calls: 101, output_bytes: 1000, ..Limits::default() };
+    let (mut state, fake) = state(limits, &[Capability::Tools], &[Capability::Tools]);
+    let (answer, fuel) = state.call_tool("a__b", "{}", 900).await.unwrap();
+    assert_eq!((answer.unwrap().as_str(), fuel), ("done", 450));
+    assert_eq!(*fake.heard.lock().unwrap(), ["a__b {} depth 1 fuel 900"]);
+    assert_eq!((state.spent.host_calls, state.spent.output_bytes), (51, 500));
+
+    state.budget.depth = Limits::DEPTH;
+    let (answer, _) = state.call_tool("a__b", "{}", 900).await.unwrap();
+    assert_eq!(answer.unwrap_err().kind, "too-deep");
+    assert_eq!(fake.heard.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn files_of_the_workspace_want_their_grants() {
+    let both = [Capability::WorkspaceRead, Capability::WorkspaceWrite];
+    let (mut denied, _) = state(Limits::default(), &both, &[]);
+    for told in [
+        workspace_read::Host::read(&mut denied, "a".into(), 0, 1).await.unwrap().map(drop).unwrap_err(),
+        workspace_read::Host::walk(&mut denied, "**".into(), None, 1).await.unwrap().map(drop).unwrap_err(),
+        workspace_write::Host::write(&mut denied, "a".into(), vec![]).await.unwrap().unwrap_err(),
+        workspace_write::Host::delete(&mut denied, "a".into()).await.unwrap().unwrap_err(),
+    ] {
+        assert_eq!(told.kind, "denied");
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    let (mut allowed, _) = state(Limits::default(), &both, &both);
+    if let Some(reach) = &mut allowed.reach {
+        reach.services.workspace = Arc::new(folder.path().to_owned());
+    }
+    workspace_write::Host::write(&mut allowed, "d/a.txt".into(), b"hello".to_vec()).await.unwrap().unwrap();
+    let read = workspace_read::Host::read(&mut allowed, "d/a.txt".into(), 1, 3).await.unwrap().unwrap();
+    assert_eq!(read, b"ell");
+    let listed = workspace_read::Host::walk(&mut allowed, "**/*.txt".into(), None, 9).await.unwrap().unwrap();
+    assert_eq!(listed.iter().map(|entry| entry.path.as_str()).collect::<Vec<_>>(), ["d/a.txt"]);
+    workspace_write::Host::delete(&mut allowed, "d/a.txt".into()).await.unwrap().unwrap();
+    let gone = workspace_read::Host::read(&mut allowed, "d/a.txt".into(), 0, 1).await.unwrap().unwrap_err();
+    assert_eq!(gone.kind, "not-found");
+}
+
+#[tokio::test]
+async fn inference_is_unavailable_to_who_may_ask() {
+    let asked = [Capability::Inference];
+    let (mut denied, _) = state(Limits::default(), &asked, &[]);
+    let (mut allowed, _) = state(Limits::default(), &asked, &asked);
+    for (state, kind) in [(&mut denied, "denied"), (&mut allowed, "unavailable")] {
+        let told = inference::Host::complete(state, "a".into(), "b".into()).await.unwrap().unwrap_err();
+        assert_eq!(told.kind, kind);
     }
 }

@@ -1,7 +1,9 @@
-use std::{fs, sync::Arc};
+use std::{collections::BTreeMap, fs, sync::Arc};
 
+use patchbay_egress::EgressLimits;
 use patchbay_sandbox::{Compiler, Limits};
 use patchbay_skill::Bundled;
+use patchbay_store::JournalSettings;
 
 use crate::{Config, Host, Paths, Session};
 
@@ -19,7 +21,16 @@ async fn session(home: &std::path::Path) -> Arc<Session> {
     }
     // No component here is ever compiled.
     let compiler = Compiler { program: folder("none"), arguments: Vec::new() };
-    let config = Config { paths, limits: Limits::default(), compiler, bundled: BUNDLED, bundled_grants: &[] };
+    let config = Config {
+        paths,
+        limits: Limits::default(),
+        egress: EgressLimits::default(),
+        credentials: BTreeMap::new(),
+        journal: JournalSettings::default(),
+        compiler,
+        bundled: BUNDLED,
+        bundled_grants: &[],
+    };
     Host::open(config).unwrap().new_session(&folder("workspace")).await.unwrap()
 }
 

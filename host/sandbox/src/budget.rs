@@ -1,0 +1,87 @@
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
+
+use patchbay_policy::Capability;
+
+use crate::{Failure, Limits};
+
+/// What one call may use: a whole measure, or, for a tool that another tool called, what is left of its caller's.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    /// Fuel, about one unit an instruction.
+    pub fuel: u64,
+    /// Bytes of memories and tables together.
+    pub memory_bytes: usize,
+    /// Calls to the host.
+    pub host_calls: u32,
+    /// Bytes of result and progress together.
+    pub output_bytes: usize,
+    /// When it is stopped.
+    pub deadline: Instant,
+    /// How many calls it is within: 0 for one that a person or a model made.
+    pub depth: u32,
+}
+
+impl Budget {
+    /// The whole measure, from now on.
+    pub fn whole(limits: &Limits) -> Self {
+        Self {
+            fuel: limits.fuel,
+            memory_bytes: limits.memory_bytes,
+            host_calls: limits.host_calls,
+            output_bytes: limits.output_bytes,
+            deadline: Instant::now() + limits.time(),
+            depth: 0,
+        }
+    }
+
+    /// How long until it is stopped.
+    pub(crate) fn time_left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}
+
+/// What one call used, however it ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Fuel, with that of the tools it called.
+    pub fuel: u64,
+    /// Wall-clock time, without the wait for a place in the pool.
+    pub time: Duration,
+    /// The most memory and tables it had of its own, in bytes.
+    pub peak_memory: usize,
+    /// Calls to the host, with those of the tools it called.
+    pub host_calls: u32,
+    /// Bytes of result and progress.
+    pub output_bytes: usize,
+    /// The capabilities that it used.
+    pub capabilities: BTreeSet<Capability>,
+}
+
+/// What a store has spent of its budget so far, host calls and bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spent {
+    pub(crate) host_calls: u32,
+    pub(crate) output_bytes: usize,
+}
+
+impl Spent {
+    /// Counts bytes that go out.
+    pub(crate) fn output(&mut self, bytes: usize, budget: &Budget) -> Result<(), Failure> {
+        self.output_bytes = self.output_bytes.saturating_add(bytes);
+        if self.output_bytes > budget.output_bytes {
+            return Err(Failure::Output { limit: budget.output_bytes });
+        }
+        Ok(())
+    }
+
+    /// Whether there were too many host calls.
+    pub(crate) fn check_host_calls(&self, budget: &Budget) -> Result<(), Failure> {
+        if self.host_calls > budget.host_calls {
+            return Err(Failure::HostCalls { limit: budget.host_calls });
+        }
+        Ok(())
+    }
+}

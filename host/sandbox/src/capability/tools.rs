@@ -1,0 +1,72 @@
+//! `patchbay:host/tools`: another tool of the session, within what is left of the caller's budget.
+//!
+//! Linked by hand: the fuel that the other tool used is taken from the caller's store, which the generated trait cannot
+//! reach.
+
+use patchbay_policy::Capability;
+use wasmtime::{StoreContextMut, component::Linker};
+
+use crate::{
+    BoxFuture, Budget, Fault, Limits, Usage, bindings::patchbay::host::types::Error as WitError, state::State,
+};
+
+/// Who runs the tools that a tool calls: by the same path as every other call.
+pub trait ToolCaller: Send + Sync {
+    /// Runs a tool, by its full name, with the text of its input, within `budget`. Gives its answer as text, and what it
+    /// used of the budget, however it ended.
+    fn call<'a>(
+        &'a self,
+        tool: &'a str,
+        input: &'a str,
+        budget: Budget,
+    ) -> BoxFuture<'a, (Result<String, Fault>, Usage)>;
+}
+
+pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    let mut interface = linker.instance("patchbay:host/tools@0.1.0")?;
+    interface.func_wrap_async("call", |mut store: StoreContextMut<'_, State>, (tool, input): (String, String)| {
+        Box::new(async move {
+            let fuel = store.get_fuel()?;
+            let (answer, used) = store.data_mut().call_tool(&tool, &input, fuel).await?;
+            store.set_fuel(fuel.saturating_sub(used))?;
+            Ok((answer,))
+        })
+    })
+}
+
+impl State {
+    /// Calls another tool with what is left, `fuel` of it. Gives its answer and the fuel that it used.
+    pub(crate) async fn call_tool(
+        &mut self,
+        tool: &str,
+        input: &str,
+        fuel: u64,
+    ) -> wasmtime::Result<(Result<String, WitError>, u64)> {
+        self.count_host_call()?;
+        let permitted = self.reach().and_then(|reach| reach.permit(&Capability::Tools).map(|_| reach.clone()));
+        let reach = match permitted {
+            Ok(reach) => reach,
+            Err(denied) => return Ok((Err(denied), 0)),
+        };
+        if self.budget.depth >= Limits::DEPTH {
+            return Ok((Err(too_deep()), 0));
+        }
+        let left = Budget {
+            fuel,
+            memory_bytes: self.limiter.left(),
+            host_calls: self.budget.host_calls.saturating_sub(self.spent.host_calls),
+            output_bytes: self.budget.output_bytes.saturating_sub(self.spent.output_bytes),
+            deadline: self.budget.deadline,
+            depth: self.budget.depth + 1,
+        };
+        let (answer, usage) = reach.services.tools.call(tool, input, left).await;
+        self.spent.host_calls = self.spent.host_calls.saturating_add(usage.host_calls);
+        self.count_output(usage.output_bytes)?;
+        Ok((answer.map_err(|fault| reach.tell(fault)), usage.fuel))
+    }
+}
+
+fn too_deep() -> WitError {
+    let message = format!("tools call tools at most {} deep; this call would be one deeper", Limits::DEPTH);
+    WitError { kind: "too-deep".to_owned(), message }
+}

@@ -1,0 +1,158 @@
+use std::{
+    collections::BTreeSet,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use patchbay_policy::{Capability, Denial, Permits};
+use patchbay_workspace::Workspace;
+
+use crate::{
+    Budget, Failure, Http, Kv, Limits, LogSink, Progress, ToolCaller,
+    bindings::patchbay::host::types::Error as WitError, budget::Spent, limiter::Limiter, wasi::Wasi,
+};
+
+/// The host's side of what a guest may call.
+#[derive(Clone)]
+pub struct Services {
+    /// The skill's store, bound to skill, session and workspace.
+    pub kv: Arc<dyn Kv>,
+    /// Who sends its requests.
+    pub http: Arc<dyn Http>,
+    /// Who runs the tools that it calls.
+    pub tools: Arc<dyn ToolCaller>,
+    /// The root of its workspace.
+    pub workspace: Arc<PathBuf>,
+    /// Who hears how it gets on.
+    pub progress: Arc<dyn Progress>,
+    /// Where its log goes.
+    pub log: Arc<dyn LogSink>,
+}
+
+/// What one call may do, the host's side of it, and what it made of both. Shared with what goes on beside the guest.
+#[derive(Clone)]
+pub(crate) struct Reach {
+    pub(crate) permits: Arc<Permits>,
+    pub(crate) services: Services,
+    account: Arc<Mutex<Account>>,
+}
+
+#[derive(Default)]
+struct Account {
+    /// The first thing that was denied: should the skill fail, the host's own words about it are shown, not the skill's.
+    denied: Option<Denial>,
+    used: BTreeSet<Capability>,
+}
+
+impl Reach {
+    pub(crate) fn new(permits: Arc<Permits>, services: Services) -> Self {
+        Self { permits, services, account: Arc::default() }
+    }
+
+    /// The host's side, if the call may use `capability`; else what the guest is told.
+    pub(crate) fn permit(&self, capability: &Capability) -> Result<&Services, WitError> {
+        match self.permits.check(capability) {
+            Ok(()) => {
+                self.note_use(capability);
+                Ok(&self.services)
+            }
+            Err(denial) => Err(self.deny(denial)),
+        }
+    }
+
+    pub(crate) fn note_use(&self, capability: &Capability) {
+        let mut account = self.account();
+        if !account.used.contains(capability) {
+            account.used.insert(capability.clone());
+        }
+    }
+
+    /// Remembers a denial; gives what the guest is told.
+    pub(crate) fn deny(&self, denial: Denial) -> WitError {
+        let message = denial.to_string();
+        self.account().denied.get_or_insert(denial);
+        denied(message)
+    }
+
+    fn account(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn denied(message: String) -> WitError {
+    WitError { kind: "denied".to_owned(), message }
+}
+
+/// What a store carries: the budget of one call and what it may reach.
+pub(crate) struct State {
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) budget: Budget,
+    pub(crate) spent: Spent,
+    pub(crate) limiter: Limiter,
+    pub(crate) log_lines: u32,
+    pub(crate) log_bytes: usize,
+    /// None while a component is asked for its tools: then nothing is granted, and nobody listens.
+    pub(crate) reach: Option<Reach>,
+    /// Opened when first used.
+    pub(crate) workspace: Option<Workspace>,
+    /// Made when first used: most components do without.
+    pub(crate) wasi: Option<Box<Wasi>>,
+}
+
+impl State {
+    pub(crate) fn new(limits: Arc<Limits>, budget: Budget, reach: Option<Reach>) -> Self {
+        Self {
+            limiter: Limiter::new(budget.memory_bytes),
+            limits,
+            budget,
+            spent: Spent::default(),
+            log_lines: 0,
+            log_bytes: 0,
+            reach,
+            workspace: None,
+            wasi: None,
+        }
+    }
+
+    /// Counts one host call; over the limit the guest is stopped.
+    pub(crate) fn count_host_call(&mut self) -> wasmtime::Result<()> {
+        self.spent.host_calls = self.spent.host_calls.saturating_add(1);
+        Ok(self.spent.check_host_calls(&self.budget)?)
+    }
+
+    /// Counts bytes that go out; over the limit the guest is stopped.
+    pub(crate) fn count_output(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.spent.output(bytes, &self.budget)
+    }
+
+    /// The host's side, where somebody listens.
+    pub(crate) fn services(&self) -> Option<&Services> {
+        self.reach.as_ref().map(|reach| &reach.services)
+    }
+
+    /// What the call may do and reach; else what the guest is told.
+    pub(crate) fn reach(&self) -> Result<&Reach, WitError> {
+        let nothing = || denied("nothing is granted while a component is asked for its tools".to_owned());
+        self.reach.as_ref().ok_or_else(nothing)
+    }
+
+    /// The host's side, if the call may use `capability`; else what the guest is told.
+    pub(crate) fn permit(&self, capability: &Capability) -> Result<&Services, WitError> {
+        self.reach()?.permit(capability)
+    }
+
+    /// Whether the call may use `capability`, without using it.
+    pub(crate) fn is_granted(&self, capability: &Capability) -> bool {
+        self.reach.as_ref().is_some_and(|reach| reach.permits.check(capability).is_ok())
+    }
+
+    /// The first thing that was denied to the call.
+    pub(crate) fn take_denial(&self) -> Option<Denial> {
+        self.reach.as_ref()?.account().denied.take()
+    }
+
+    /// The capabilities that the call used.
+    pub(crate) fn take_used(&self) -> BTreeSet<Capability> {
+        self.reach.as_ref().map(|reach| std::mem::take(&mut reach.account().used)).unwrap_or_default()
+    }
+}

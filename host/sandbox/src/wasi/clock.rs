@@ -1,0 +1,182 @@
+//! `wasi:clocks`. Until `clock` is granted, time begins at a fixed moment, goes on by a fixed step at each reading, and by
+//! its length at each sleep, which is over at once: the same call reads the same times in every run.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
+use wasmtime_wasi::p2::{
+    DynPollable, Pollable,
+    bindings::clocks::{
+        monotonic_clock,
+        wall_clock::{self, Datetime},
+    },
+    subscribe,
+};
+
+use super::Wasi;
+use crate::state::State;
+
+/// Where virtual time begins: 2020-01-01T00:00:00Z, in seconds since 1970.
+const BEGINNING: u64 = 1_577_836_800;
+/// How far it goes on at each reading.
+const STEP: Duration = Duration::from_millis(1);
+
+/// The time that a guest reads.
+pub(super) enum Clock {
+    /// The real one, and when the guest began.
+    Real(Instant),
+    /// How much of virtual time is over.
+    Virtual(Duration),
+}
+
+impl Clock {
+    pub(super) fn new(real: bool) -> Self {
+        if real { Self::Real(Instant::now()) } else { Self::Virtual(Duration::ZERO) }
+    }
+
+    /// Time since the guest began.
+    fn elapsed(&mut self) -> Duration {
+        match self {
+            Self::Real(start) => start.elapsed(),
+            Self::Virtual(elapsed) => {
+                *elapsed = elapsed.saturating_add(STEP);
+                *elapsed
+            }
+        }
+    }
+
+    /// Time since 1970.
+    fn now(&mut self) -> Duration {
+        match self {
+            // A clock before 1970 is out of order; there is nothing better to tell.
+            Self::Real(_) => SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
+            Self::Virtual(_) => Duration::from_secs(BEGINNING).saturating_add(self.elapsed()),
+        }
+    }
+
+    fn resolution(&self) -> Duration {
+        match self {
+            Self::Real(_) => Duration::from_micros(1),
+            Self::Virtual(_) => STEP,
+        }
+    }
+
+    /// A sleep, which takes real time only where time is real.
+    fn sleep(&mut self, duration: Duration) -> Sleep {
+        match self {
+            Self::Real(_) => Sleep { until: tokio::time::Instant::now().checked_add(duration), over: false },
+            Self::Virtual(elapsed) => {
+                *elapsed = elapsed.saturating_add(duration);
+                Sleep { until: None, over: true }
+            }
+        }
+    }
+}
+
+/// `until` none and not `over`: so long that nobody can tell the end.
+struct Sleep {
+    until: Option<tokio::time::Instant>,
+    over: bool,
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Sleep {
+    async fn ready(&mut self) {
+        match self.until {
+            // Others may run all the same: who polls in a loop must not hold the thread.
+            _ if self.over => tokio::task::yield_now().await,
+            Some(until) => tokio::time::sleep_until(until).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+pub(super) struct View<'a> {
+    clock: &'a mut Clock,
+    table: &'a mut ResourceTable,
+}
+
+struct Clocks;
+
+impl HasData for Clocks {
+    type Data<'a> = View<'a>;
+}
+
+fn view(state: &mut State) -> View<'_> {
+    let Wasi { clock, table, .. } = state.wasi();
+    View { clock, table }
+}
+
+pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    wall_clock::add_to_linker::<State, Clocks>(linker, view)?;
+    monotonic_clock::add_to_linker::<State, Clocks>(linker, view)
+}
+
+fn datetime(time: Duration) -> Datetime {
+    Datetime { seconds: time.as_secs(), nanoseconds: time.subsec_nanos() }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl wall_clock::Host for View<'_> {
+    fn now(&mut self) -> wasmtime::Result<Datetime> {
+        Ok(datetime(self.clock.now()))
+    }
+
+    fn resolution(&mut self) -> wasmtime::Result<Datetime> {
+        Ok(datetime(self.clock.resolution()))
+    }
+}
+
+impl monotonic_clock::Host for View<'_> {
+    fn now(&mut self) -> wasmtime::Result<u64> {
+        Ok(nanoseconds(self.clock.elapsed()))
+    }
+
+    fn resolution(&mut self) -> wasmtime::Result<u64> {
+        Ok(nanoseconds(self.clock.resolution()))
+    }
+
+    fn subscribe_instant(&mut self, when: u64) -> wasmtime::Result<Resource<DynPollable>> {
+        let now = nanoseconds(self.clock.elapsed());
+        self.subscribe_duration(when.saturating_sub(now))
+    }
+
+    fn subscribe_duration(&mut self, duration: u64) -> wasmtime::Result<Resource<DynPollable>> {
+        let sleep = self.clock.sleep(Duration::from_nanos(duration));
+        let sleep = self.table.push(sleep)?;
+        subscribe(self.table, sleep)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn virtual_time_goes_on_by_readings_and_sleeps_alone() {
+        let run = || {
+            let mut clock = Clock::new(false);
+            let first = (clock.now(), clock.elapsed());
+            assert!(clock.sleep(Duration::from_secs(3600)).over);
+            std::thread::sleep(Duration::from_millis(2));
+            (first, clock.now(), clock.elapsed())
+        };
+        assert_eq!(run(), run());
+        let ((now, elapsed), later, _) = run();
+        assert_eq!((now, elapsed), (Duration::from_secs(BEGINNING) + STEP, STEP * 2));
+        assert_eq!(later, Duration::from_secs(BEGINNING + 3600) + STEP * 3);
+    }
+
+    #[test]
+    fn no_sleep_overflows() {
+        let mut clock = Clock::new(false);
+        clock.sleep(Duration::MAX);
+        clock.sleep(Duration::MAX);
+        assert_eq!(nanoseconds(clock.elapsed()), u64::MAX);
+        let far = Clock::new(true).sleep(Duration::MAX);
+        assert!(!far.over && far.until.is_none());
+    }
+}

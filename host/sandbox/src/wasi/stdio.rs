@@ -1,0 +1,207 @@
+//! Standard output and error of a guest: line by line into its log, cut off where it is full. A guest that prints too much
+//! goes on; it is not stopped for what nobody asked it to keep short.
+
+use std::{
+    mem,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use patchbay_core::text;
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::{
+    cli::{IsTerminal, StdoutStream},
+    p2::{OutputStream, Pollable, StreamError},
+};
+
+use crate::{Level, Limits, LogSink};
+
+/// Both streams of one guest, which share what the log may take.
+#[derive(Clone)]
+pub(super) struct Output {
+    room: Arc<Mutex<Room>>,
+    log: Option<Arc<dyn LogSink>>,
+}
+
+struct Room {
+    lines: u32,
+    bytes: usize,
+}
+
+/// One of the streams.
+#[derive(Clone)]
+pub(super) struct Stream {
+    output: Output,
+    line: Arc<Mutex<Line>>,
+    level: Level,
+}
+
+/// What was written of a line that has no end yet.
+struct Line {
+    bytes: Vec<u8>,
+    output: Output,
+    level: Level,
+}
+
+impl Output {
+    pub(super) fn new(log: Option<Arc<dyn LogSink>>, limits: &Limits) -> Self {
+        let room = Room { lines: limits.log_lines, bytes: limits.log_bytes };
+        Self { room: Arc::new(Mutex::new(room)), log }
+    }
+
+    pub(super) fn stream(&self, level: Level) -> Stream {
+        let line = Line { bytes: Vec::new(), output: self.clone(), level };
+        Stream { output: self.clone(), line: Arc::new(Mutex::new(line)), level }
+    }
+
+    fn print(&self, level: Level, line: &[u8]) {
+        let Some(log) = &self.log else { return };
+        let mut room = lock(&self.room);
+        if room.lines == 0 {
+            return;
+        }
+        room.lines -= 1;
+        if room.lines == 0 || line.len() > room.bytes {
+            room.lines = 0;
+            log.write(Level::Warn, "the rest of what it printed is left out (limits.log_lines, limits.log_bytes)");
+            return;
+        }
+        room.bytes -= line.len();
+        log.write(level, &text::clean_line(&String::from_utf8_lossy(line)));
+    }
+}
+
+impl Stream {
+    fn write(&self, mut bytes: &[u8]) {
+        let mut line = lock(&self.line);
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            let mut whole = mem::take(&mut line.bytes);
+            whole.extend_from_slice(&bytes[..end]);
+            self.output.print(self.level, &whole);
+            bytes = &bytes[end + 1..];
+        }
+        // A line without end is cut where the log would not take it anyhow.
+        let room = lock(&self.output.room).bytes.saturating_add(1).saturating_sub(line.bytes.len());
+        line.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if !self.bytes.is_empty() {
+            self.output.print(self.level, &mem::take(&mut self.bytes));
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bytes of one write.
+const CHUNK: usize = 64 << 10;
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Stream {
+    async fn ready(&mut self) {}
+}
+
+impl OutputStream for Stream {
+    fn write(&mut self, bytes: Bytes) -> Result<(), StreamError> {
+        Stream::write(self, &bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), StreamError> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> Result<usize, StreamError> {
+        Ok(CHUNK)
+    }
+}
+
+impl IsTerminal for Stream {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for Stream {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+        bytes: &[u8],
+    ) -> std::task::Poll<std::io::Result<usize>> {
+        Stream::write(&self, bytes);
+        std::task::Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut std::task::Context<'_>) -> std::task::Poll<std::io::Result<()>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut std::task::Context<'_>) -> std::task::Poll<std::io::Result<()>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<String>>);
+
+    impl LogSink for Heard {
+        fn write(&self, level: Level, message: &str) {
+            self.0.lock().unwrap().push(format!("{level:?} {message}"));
+        }
+    }
+
+    fn printed(limits: &Limits, write: impl FnOnce(&Stream, &Stream)) -> Vec<String> {
+        let heard = Arc::new(Heard::default());
+        let output = Output::new(Some(heard.clone()), limits);
+        let (out, err) = (output.stream(Level::Info), output.stream(Level::Warn));
+        write(&out, &err);
+        drop((out, err));
+        heard.0.lock().unwrap().clone()
+    }
+
+    #[test]
+    fn lines_come_whole_and_the_last_one_too() {
+        let heard = printed(&Limits::default(), |out, err| {
+            out.write(b"one\ntw");
+            err.write(b"oops\n");
+            out.write(b"o\n\x1b[31mred");
+        });
+        assert_eq!(heard, ["Info one", "Warn oops", "Info two", "Info [31mred"]);
+    }
+
+    #[test]
+    fn what_is_too_much_is_cut_off_with_a_word() {
+        let few = Limits { log_lines: 3, ..Limits::default() };
+        let heard = printed(&few, |out, _| out.write(&b"x\n".repeat(10_000)));
+        assert_eq!(heard.len(), 3);
+        assert!(heard[2].contains("left out"), "{heard:?}");
+        let short = Limits { log_bytes: 10, ..Limits::default() };
+        let heard = printed(&short, |out, _| {
+            for _ in 0..1000 {
+                out.write(b"no end of it ");
+            }
+            assert!(lock(&out.line).bytes.len() <= 11);
+        });
+        assert_eq!(heard, ["Warn the rest of what it printed is left out (limits.log_lines, limits.log_bytes)"]);
+    }
+}

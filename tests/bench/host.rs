@@ -1,0 +1,126 @@
+//! The one path, with all that it needs, for one skill.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use patchbay_core::{AgentId, Asker, CallId, Digest, SessionId};
+use patchbay_egress::{Credentials, Egress, EgressLimits};
+use patchbay_policy::Root;
+use patchbay_sandbox::{Artefacts, Compiler, Content, Limits, Sandbox};
+use patchbay_skill::{Rules, Snapshot, Surroundings, build, discover};
+use patchbay_store::{Component, JournalRow, KvStore, NewSnapshot, SessionRow, Store};
+use patchbay_tests::{binary, services};
+use patchbay_tools::{Request, StoreLedger, Tools};
+use serde_json::Value;
+
+pub struct Host {
+    tools: Arc<Tools>,
+    store: Store,
+    snapshot: Arc<Snapshot>,
+    session: SessionId,
+    component: Digest,
+}
+
+struct Here;
+
+impl Surroundings for Here {
+    fn os(&self) -> &str {
+        "linux"
+    }
+    fn has_env(&self, _: &str) -> bool {
+        true
+    }
+    fn has_binary(&self, _: &str) -> bool {
+        true
+    }
+}
+
+impl Host {
+    /// A host with its home in `home`, for the skill `probe` of `component`. What is compiled is kept there.
+    pub async fn new(home: &Path, component: &[u8]) -> Self {
+        let skills = home.join("skills");
+        std::fs::create_dir_all(&skills).unwrap();
+        std::fs::write(skills.join("probe.wasm"), patchbay_tests::guest::package(component.to_vec(), "---\n---\n"))
+            .unwrap();
+        let (store, kv) = (Store::open(home).unwrap(), KvStore::open(home).unwrap());
+        let limits = Limits::default();
+        let compiler = Compiler {
+            program: binary::path(),
+            arguments: vec!["compile".into(), limits.compile_bytes.to_string(), (limits.compile_ms / 1000).to_string()],
+        };
+        let artefacts = Artefacts::open(&home.join("aot"), Arc::new(StoreLedger(store.clone())), compiler);
+        let sandbox = Arc::new(Sandbox::new(limits).with_artefacts(artefacts));
+        let egress = Egress::new(EgressLimits::default()).unwrap();
+        let credentials = Credentials::open(home, BTreeMap::new());
+        let tools = Arc::new(Tools::new(sandbox, store.clone(), kv, egress, credentials, &[]));
+        let found = discover(Root::User, &skills).unwrap();
+        let component = found[0].candidate.as_ref().unwrap().component.clone().unwrap();
+        let answers = tools.describe(vec![component.clone()]).await.unwrap();
+        let tools_of = |digest: &Digest| answers[digest].clone();
+        let rules = Rules { trusted: true, built_ins: &[], surroundings: &Here, tools: &tools_of };
+        let snapshot = Arc::new(build(found, 1, &rules));
+        let session = SessionId::random();
+        let row = SessionRow {
+            id: session,
+            workspace: "/".to_owned(),
+            agent: AgentId::random(),
+            persona: "{}".to_owned(),
+            snapshot: snapshot.digest(),
+            snapshot_version: 1,
+        };
+        let digest = component.digest;
+        let components = vec![Component { digest, bytes: component.bytes }];
+        let kept = NewSnapshot { digest: snapshot.digest(), body: snapshot.to_json().to_owned(), components };
+        store.create_session(row, kept).await.unwrap();
+        Self { tools, store, snapshot, session, component: digest }
+    }
+
+    /// Calls `probe__TOOL`; gives its one text or JSON.
+    pub async fn call(&self, tool: &str, input: &Value) -> String {
+        let request = Request {
+            call: CallId::random(),
+            parent: None,
+            asker: Asker::Person,
+            session: self.session,
+            workspace: "/",
+            snapshot: &self.snapshot,
+            tool,
+            input,
+            attachments: Vec::new(),
+            progress: services::nobody().progress,
+            budget: None,
+        };
+        match &self.tools.run(request).await.0.unwrap()[..] {
+            [Content::Text(text)] => text.clone(),
+            [Content::Json(value)] => value.to_string(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What one call asks of the database: whether its component is blocked, and a row of the journal.
+    pub async fn database(&self, input: &Value) {
+        assert!(!self.store.is_blocked(&self.component).unwrap());
+        let row = JournalRow {
+            at: 0,
+            call: CallId::random(),
+            parent: None,
+            session: self.session,
+            workspace: "/".to_owned(),
+            asker: Asker::Person,
+            root: "user".to_owned(),
+            skill: "probe".to_owned(),
+            tool: "run".to_owned(),
+            component: self.component,
+            input_hash: Digest::of(input.to_string().as_bytes()),
+            grants: Vec::new(),
+            fuel: 0,
+            time_us: 0,
+            peak_memory: 0,
+            host_calls: 0,
+            output_bytes: 0,
+            failure: None,
+            input: None,
+            output: None,
+        };
+        self.store.journal(row).await;
+    }
+}

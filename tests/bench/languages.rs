@@ -1,0 +1,178 @@
+//! One tool in several languages, and the same tool as others offer it: an MCP server, a process for each call.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::Instant,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    host::Host,
+    report::{Report, Samples},
+};
+
+const GUESTS: &[(&str, &str)] = &[
+    ("wasip2", "Rust, `wasm32-wasip2`"),
+    ("c", "C"),
+    ("javascript", "JavaScript, QuickJS"),
+    ("javascript-wasi", "JavaScript, QuickJS, with WASI"),
+    ("python", "Python"),
+    ("python-wasi", "Python, with WASI"),
+];
+
+const WARM: usize = 300;
+const SPAWNS: usize = 30;
+
+/// About two kilobytes to count the words of.
+fn input() -> Value {
+    json!({"text": "The quick brown fox jumps over the lazy dog.\n".repeat(45)})
+}
+
+const COUNTED: &str = r#"{"bytes":2025,"lines":45,"words":405}"#;
+
+pub fn measure(report: &mut Report) {
+    report.section(
+        "Languages, and other ways to offer a tool",
+        "A tool that counts the words of two kilobytes. *Cold*: the component was never seen; it is compiled, asked for its \
+         tools, and called. *From disk*: the same in a new host that finds the compiled component. *Warm*: each further call, \
+         in a fresh instance. For a server over standard input and output, cold is from starting the process to its first \
+         answer; a process for each call is always cold. Milliseconds.",
+    );
+    let mut rows: Vec<_> = GUESTS.iter().map(|(guest, name)| component(guest, name)).collect();
+    rows.push(server("MCP server, Python, by hand", Command::new("python3").arg(peer("mcp_stdio.py"))));
+    rows.push(server("MCP server, Node.js, its SDK", Command::new("node").arg(peer("mcp_stdio.mjs"))));
+    rows.push(process("A Python process for each call", || {
+        let mut command = Command::new("python3");
+        command.arg(peer("spawned.py")).arg("stats");
+        command
+    }));
+    report.table(&["", "size", "cold", "from disk", "warm p50", "warm p99"], &rows);
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("guests")
+}
+
+fn peer(name: &str) -> PathBuf {
+    folder().join("peers").join(name)
+}
+
+fn component(guest: &str, name: &str) -> Vec<String> {
+    let path = folder().join(format!("dist/{guest}.wasm"));
+    let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; run: make guests", path.display()));
+    let home = tempfile::tempdir().unwrap();
+    let first = || {
+        // A runtime of its own, so that nothing is left of the host before.
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let start = Instant::now();
+        let host = runtime.block_on(async {
+            let host = Host::new(home.path(), &bytes).await;
+            assert_eq!(host.call("probe__stats", &input()).await, COUNTED);
+            host
+        });
+        (elapsed(start), runtime, host)
+    };
+    let (cold, runtime, host) = first();
+    drop((host, runtime));
+    let (from_disk, runtime, host) = first();
+    let input = input();
+    let warm = (0..WARM).map(|_| {
+        let start = Instant::now();
+        assert_eq!(runtime.block_on(host.call("probe__stats", &input)), COUNTED);
+        elapsed(start)
+    });
+    let warm = Samples::new(warm.collect());
+    eprintln!("{name}: {WARM} warm calls");
+    let size = format!("{} KiB", bytes.len() >> 10);
+    vec![name.into(), size, ms(cold), ms(from_disk), ms(warm.percentile(50)), ms(warm.percentile(99))]
+}
+
+/// A server that speaks JSON-RPC, a message a line.
+struct Peer {
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    id: u64,
+}
+
+impl Peer {
+    fn start(command: &mut Command) -> Self {
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));
+        let mut peer = Self { process, input, output, id: 0 };
+        let client = json!({"name": "bench", "version": "1"});
+        peer.ask("initialize", &json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}));
+        writeln!(peer.input, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
+        peer
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.id += 1;
+        let message = json!({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params});
+        writeln!(self.input, "{message}").unwrap();
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        let answer: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(answer["id"], self.id, "{answer}");
+        answer["result"].clone()
+    }
+
+    fn stats(&mut self) {
+        let answer = self.ask("tools/call", &json!({"name": "stats", "arguments": input()}));
+        assert_eq!(answer["content"][0]["text"], COUNTED, "{answer}");
+    }
+}
+
+fn server(name: &str, command: &mut Command) -> Vec<String> {
+    let cold: Vec<_> = (0..SPAWNS)
+        .map(|_| {
+            let start = Instant::now();
+            let mut peer = Peer::start(command);
+            peer.stats();
+            let time = elapsed(start);
+            peer.process.kill().unwrap();
+            peer.process.wait().unwrap();
+            time
+        })
+        .collect();
+    let mut peer = Peer::start(command);
+    let warm = (0..WARM).map(|_| {
+        let start = Instant::now();
+        peer.stats();
+        elapsed(start)
+    });
+    let (cold, warm) = (Samples::new(cold), Samples::new(warm.collect()));
+    peer.process.kill().unwrap();
+    peer.process.wait().unwrap();
+    eprintln!("{name}: {SPAWNS} starts, {WARM} warm calls");
+    let none = String::new;
+    vec![name.into(), none(), ms(cold.percentile(50)), none(), ms(warm.percentile(50)), ms(warm.percentile(99))]
+}
+
+fn process(name: &str, command: impl Fn() -> Command) -> Vec<String> {
+    let times = (0..SPAWNS).map(|_| {
+        let start = Instant::now();
+        let mut process = command().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        write!(process.stdin.take().unwrap(), "{}", input()).unwrap();
+        let output = process.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), COUNTED);
+        elapsed(start)
+    });
+    let times = Samples::new(times.collect());
+    eprintln!("{name}: {SPAWNS} processes");
+    let none = String::new;
+    vec![name.into(), none(), ms(times.percentile(50)), none(), none(), none()]
+}
+
+fn elapsed(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap()
+}
+
+/// Nanoseconds as milliseconds.
+fn ms(nanoseconds: u64) -> String {
+    format!("{}.{:03}", nanoseconds / 1_000_000, nanoseconds % 1_000_000 / 1_000)
+}

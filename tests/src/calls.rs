@@ -1,0 +1,129 @@
+//! Guests that make one call to the host, all its arguments laid down beforehand, and answer what came of it.
+
+use std::fmt::Write as _;
+
+use crate::guest::Guest;
+
+/// What an answer begins with, and a failure: helpers for the bodies below.
+const ANSWERS: &str = "
+(func $say (param $text i32) (param $len i32) (result i32)
+  (i32.store8 (i32.const 0) (i32.const 0))
+  (i32.store (i32.const 4) (i32.const 64))
+  (i32.store (i32.const 8) (i32.const 1))
+  (i32.store8 (i32.const 64) (i32.const 0))
+  (i32.store (i32.const 68) (local.get $text))
+  (i32.store (i32.const 72) (local.get $len))
+  (i32.const 0))
+(func $fail (param $error i32) (result i32)
+  (i32.store8 (i32.const 0) (i32.const 1))
+  (i32.store (i32.const 4) (i32.load (local.get $error)))
+  (i32.store (i32.const 8) (i32.load offset=4 (local.get $error)))
+  (i32.store (i32.const 12) (i32.load offset=8 (local.get $error)))
+  (i32.store (i32.const 16) (i32.load offset=12 (local.get $error)))
+  (i32.const 0))
+";
+
+/// Texts in the guest's memory from here on. What the canonical ABI allocates comes far behind.
+const TEXTS: u32 = 8192;
+
+/// Lays texts down one behind the other.
+#[derive(Default)]
+struct Texts {
+    data: String,
+    len: u32,
+}
+
+impl Texts {
+    /// `ADDRESS LENGTH` as two constants.
+    fn put(&mut self, bytes: &[u8]) -> String {
+        let (at, len) = (TEXTS + self.len, u32::try_from(bytes.len()).expect("a short text"));
+        for byte in bytes {
+            write!(self.data, "\\{byte:02x}").expect("a String takes all");
+        }
+        self.len += len;
+        format!("(i32.const {at}) (i32.const {len})")
+    }
+
+    fn data(&self) -> String {
+        format!("\n(data (i32.const {TEXTS}) \"{}\")\n", self.data)
+    }
+}
+
+/// A credential of a request: its name, the header it goes into, and what stands before it there.
+pub type Credential<'a> = (&'a str, &'a str, &'a str);
+
+/// A guest that gets `url` and answers with the body of the answer. If `sentinel` is anywhere in its memory then, it traps.
+/// The sentinel itself stands in it in another form.
+///
+/// # Panics
+/// Where a text is too long.
+pub fn fetching(url: &str, credential: Option<Credential<'_>>, sentinel: &str) -> Guest {
+    let mut texts = Texts::default();
+    let method = texts.put(b"GET");
+    let url = texts.put(url.as_bytes());
+    let hidden = texts.put(&sentinel.bytes().map(|byte| byte ^ 0x5a).collect::<Vec<_>>());
+    // The record of one credential lies at 4096: two texts in the case `header`.
+    let (auth, lay) = match credential {
+        None => ("(i32.const 0) (i32.const 0)".to_owned(), String::new()),
+        Some((name, header, prefix)) => {
+            let mut lay = String::new();
+            for (at, text) in [(4096, name), (4108, header), (4116, prefix)] {
+                let text = texts.put(text.as_bytes());
+                writeln!(lay, "(call $pair (i32.const {at}) {text})").expect("a String takes all");
+            }
+            ("(i32.const 4096) (i32.const 1)".to_owned(), lay)
+        }
+    };
+    let call = format!(
+        "{lay}
+    (call $send {method} {url} (i32.const 0) (i32.const 0) {auth}
+      (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 512))
+    (if (call $holds {hidden}) (then (unreachable)))
+    (if (i32.load8_u (i32.const 512)) (then (return (call $fail (i32.const 516)))))
+    (call $say (i32.load (i32.const 528)) (i32.load (i32.const 532)))"
+    );
+    Guest::calling(&call)
+        .with(
+            r#"
+(import "patchbay:host/http@0.1.0" "send" (func $send (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))
+(func $pair (param $at i32) (param $text i32) (param $len i32)
+  (i32.store (local.get $at) (local.get $text))
+  (i32.store offset=4 (local.get $at) (local.get $len)))
+(func $holds (param $hidden i32) (param $len i32) (result i32)
+  (local $at i32) (local $same i32) (local $end i32)
+  (if (i32.eqz (local.get $len)) (then (return (i32.const 0))))
+  (local.set $end (i32.sub (i32.mul (memory.size) (i32.const 65536)) (local.get $len)))
+  (loop $next
+    (local.set $same (i32.const 0))
+    (block $differs
+      (loop $byte
+        (br_if $differs (i32.ne
+          (i32.load8_u (i32.add (local.get $at) (local.get $same)))
+          (i32.xor (i32.load8_u (i32.add (local.get $hidden) (local.get $same))) (i32.const 0x5a))))
+        (local.set $same (i32.add (local.get $same) (i32.const 1)))
+        (br_if $byte (i32.lt_u (local.get $same) (local.get $len))))
+      (return (i32.const 1)))
+    (local.set $at (i32.add (local.get $at) (i32.const 1)))
+    (br_if $next (i32.lt_u (local.get $at) (local.get $end))))
+  (i32.const 0))
+"#,
+        )
+        .with(ANSWERS)
+        .with(&texts.data())
+}
+
+/// A guest that calls another tool with `input` and answers what that answers.
+///
+/// # Panics
+/// Where a text is too long.
+pub fn relaying(tool: &str, input: &str) -> Guest {
+    let mut texts = Texts::default();
+    let (tool, input) = (texts.put(tool.as_bytes()), texts.put(input.as_bytes()));
+    let call = format!(
+        "(call $other {tool} {input} (i32.const 512))
+    (if (i32.load8_u (i32.const 512)) (then (return (call $fail (i32.const 516)))))
+    (call $say (i32.load (i32.const 516)) (i32.load (i32.const 520)))"
+    );
+    let import = "\n(import \"patchbay:host/tools@0.1.0\" \"call\" (func $other (param i32 i32 i32 i32 i32)))\n";
+    Guest::calling(&call).with(import).with(ANSWERS).with(&texts.data())
+}

@@ -1,0 +1,169 @@
+//! Requests of skills: to granted origins alone, with credentials that nobody but the server ever sees.
+
+use std::{fs, path::Path};
+
+use patchbay_tests::{
+    binary::{Patchbay, ran},
+    calls::{Credential, fetching},
+    server::Server,
+};
+
+const SENTINEL: &str = "tr0ub4dor+&3/sentinel=";
+
+/// A user's skill that gets `url`, and asks for what `capabilities` names.
+fn fetcher(patchbay: &Patchbay, url: &str, credential: Option<Credential<'_>>, capabilities: &[&str]) {
+    let asked: Vec<String> = capabilities.iter().map(|name| format!("{{name: '{name}'}}")).collect();
+    let skill_md = format!(
+        "---\ninvocation_mode: tool_dispatch\ncommand: get\ncommand_tool: run\ncapabilities: [{}]\n---\n",
+        asked.join(", ")
+    );
+    patchbay.write("home/config/skills/getter.wasm", fetching(url, credential, SENTINEL).packaged(&skill_md));
+}
+
+fn grant(patchbay: &Patchbay, capabilities: &[&str]) {
+    for capability in capabilities {
+        let ran = patchbay.run(&["grant", "add", "getter", capability]);
+        assert_eq!((ran.code, &*ran.err), (Some(0), ""));
+    }
+}
+
+/// Fails where `needle` stands in any file below `folder`.
+fn nowhere(folder: &Path, needle: &str) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            nowhere(&path, needle);
+        } else {
+            let bytes = fs::read(&path).unwrap();
+            let found = bytes.windows(needle.len()).any(|window| window == needle.as_bytes());
+            assert!(!found, "{needle} is in {}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_request_takes_the_grant_of_its_very_host() {
+    let (patchbay, server) = (Patchbay::new(), Server::echo());
+    let capability = format!("http:{}", server.host());
+    fetcher(&patchbay, &format!("http://{}/a?b=c", server.host()), None, &[&capability]);
+    let denied = patchbay.line("/get");
+    let words = format!(
+        "Error: skill 'getter' may not use '{capability}': it is not granted. To grant it: patchbay grant add getter {capability}"
+    );
+    assert_eq!(denied, words);
+    assert_eq!(server.heard().len(), 0, "the request went out all the same");
+    grant(&patchbay, &[&capability]);
+    let page = patchbay.line("/get");
+    assert!(page.starts_with("GET /a?b=c HTTP/1.1"), "{page}");
+    assert_eq!(server.heard().len(), 1);
+    let journal = patchbay.run(&["journal", "--json"]).out;
+    let last: serde_json::Value = serde_json::from_str(journal.lines().last().unwrap()).unwrap();
+    assert_eq!(last["grants"], serde_json::json!([capability]));
+}
+
+#[test]
+fn any_public_host_is_no_host_of_this_machine_or_its_network() {
+    let server = Server::echo();
+    let port = server.host().rsplit(':').next().unwrap().to_owned();
+    let urls = [
+        format!("https://127.0.0.1:{port}/"),
+        format!("http://localhost:{port}/"),
+        format!("https://2130706433:{port}/"),
+        format!("https://0177.0.0.1:{port}/"),
+        "https://169.254.169.254/latest/meta-data/".to_owned(),
+        "https://10.0.0.1/".to_owned(),
+        "http://example.com/".to_owned(),
+        "https://user:password@example.com/".to_owned(),
+        "https://[::1]/".to_owned(),
+        "file:///etc/passwd".to_owned(),
+    ];
+    let patchbay = Patchbay::new();
+    for (number, url) in urls.iter().enumerate() {
+        let skill_md = format!(
+            "---\ninvocation_mode: tool_dispatch\ncommand: get{number}\ncommand_tool: run\n\
+             capabilities: [{{name: 'http:*'}}]\n---\n"
+        );
+        let guest = fetching(url, None, SENTINEL).packaged(&skill_md);
+        patchbay.write(&format!("home/config/skills/getter{number}.wasm"), guest);
+        patchbay.run(&["grant", "add", &format!("getter{number}"), "http:*"]);
+    }
+    let lines: Vec<String> = (0..urls.len()).map(|number| format!("/get{number}")).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    for (url, answer) in urls.iter().zip(patchbay.answers(&lines)) {
+        // Where the policy has nothing against it, egress has.
+        let kind = answer.data()["kind"].as_str();
+        let refused = answer.code() == "denied" || matches!(kind, Some("denied" | "invalid"));
+        assert!(refused, "{url}: {answer:?}");
+    }
+    assert_eq!(server.heard().len(), 0, "a request came through");
+}
+
+#[test]
+fn a_credential_is_seen_by_its_server_alone() {
+    let (patchbay, server) = (Patchbay::new(), Server::echo());
+    let host = format!("http:{}", server.host());
+    patchbay.write(
+        "home/config/config.toml",
+        format!(
+            "[credentials.forge]\norigin = \"http://{}\"\nenv = \"FORGE\"\n[journal]\ncontent = true\n",
+            server.host()
+        ),
+    );
+    let credential = Some(("forge", "Authorization", "Bearer "));
+    fetcher(&patchbay, &format!("http://{}/", server.host()), credential, &[&host, "credential:forge"]);
+    grant(&patchbay, &[&host]);
+    let get = |lines: &[&str]| {
+        let mut command = patchbay.command(&[&["exec", "--json", "--keep-going"], lines].concat());
+        ran(command.env("FORGE", SENTINEL).env("PATCHBAY_LOG", "trace").output().unwrap())
+    };
+    let denied = get(&["/get"]);
+    assert!(denied.out.contains("patchbay grant add getter credential:forge"), "{}", denied.out);
+    assert_eq!(server.heard().len(), 0);
+    grant(&patchbay, &["credential:forge"]);
+
+    // The server tells it back; the guest looks for it in all its memory, and traps if it is there.
+    let answered = get(&["/get", "/skills"]);
+    assert_eq!(server.heard().len(), 1);
+    assert!(server.heard()[0].contains(&format!("Bearer {SENTINEL}")), "the server was not told: {:?}", server.heard());
+    assert!(answered.out.contains("authorization: Bearer [secret]"), "{}", answered.out);
+    for (what, text) in [("output", &answered.out), ("log", &answered.err)] {
+        assert!(!text.contains(SENTINEL), "the secret is in the {what}");
+    }
+    nowhere(&patchbay.home(), SENTINEL);
+    let journal = patchbay.run(&["journal", "--json"]).out;
+    assert!(journal.contains("credential:forge") && journal.contains("[secret]"), "{journal}");
+}
+
+#[test]
+fn a_credential_goes_to_its_own_origin_alone() {
+    let (patchbay, server, other) = (Patchbay::new(), Server::echo(), Server::echo());
+    patchbay.write(
+        "home/config/config.toml",
+        format!("[credentials.forge]\norigin = \"http://{}\"\nenv = \"FORGE\"\n", other.host()),
+    );
+    let host = format!("http:{}", server.host());
+    let credential = Some(("forge", "Authorization", "Bearer "));
+    fetcher(&patchbay, &format!("http://{}/", server.host()), credential, &[&host, "credential:forge"]);
+    grant(&patchbay, &[&host, "credential:forge"]);
+    let refused = ran(patchbay.command(&["exec", "/get"]).env("FORGE", SENTINEL).output().unwrap());
+    let words =
+        format!("the credential is for http://{} alone, and was not sent to http://{}", other.host(), server.host());
+    assert!(refused.err.contains(&words), "{}", refused.err);
+    assert_eq!((server.heard().len(), other.heard().len()), (0, 0));
+}
+
+#[test]
+fn a_credential_that_is_not_there_says_what_to_do() {
+    let (patchbay, server) = (Patchbay::new(), Server::echo());
+    let host = format!("http:{}", server.host());
+    let credential = Some(("forge", "Authorization", "Bearer "));
+    fetcher(&patchbay, &format!("http://{}/", server.host()), credential, &[&host, "credential:forge"]);
+    grant(&patchbay, &[&host, "credential:forge"]);
+    let unknown = patchbay.line("/get");
+    assert!(unknown.contains("[credentials.forge]"), "{unknown}");
+    let table = format!("[credentials.forge]\norigin = \"http://{}\"\nenv = \"FORGE\"\n", server.host());
+    patchbay.write("home/config/config.toml", table);
+    let empty = patchbay.line("/get");
+    assert!(empty.contains("FORGE") && empty.contains("credentials.json"), "{empty}");
+    assert_eq!(server.heard().len(), 0);
+}

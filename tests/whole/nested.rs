@@ -1,0 +1,114 @@
+//! Tools that call tools: by the same path, under their own grants, within what is left of their caller's budget.
+
+use patchbay_tests::{binary::Patchbay, calls::relaying, guest::Guest};
+
+/// A user's skill that calls another tool, and may.
+fn relay(patchbay: &Patchbay, name: &str, tool: &str, input: &str) {
+    put(patchbay, name, &relaying(tool, input), "capabilities: [{name: tools}]\n");
+    let ran = patchbay.run(&["grant", "add", name, "tools"]);
+    assert_eq!((ran.code, &*ran.err), (Some(0), ""));
+}
+
+fn put(patchbay: &Patchbay, name: &str, guest: &Guest, more: &str) {
+    let skill_md = format!("---\ninvocation_mode: tool_dispatch\ncommand: {name}\ncommand_tool: run\n{more}---\n");
+    patchbay.write(&format!("home/config/skills/{name}.wasm"), guest.packaged(&skill_md));
+}
+
+#[test]
+fn a_tool_calls_a_tool() {
+    let patchbay = Patchbay::new();
+    relay(&patchbay, "ask", "calc__eval", r#"{"expression":"6 * 7"}"#);
+    assert_eq!(patchbay.line("/ask"), "42");
+}
+
+#[test]
+fn what_the_other_tool_says_against_it_arrives() {
+    let patchbay = Patchbay::new();
+    relay(&patchbay, "nobody", "no__such", "{}");
+    relay(&patchbay, "wrong", "calc__eval", "{}");
+    relay(&patchbay, "text", "calc__eval", "six times seven");
+    relay(&patchbay, "fails", "calc__eval", r#"{"expression":"1 MB + 1 s"}"#);
+    let answers = patchbay.answers(&["/nobody", "/wrong", "/text", "/fails"]);
+    let told: Vec<_> =
+        answers.iter().map(|answer| (answer.data()["kind"].as_str().unwrap(), answer.message())).collect();
+    assert_eq!(told[0], ("not-found", "Error: tool 'no__such' not found in snapshot."));
+    assert_eq!(
+        told[1],
+        ("invalid", r#"Error: input for 'calc__eval' is invalid: "expression" is a required property."#)
+    );
+    assert!(told[2].1.starts_with("Error: the input for 'calc__eval' is no JSON: "), "{}", told[2].1);
+    assert_eq!(told[3].0, "unit-mismatch");
+}
+
+#[test]
+fn it_takes_a_grant() {
+    let patchbay = Patchbay::new();
+    put(&patchbay, "ask", &relaying("calc__eval", "{}"), "capabilities: [{name: tools}]\n");
+    let words = "Error: skill 'ask' may not use 'tools': it is not granted. To grant it: patchbay grant add ask tools";
+    assert_eq!(patchbay.line("/ask"), words);
+}
+
+/// What the caller may do is not lent to whom it calls, nor the other way.
+#[test]
+fn each_tool_has_its_own_grants() {
+    let patchbay = Patchbay::new();
+    relay(&patchbay, "ask", "keeper__run", "{}");
+    let get = Guest::calling(
+        "(call $get (i32.const 2) (i32.const 1024) (i32.const 3) (i32.const 512))
+         (i32.store8 (i32.const 0) (i32.const 1))
+         (i32.store (i32.const 4) (i32.load (i32.const 520))) (i32.store (i32.const 8) (i32.load (i32.const 524)))
+         (i32.store (i32.const 12) (i32.load (i32.const 528))) (i32.store (i32.const 16) (i32.load (i32.const 532)))
+         (i32.const 0)",
+    );
+    let get = get.with("\n(import \"patchbay:host/kv@0.1.0\" \"get\" (func $get (param i32 i32 i32 i32)))\n");
+    put(&patchbay, "keeper", &get, "capabilities: [{name: kv}]\n");
+    let answer = &patchbay.answers(&["/ask"])[0];
+    assert_eq!((answer.code(), answer.data()["kind"].as_str()), ("tool_failed", Some("denied")));
+    let words = "Error: skill 'keeper' may not use 'kv': it is not granted. To grant it: patchbay grant add keeper kv";
+    assert_eq!(answer.message(), words);
+}
+
+#[test]
+fn a_circle_ends() {
+    let patchbay = Patchbay::new();
+    relay(&patchbay, "ping", "pong__run", "{}");
+    relay(&patchbay, "pong", "ping__run", "{}");
+    relay(&patchbay, "self", "self__run", "{}");
+    let answers = patchbay.answers(&["/ping", "/self", "/calc 1 + 1"]);
+    for answer in &answers[..2] {
+        assert_eq!((answer.code(), answer.data()["kind"].as_str()), ("tool_failed", Some("too-deep")));
+        assert_eq!(answer.message(), "Error: tools call tools at most 4 deep; this call would be one deeper");
+    }
+    assert_eq!(answers[2].message(), "2");
+}
+
+#[test]
+fn a_nested_tool_draws_on_its_callers_fuel() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/config.toml", "[limits]\nfuel = 3000000\n");
+    put(&patchbay, "spin", &Guest::calling("(loop $l (br $l)) unreachable"), "");
+    relay(&patchbay, "ask", "spin__run", "{}");
+    let answers = patchbay.answers(&["/ask", "/calc 1 + 1"]);
+    // Nothing is left to the caller to say anything with.
+    assert_eq!(answers[0].code(), "limit_fuel");
+    assert!(
+        answers[0].message().starts_with("Error: tool 'ask__run' was stopped: the call used up its fuel of 3000000")
+    );
+    assert_eq!(answers[1].message(), "2");
+}
+
+#[test]
+fn nested_calls_are_in_the_journal_with_who_asked() {
+    let patchbay = Patchbay::new();
+    relay(&patchbay, "ask", "calc__eval", r#"{"expression":"6 * 7"}"#);
+    patchbay.line("/ask");
+    let rows: Vec<serde_json::Value> =
+        patchbay.run(&["journal", "--json"]).out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told: Vec<_> = rows.iter().map(|row| (row["tool"].as_str().unwrap(), row["asker"].as_str().unwrap())).collect();
+    assert_eq!(rows.len(), 2, "{told:?}");
+    assert_eq!(rows[0]["asker"], "tool:ask__run");
+    assert_eq!(rows[0]["parent"], rows[1]["call"]);
+    assert_eq!(rows[1]["asker"], "person");
+    assert_eq!(rows[1]["grants"], serde_json::json!(["tools"]));
+    assert!(rows[1]["fuel"].as_u64() > rows[0]["fuel"].as_u64(), "the caller's fuel holds that of the tool it called");
+}
