@@ -82,3 +82,27 @@ fn every_key_is_documented_with_its_default() {
     }
     assert_eq!(rows("credentials.NAME").len(), 2, "origin and env are all that there is");
 }
+
+/// Every control of docs/security.md names the tests that show it, and they are there.
+#[test]
+fn the_tests_that_the_security_document_names_exist() {
+    let text = fs::read_to_string(repository("docs/security.md")).unwrap();
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| ") && line.contains(" | ")).collect();
+    let mut named = 0;
+    for row in rows.iter().filter(|row| !row.starts_with("| asset |") && !row.starts_with("| --- |")) {
+        let tests: Vec<_> = row.split('`').filter(|code| code.contains(".rs#")).collect();
+        assert!(!tests.is_empty(), "docs/security.md names no test for: {row}");
+        for (file, function) in tests.iter().filter_map(|test| test.split_once('#')) {
+            let source = fs::read_to_string(repository(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+            let (before, _) = source
+                .split_once(&format!("fn {function}("))
+                .unwrap_or_else(|| panic!("docs/security.md names {file}#{function}, which is not there"));
+            // The attribute stands on one of the lines above; a property test is one, too.
+            let attribute =
+                before.lines().rev().take(4).any(|line| line.contains("#[test]") || line.contains("::test"));
+            assert!(attribute, "{file}#{function} is no test");
+            named += 1;
+        }
+    }
+    assert!(named > 60, "the tables are not found: {named} tests");
+}
