@@ -9,7 +9,7 @@ PATCHBAY = target/debug/patchbay
 run: build ## Build everything, and open a terminal
 	@$(PATCHBAY)
 
-test: build ## Run every test
+test: build guests ## Run every test
 	@echo "== testing the bundled plugins"
 	@$(CARGO) test --quiet --manifest-path plugins/Cargo.toml
 	@echo "== testing the host"
@@ -73,7 +73,7 @@ FUZZ_BUILD = --dev --sanitizer none --fuzz-dir tests/fuzz
 # An input takes milliseconds and a few megabytes: what takes seconds or a gigabyte is a finding.
 FUZZ_LIMITS = -timeout=10 -rss_limit_mb=1024
 
-fuzz: $(FUZZ) ## Fuzz each of FUZZ_TARGETS for FUZZ_SECONDS
+fuzz: $(FUZZ) tests/fuzz/Cargo.lock ## Fuzz each of FUZZ_TARGETS for FUZZ_SECONDS
 	@echo "== building the fuzz targets"
 	@$(FUZZ) build $(FUZZ_BUILD)
 	@for target in $(FUZZ_TARGETS); do \
@@ -83,8 +83,12 @@ fuzz: $(FUZZ) ## Fuzz each of FUZZ_TARGETS for FUZZ_SECONDS
 	    || { echo "== $$target failed; again: make reproduce FUZZ_TARGET=$$target INPUT=FILE, with the file named above"; exit 1; }; \
 	done
 
-reproduce: $(FUZZ) ## Run the fuzz target FUZZ_TARGET once, with the bytes of the file INPUT
+reproduce: $(FUZZ) tests/fuzz/Cargo.lock ## Run the fuzz target FUZZ_TARGET once, with the bytes of the file INPUT
 	@$(FUZZ) run $(FUZZ_BUILD) $(FUZZ_TARGET) $(INPUT) -- $(FUZZ_LIMITS)
+
+# What is fuzzed are the very versions that are shipped.
+tests/fuzz/Cargo.lock: Cargo.lock
+	@cp $< $@
 
 $(FUZZ):
 	@echo "== installing cargo-fuzz $(FUZZ_VERSION)"
@@ -94,7 +98,7 @@ $(FUZZ):
 # The dependencies are those of every other build; only our own crates are built anew, at full speed.
 FAST = CARGO_PROFILE_DEV_OPT_LEVEL=3 CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
 
-bench: plugins ## Measure, and write docs/benchmarks.md
+bench: plugins guests ## Measure, and write docs/benchmarks.md
 	@echo "== measuring"
 	@$(FAST) $(CARGO) build --workspace
 	@target/debug/patchbay-bench
