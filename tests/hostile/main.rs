@@ -15,3 +15,4 @@ mod memory;
 mod neighbours;
 mod support;
 mod traps;
+mod wasi;

@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Instant};
 use patchbay_core::{ToolSpec, text};
 use patchbay_policy::Permits;
 use tokio::sync::SemaphorePermit;
-use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
+use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline, component::ResourceTableError};
 use wasmtime_wasi::I32Exit;
 
 use crate::{
@@ -189,6 +189,9 @@ fn classify(
     }
     if let Some(I32Exit(code)) = error.downcast_ref() {
         return Failure::Trap(format!("it ended itself with exit code {code}"));
+    }
+    if let Some(ResourceTableError::Full) = error.downcast_ref() {
+        return Failure::Trap(format!("it held more than {} things of wasi:* at once", Limits::WASI_RESOURCES));
     }
     if let Some(full) = error.downcast_ref::<PoolConcurrencyLimitError>() {
         return Failure::Unavailable(format!("{full}; try again, or lower limits.concurrent_calls"));

@@ -1,6 +1,7 @@
 //! The guest in Rust for `wasm32-wasip2`: the standard library as anyone uses it, over WASI 0.2.
 
 mod fetch;
+mod flood;
 mod surroundings;
 
 use std::time::{Duration, Instant};
@@ -57,6 +58,16 @@ pub struct Pause {
     ms: u64,
 }
 
+/// The input of [`flood`].
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Flood {
+    /// Of what.
+    of: String,
+    /// How many of it.
+    count: u64,
+}
+
 skill! {
     /// Gives back the text.
     pub fn echo(input: Text) -> Result<String> {
@@ -101,5 +112,10 @@ skill! {
         let start = Instant::now();
         std::thread::sleep(Duration::from_millis(input.ms));
         Ok(json!({ "elapsed_ms": start.elapsed().as_millis() }))
+    }
+
+    /// Wants too much of something.
+    pub fn flood(input: Flood) -> Result<String> {
+        flood::of(&input.of, input.count)
     }
 }
