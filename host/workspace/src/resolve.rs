@@ -2,7 +2,7 @@
 //! and never through a link: links are read, and their parts put in place of their name. So each name is judged
 //! where it is, also behind a link; and whoever swaps a directory for a link meanwhile is either noticed or too late.
 
-use std::{path::Path, sync::Arc};
+use std::{io::ErrorKind, path::Path, sync::Arc};
 
 use cap_fs_ext::DirExt as _;
 use cap_std::fs::Dir;
@@ -59,7 +59,13 @@ pub(crate) fn follow(root: &Arc<Dir>, path: RelPath<'_>, work: &mut Work) -> Res
             if links > limits::LINKS {
                 return Err(FileError::Circle { path: path.shown() });
             }
-            let target = dir.read_link_contents(&name).map_err(io)?;
+            let target = match dir.read_link_contents(&name) {
+                // A moment ago it was one.
+                Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                    return Err(FileError::NotFound { path: path.shown() });
+                }
+                target => target.map_err(io)?,
+            };
             ahead.extend(parts_of_link(&target, path)?);
         } else if metadata.is_dir() {
             let dir = dir.open_dir_nofollow(&name).map_err(io)?;
@@ -95,9 +101,9 @@ pub(crate) fn descend<'a>(
     let mut dir = Arc::clone(root);
     for part in parts {
         let mut opened = dir.open_dir_nofollow(part);
-        if make && opened.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        if make && opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             match dir.create_dir(part) {
-                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                     return Err(FileError::io(path.as_str())(error));
                 }
                 _ => opened = dir.open_dir_nofollow(part),

@@ -162,7 +162,7 @@ impl Walk<'_> {
             Ok(dir) => self.directory(&dir, prefix, depth),
             Err(error) if is_passed_over(&error) => Ok(()),
             Err(error) => match parent.symlink_metadata(name) {
-                // Still a directory: the fault is ours.
+                // Some systems have another error for a link. If it is still a directory, the fault is ours.
                 Ok(there) if there.is_dir() => Err(FileError::io(path)(error)),
                 _ => Ok(()),
             },
@@ -175,9 +175,9 @@ fn known(dir: &Dir, name: &str, told: FileType) -> Option<FileType> {
     if told == FileType::unknown() { Some(dir.symlink_metadata(name).ok()?.file_type()) } else { Some(told) }
 }
 
-/// What vanished, and what is not for this process to read, is no reason to list nothing.
+/// What vanished or became a link, and what is not for this process to read, is no reason to list nothing.
 fn is_passed_over(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied)
 }
 
 #[cfg(test)]

@@ -28,8 +28,9 @@ fn while_swapped(house: &House, swap: impl Fn() + Sync, act: impl Fn()) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
+            // Also where it panics: else the other would never end.
+            let _over = Over(&done);
             (0..SWAPS).for_each(|_| swap());
-            done.store(true, Ordering::Relaxed);
         });
         while !done.load(Ordering::Relaxed) {
             act();
@@ -38,13 +39,25 @@ fn while_swapped(house: &House, swap: impl Fn() + Sync, act: impl Fn()) {
     house.assert_outside_is_untouched();
 }
 
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Makes `dir` a link for a moment.
 fn swap_directory(house: &House) {
-    // A write may make a directory while the name is free: it makes way.
+    // A write may make a directory while the name is free, and go on filling it: it makes way, maybe not at once.
     let rename = |from: &str, to: &str| {
-        while fs::rename(house.root.join(from), house.root.join(to)).is_err() {
-            fs::remove_dir_all(house.root.join(to)).unwrap();
+        for _ in 0..1_000 {
+            if fs::rename(house.root.join(from), house.root.join(to)).is_ok() {
+                return;
+            }
+            let _ = fs::remove_dir_all(house.root.join(to));
         }
+        panic!("'{from}' does not get the name '{to}'");
     };
     for link in ["absolute", "relative"] {
         rename("dir", "aside");
