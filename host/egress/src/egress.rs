@@ -88,13 +88,7 @@ impl Egress {
 
     /// The client whose connections this request may use.
     async fn client(&self, request: &Request) -> Result<Client, EgressError> {
-        let (target, pools) = (&request.target, &self.0.pools);
-        let key = Key {
-            owner: request.owner.clone(),
-            rule: target.rule().clone(),
-            reach: target.reach(),
-            plain: target.origin().is_plain(),
-        };
+        let (key, pools) = (Key::of(request), &self.0.pools);
         if let Some(client) = pools.get(&key) {
             return Ok(client);
         }

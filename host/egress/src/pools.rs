@@ -6,7 +6,7 @@ use std::{
 use patchbay_policy::Host;
 use reqwest::Client;
 
-use crate::Reach;
+use crate::{Reach, Request};
 
 /// Whose connections they are, and by which rule they were made. A connection serves no request of another owner, who
 /// could find on it what the first one left (a login that holds for a connection, an answer too many), nor one that
@@ -17,6 +17,18 @@ pub(crate) struct Key {
     pub(crate) rule: Host,
     pub(crate) reach: Reach,
     pub(crate) plain: bool,
+}
+
+impl Key {
+    pub(crate) fn of(request: &Request) -> Self {
+        let target = &request.target;
+        Self {
+            owner: request.owner.clone(),
+            rule: target.rule().clone(),
+            reach: target.reach(),
+            plain: target.origin().is_plain(),
+        }
+    }
 }
 
 /// The clients, one for each [`Key`], each with its own connections. The ones that were used last are kept.

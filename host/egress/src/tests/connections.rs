@@ -1,5 +1,6 @@
 use crate::{
     Request, Target,
+    pools::Key,
     tests::{
         egress, get, limits, rule,
         server::{Server, ok},
@@ -25,6 +26,20 @@ async fn a_connection_serves_one_owner_by_one_rule() {
     let exact = rule(&format!("127.0.0.1:{}", server.address.port()));
     egress.send(Request::get("one", target.allow(exact).unwrap())).await.unwrap();
     assert_eq!(server.connections(), 3);
+}
+
+#[test]
+fn another_rule_is_another_key() {
+    let key = |url: &str, granted: &str| {
+        Key::of(&Request::get("one", Target::parse(url).unwrap().allow(rule(granted)).unwrap()))
+    };
+    let one = key("https://a.example.com/", "a.example.com");
+    assert_eq!(one, key("https://a.example.com/other?path", "a.example.com"));
+    for granted in ["a.example.com:443", "*.example.com", "*"] {
+        assert_ne!(one, key("https://a.example.com/", granted));
+    }
+    // By the same words, but in plain text.
+    assert_ne!(key("https://localhost/", "localhost"), key("http://localhost/", "localhost"));
 }
 
 #[tokio::test]

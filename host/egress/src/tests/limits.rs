@@ -127,6 +127,18 @@ async fn a_body_that_drips_is_over_in_the_end() {
 }
 
 #[tokio::test]
+async fn a_time_out_does_not_wait_for_silence_to_end() {
+    let limits = EgressLimits { time_ms: 50, ..limits() };
+    for head in ["", "HTTP/1.1 200 OK\r\n\r\nhello"] {
+        let server = Server::then(move |mut stream| async move {
+            stream.write_all(head.as_bytes()).await.unwrap();
+            hang(stream).await;
+        });
+        over(limits.clone(), server.await, "time_ms").await;
+    }
+}
+
+#[tokio::test]
 async fn a_connection_that_never_comes_is_given_up() {
     struct Never;
     impl Resolver for Never {

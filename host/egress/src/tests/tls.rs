@@ -16,7 +16,8 @@ use crate::{
     tls::Trust,
 };
 
-// Made for these tests: an authority whose key nobody has, and what it signed for `localhost` and 127.0.0.1.
+// Made for these tests: an authority whose key nobody has, and what it signed for `localhost`, 127.0.0.1, and a name with
+// the secret of these tests in it.
 const AUTHORITY: &[u8] = include_bytes!("tls/authority.pem");
 const CERTIFICATE: &[u8] = include_bytes!("tls/server.pem");
 const KEY: &[u8] = include_bytes!("tls/server.key");
@@ -88,6 +89,8 @@ async fn a_server_that_does_not_is_sent_nothing() {
     let error = trusted().send(request(&format!("https://app.localhost:{port}/"))).await.unwrap_err();
     assert!(matches!(error, EgressError::Tls { .. }), "{error}");
     assert!(error.to_string().contains("not valid for"), "{error}");
+    // The error tells the names that the certificate has; a server can have put there what it likes.
+    assert!(error.to_string().contains("[secret].example") && !format!("{error:?}").contains("sentinel"), "{error:?}");
     assert_eq!(server.connections(), 2);
     assert_eq!(server.requests(), [""; 0]);
 }
