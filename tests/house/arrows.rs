@@ -30,7 +30,7 @@ const OWNED: &[(&str, &str)] = &[
     ("sandbox", "wasmtime"),
     ("sandbox", "wasmtime-wasi"),
     ("sandbox", "wasmtime-wasi-http"),
-    ("workspace", "ignore"),
+    ("workspace", "cap-fs-ext"),
     ("store", "rusqlite"),
     ("egress", "reqwest"),
     ("egress", "hyper"),
