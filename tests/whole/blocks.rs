@@ -1,5 +1,8 @@
 //! A blocked component runs nowhere, at once, whatever it was granted.
 
+use std::fs;
+
+use patchbay_core::Digest;
 use patchbay_tests::{answers::json_lines, binary::Patchbay, guest::Guest};
 
 const SKILL_MD: &str = "---\ninvocation_mode: tool_dispatch\ncommand: echo\ncommand_tool: run\n---\n";
@@ -49,7 +52,7 @@ fn a_block_is_for_the_component_not_for_the_skill() {
     said(&patchbay, &["plugin", "block", &digest]);
     // Another skill with the same bytes, in another root.
     patchbay.write("workspace/.patchbay/skills/echo.wasm", Guest::default().packaged(SKILL_MD));
-    std::fs::remove_file(patchbay.folder().join(ECHO)).unwrap();
+    fs::remove_file(patchbay.folder().join(ECHO)).unwrap();
     assert_eq!(patchbay.answers(&["/skill echo {}"])[0].code(), "blocked");
     // The same skill with other bytes.
     let mut other = Guest::default();
@@ -114,23 +117,46 @@ fn a_digest_is_named_in_whole_or_by_a_beginning_that_was_seen_here() {
 }
 
 #[test]
-fn a_component_can_be_blocked_before_it_comes_and_its_block_outlives_it() {
+fn a_component_that_is_blocked_before_it_comes_is_not_even_asked_for_its_tools() {
     let patchbay = Patchbay::new();
-    let component = Guest::default().packaged(SKILL_MD);
-    let digest = patchbay_core::Digest::of(&component).to_string();
-    let words = format!(
-        "Component {digest} is blocked. It was never seen here, and will not run when it comes. To lift it: patchbay plugin \
-         unblock {digest}\n"
-    );
-    assert_eq!(said(&patchbay, &["plugin", "block", &digest]), words);
-    patchbay.write(ECHO, &component);
-    assert_eq!(patchbay.answers(&["/skill echo {}"])[0].code(), "blocked");
+    // Were it asked, it would be excluded for its trap.
+    let trap = Guest { before_tools: "unreachable".into(), ..Guest::default() };
+    let (trap, echo) = (trap.packaged(SKILL_MD), Guest::default().packaged(SKILL_MD));
+    for component in [&trap, &echo] {
+        let digest = Digest::of(component).to_string();
+        let words = format!(
+            "Component {digest} is blocked. It was never seen here, and will not run when it comes. To lift it: patchbay \
+             plugin unblock {digest}\n"
+        );
+        assert_eq!(said(&patchbay, &["plugin", "block", &digest]), words);
+        patchbay.write(ECHO, component);
+        let skills = &patchbay.answers(&["/skills"])[0];
+        let words = format!(
+            "The component is blocked, so that it was not asked for its tools. To lift it: patchbay plugin unblock {digest}"
+        );
+        let diagnostic = &skills.data()["diagnostics"][0];
+        assert_eq!((&diagnostic["code"], &diagnostic["message"]), (&"blocked".into(), &words.into()));
+    }
+    let mut live = patchbay.live(&[]);
+    assert_eq!(live.answer("/skill echo {}").code(), "skill_not_found");
+    said(&patchbay, &["plugin", "unblock", &Digest::of(&echo).to_string()]);
+    live.say("/reload_skills");
+    assert_eq!(live.say("/echo {}"), "{}");
+}
+
+#[test]
+fn a_block_outlives_the_component() {
+    let (patchbay, digest) = echoing();
+    said(&patchbay, &["plugin", "block", &digest]);
     // No session needs it, and it is collected; the block stays.
-    std::fs::remove_file(patchbay.folder().join(ECHO)).unwrap();
+    let file = patchbay.folder().join(ECHO);
+    let component = fs::read(&file).unwrap();
+    fs::remove_file(file).unwrap();
     let session = patchbay.last_session();
+    let kept = patchbay.home().join(format!("data/components/{}.wasm", digest.strip_prefix("sha256:").unwrap()));
+    assert!(kept.exists());
     said(&patchbay, &["sessions", "rm", &session]);
     said(&patchbay, &["sessions", "gc"]);
-    let kept = patchbay.home().join(format!("data/components/{}.wasm", digest.strip_prefix("sha256:").unwrap()));
     assert!(!kept.exists());
     assert!(said(&patchbay, &["plugin", "blocked"]).starts_with(&digest));
     patchbay.write(ECHO, &component);

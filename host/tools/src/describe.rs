@@ -57,6 +57,13 @@ impl Tools {
                 Err(error) => tracing::warn!(%digest, "a kept answer cannot be read: {error}"),
             }
         }
+        // Its answer may be known from before; its code does not run.
+        if self.store.is_blocked(&digest)? {
+            let message = format!(
+                "The component is blocked, so that it was not asked for its tools. To lift it: patchbay plugin unblock {digest}"
+            );
+            return Ok(Err(Problem::new(Code::Blocked, message)));
+        }
         let described = match self.sandbox.load(digest, bytes.to_vec()).await {
             Ok(loaded) => self.sandbox.describe(&loaded).await,
             Err(failure) => Err(failure),
