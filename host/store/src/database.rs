@@ -74,17 +74,18 @@ impl Database {
     }
 
     /// Puts `job` into the writer's queue and waits only for room there. What goes wrong is logged as the trouble of `what`.
+    /// Where this is dropped before there is room, the job waits for it alone.
     pub(crate) async fn enqueue(
         &self,
         what: &'static str,
         job: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static,
     ) {
-        let sent = match &self.jobs {
-            Some(jobs) => jobs.send(logged(what, job)).await.is_ok(),
-            None => false,
-        };
-        if !sent {
-            tracing::error!("{what} is lost: {}", StoreError::WriterGone);
+        let mut late = Late { database: self, what, job: Some(logged(what, job)) };
+        if let Some(jobs) = &self.jobs
+            && let Ok(room) = jobs.reserve().await
+            && let Some(job) = late.job.take()
+        {
+            room.send(job);
         }
     }
 
@@ -94,9 +95,29 @@ impl Database {
         what: &'static str,
         job: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static,
     ) {
-        let lost = |why: &dyn std::fmt::Display| tracing::error!("{what} is lost: {why}");
-        let Some(jobs) = &self.jobs else { return lost(&StoreError::WriterGone) };
-        match jobs.try_send(logged(what, job)) {
+        drop(Late { database: self, what, job: Some(logged(what, job)) });
+    }
+
+    /// Reads what is committed. Point queries on a mapped file: they take microseconds, and run where they are called.
+    pub(crate) fn read<T, E>(&self, query: impl FnOnce(&Connection) -> Result<T, E>) -> Result<T, E> {
+        query(&self.reader.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A write that is put into the queue when this goes, if it is still here.
+struct Late<'a> {
+    database: &'a Database,
+    what: &'static str,
+    job: Option<Job>,
+}
+
+impl Drop for Late<'_> {
+    fn drop(&mut self) {
+        let Some(job) = self.job.take() else { return };
+        let what = self.what;
+        let lost = move |why: &dyn std::fmt::Display| tracing::error!("{what} is lost: {why}");
+        let Some(jobs) = &self.database.jobs else { return lost(&StoreError::WriterGone) };
+        match jobs.try_send(job) {
             Ok(()) => {}
             Err(mpsc::error::TrySendError::Closed(_)) => lost(&StoreError::WriterGone),
             // A thread may wait for room. It holds the queue open, so that closing the database waits for it in turn.
@@ -104,7 +125,7 @@ impl Database {
                 let jobs = jobs.clone();
                 let wait = thread::Builder::new().name("store-late".to_owned()).spawn(move || {
                     if jobs.blocking_send(job).is_err() {
-                        tracing::error!("{what} is lost: {}", StoreError::WriterGone);
+                        lost(&StoreError::WriterGone);
                     }
                 });
                 if let Err(error) = wait {
@@ -112,11 +133,6 @@ impl Database {
                 }
             }
         }
-    }
-
-    /// Reads what is committed. Point queries on a mapped file: they take microseconds, and run where they are called.
-    pub(crate) fn read<T, E>(&self, query: impl FnOnce(&Connection) -> Result<T, E>) -> Result<T, E> {
-        query(&self.reader.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -134,9 +134,8 @@ impl Store {
     }
 
     /// Puts a row behind what waits to be written, and waits only until there is room for it: what is written later by
-    /// this store is committed with it or after it. A row that cannot be written is in the log.
-    ///
-    /// Who drops this future before it is ready has not put the row there; see [`Store::journal_at_once`].
+    /// this store is committed with it or after it. A row that cannot be written is in the log. Where this is dropped
+    /// before it is ready, the row comes all the same, but perhaps later.
     pub async fn journal(&self, row: JournalRow) {
         let settings = self.journal;
         self.database.enqueue("a row of the journal", move |connection| insert(connection, settings, row)).await;

@@ -104,6 +104,32 @@ fn what_is_put_into_the_queue_is_there_when_the_store_is_closed() {
 }
 
 #[test]
+fn a_row_that_waited_for_room_when_its_caller_went_is_there_too() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let store = Store::open(home.path()).unwrap();
+        // The writer waits for this one, and the queue fills up.
+        let other = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let session = SessionId::random();
+        let mut given = 0;
+        loop {
+            given += 1;
+            assert!(given < 10_000, "the queue has no bound");
+            tokio::select! {
+                biased;
+                () = store.journal(row("a", session)) => {}
+                () = std::future::ready(()) => break,
+            }
+        }
+        assert!(given > 100, "there is room for {given} alone");
+        other.execute_batch("COMMIT").unwrap();
+        drop(store);
+        assert_eq!(all(&Store::open(home.path()).unwrap(), &JournalFilter::default()).len(), given);
+    });
+}
+
+#[test]
 fn rows_come_before_what_is_written_after_them() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
