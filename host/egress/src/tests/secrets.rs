@@ -1,4 +1,4 @@
-use std::sync::{Arc, Mutex};
+use std::cell::RefCell;
 
 use base64::{
     Engine,
@@ -184,13 +184,16 @@ async fn an_error_does_not_tell() {
     }
 }
 
-/// A place to which everything is logged, the HTTP libraries' own lines among it.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+thread_local! {
+    /// To which everything is logged that happens on this thread, the HTTP libraries' own lines among it.
+    static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Log;
 
 impl std::io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        LOG.with_borrow_mut(|log| log.extend_from_slice(bytes));
         Ok(bytes.len())
     }
 
@@ -201,17 +204,14 @@ impl std::io::Write for Log {
 
 #[tokio::test]
 async fn a_log_does_not_tell() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber =
-        tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone()).finish();
-    let guard = tracing::subscriber::set_default(subscriber);
+    // For all threads and for good: what a line is worth to whom is asked once, by whichever test comes by it first.
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(|| Log).finish();
+    tracing::subscriber::set_global_default(subscriber).unwrap();
     let server = Server::answering(ok(&format!("X-Echo: {SENTINEL}\r\n"), SENTINEL)).await;
     let url = server.url("");
     let secrets = vec![bearer(&url), placed(&url, Placement::Query("key".to_owned()))];
     egress(limits()).send(Request { secrets, ..get(&server.url("/path?private=1")) }).await.unwrap();
-    drop(guard);
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let text = String::from_utf8(LOG.take()).unwrap();
     assert!(text.contains("answered") && text.contains("localhost"), "{text}");
     assert!(!tells(&text) && !text.contains("private") && !text.contains("/path"), "{text}");
 }
