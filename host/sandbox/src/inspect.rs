@@ -53,28 +53,31 @@ fn is_offered(import: &str) -> bool {
 /// [`Failure::InvalidComponent`] where the bytes are something else, or end too early.
 pub fn shape(bytes: &[u8]) -> Result<Shape, Failure> {
     let invalid = |message: String| Err(Failure::InvalidComponent(message));
+    // The parser's words may have several lines.
+    let damaged = |what: &str, error| invalid(format!("{what}: {}", text::excerpt(&format!("{error}"), 200)));
     if !bytes.starts_with(b"\0asm") {
         return invalid("not WebAssembly: it does not begin with the four bytes '\\0asm'".to_owned());
     }
     let mut shape = Shape::default();
-    let mut depth = 0_usize;
+    // Where what stands within ends: the parser also takes the end of the bytes for its end.
+    let mut within = Vec::new();
     let mut module = Needs::default();
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = match payload {
             Ok(payload) => payload,
-            Err(error) => return invalid(format!("damaged or cut short: {error}")),
+            Err(error) => return damaged("damaged or cut short", error),
         };
         match payload {
-            Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
+            Payload::Version { encoding: Encoding::Module, .. } if within.is_empty() => {
                 return invalid(
                     "a core module, not a component; 'patchbay plugin build' makes a component of it".to_owned(),
                 );
             }
-            Payload::ModuleSection { .. } => {
-                depth += 1;
+            Payload::ModuleSection { unchecked_range: range, .. } => {
+                within.push(range.end);
                 module = Needs::default();
             }
-            Payload::ComponentSection { .. } => depth += 1,
+            Payload::ComponentSection { unchecked_range: range, .. } => within.push(range.end),
             Payload::MemorySection(section) => {
                 for memory in section {
                     let Ok(memory) = memory else { return invalid("a damaged memory".to_owned()) };
@@ -98,23 +101,28 @@ pub fn shape(bytes: &[u8]) -> Result<Shape, Failure> {
                     shape.is_async |= is_async(&function);
                 }
             }
-            Payload::End(_) => depth = depth.saturating_sub(1),
-            Payload::ComponentImportSection(section) if depth == 0 => {
+            Payload::End(at) => match within.pop() {
+                Some(end) if end != at => {
+                    return invalid("cut short within a module or component that stands in it".to_owned());
+                }
+                _ => {}
+            },
+            Payload::ComponentImportSection(section) if within.is_empty() => {
                 for import in section {
                     match import {
                         Ok(import) => shape.imports.push(import.name.name.to_owned()),
-                        Err(error) => return invalid(format!("a damaged import: {error}")),
+                        Err(error) => return damaged("a damaged import", error),
                     }
                 }
             }
-            Payload::ComponentExportSection(section) if depth == 0 => {
+            Payload::ComponentExportSection(section) if within.is_empty() => {
                 for export in section {
                     match export {
                         Ok(export) if export.kind == ComponentExternalKind::Instance => {
                             shape.exports.push(export.name.name.to_owned());
                         }
                         Ok(_) => {}
-                        Err(error) => return invalid(format!("a damaged export: {error}")),
+                        Err(error) => return damaged("a damaged export", error),
                     }
                 }
             }
@@ -197,5 +205,33 @@ impl Shape {
             }
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+    const MODULE: &[u8] = b"\0asm\x01\0\0\0";
+
+    fn refused(bytes: &[&[u8]]) -> String {
+        shape(&bytes.concat()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_module_within_is_read_to_its_end() {
+        let shape = shape(&[COMPONENT, &[1, 13], MODULE, &[5, 3, 1, 0, 2]].concat()).unwrap();
+        assert_eq!((shape.needs.memories, shape.needs.memory_bytes), (1, 2 * PAGE));
+        // Where the cut falls between two sections, the parser sees an end like any other; found by fuzzing.
+        let cut = refused(&[COMPONENT, &[1, 14], MODULE, &[5, 3, 1, 0, 2]]);
+        assert_eq!(cut, "cut short within a module or component that stands in it");
+    }
+
+    /// The parser's words have several lines where a module within has a bad head; found by fuzzing.
+    #[test]
+    fn what_is_damaged_is_said_on_one_line() {
+        let words = refused(&[COMPONENT, &[1, 8], b"\x05\x02\0\x01\x0d\0\x01\0"]);
+        assert!(words.starts_with("damaged or cut short: ") && !words.contains('\n'), "{words}");
     }
 }
