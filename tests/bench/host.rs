@@ -6,8 +6,8 @@ use patchbay_core::{AgentId, Asker, CallId, Digest, SessionId};
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_policy::Root;
 use patchbay_sandbox::{Artefacts, Compiler, Content, Limits, Sandbox};
-use patchbay_skill::{Rules, Snapshot, Surroundings, build, discover};
-use patchbay_store::{Component, JournalRow, KvStore, NewSnapshot, SessionRow, Store};
+use patchbay_skill::{Rules, Snapshot, Surroundings, Unseen, build, discover};
+use patchbay_store::{JournalRow, KvStore, NewSnapshot, SessionRow, Store};
 use patchbay_tests::{binary, services};
 use patchbay_tools::{Request, StoreLedger, Tools};
 use serde_json::Value;
@@ -52,12 +52,12 @@ impl Host {
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(home, BTreeMap::new());
         let tools = Arc::new(Tools::new(sandbox, store.clone(), kv, egress, credentials, &[]));
-        let found = discover(Root::User, &skills).unwrap();
+        let found = discover(Root::User, &skills, &Unseen).unwrap().found;
         let component = found[0].candidate.as_ref().unwrap().component.clone().unwrap();
-        let answers = tools.describe(vec![component.clone()]).await.unwrap();
+        let answers = tools.describe([&component], &|_, _| {}).await.unwrap().answers;
         let tools_of = |digest: &Digest| answers[digest].clone();
         let rules = Rules { trusted: true, built_ins: &[], surroundings: &Here, tools: &tools_of };
-        let snapshot = Arc::new(build(found, 1, &rules));
+        let snapshot = Arc::new(build(&found, 1, &rules));
         let session = SessionId::random();
         let row = SessionRow {
             id: session,
@@ -67,8 +67,8 @@ impl Host {
             snapshot: snapshot.digest(),
             snapshot_version: 1,
         };
-        let digest = component.digest;
-        let components = vec![Component { digest, bytes: component.bytes }];
+        let mut components = store.hold_components().unwrap();
+        let digest = components.add(&component.bytes().unwrap()).unwrap();
         let kept = NewSnapshot { digest: snapshot.digest(), body: snapshot.to_json().to_owned(), components };
         store.create_session(row, kept).await.unwrap();
         Self { tools, store, snapshot, session, component: digest }

@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use patchbay_core::{Code, Digest};
 use patchbay_egress::{Credentials, Egress, EgressLimits};
+use patchbay_policy::Root;
 use patchbay_sandbox::{Failure, Limits, Sandbox, WORLD};
-use patchbay_skill::{Component, Problem};
+use patchbay_skill::{Changed, Component, Problem, Unseen, discover};
 use patchbay_store::{KvStore, Store};
 use patchbay_tests::guest::Guest;
 use patchbay_tools::Tools;
@@ -153,18 +154,18 @@ impl Asker {
         Self { folder, store }
     }
 
-    /// What a process with `limits` makes of the bytes that go by `digest`.
-    async fn ask(&self, limits: Limits, digest: Digest, bytes: Vec<u8>) -> Result<usize, Problem> {
+    /// What a process with `limits` makes of a component.
+    async fn ask(&self, limits: Limits, component: Component) -> Result<usize, Problem> {
         let kv = KvStore::open(self.folder.path()).unwrap();
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(self.folder.path(), BTreeMap::new());
         let tools = Tools::new(Arc::new(Sandbox::new(limits)), self.store.clone(), kv, egress, credentials, &[]);
-        let mut answers = bounded(tools.describe(vec![Component { digest, bytes: bytes.into() }])).await.unwrap();
-        answers.remove(&digest).unwrap().map(|tools| tools.len())
+        let mut described = bounded(tools.describe([&component], &|_, _| {})).await.unwrap();
+        described.answers.remove(&component.digest()).unwrap().map(|tools| tools.len())
     }
 
     fn kept(&self, digest: Digest) -> bool {
-        self.store.described(&digest, WORLD).unwrap().is_some()
+        self.store.described(&[digest], WORLD).unwrap()[0].is_some()
     }
 }
 
@@ -203,12 +204,16 @@ async fn deterministic_answers_are_kept_and_not_asked_for_again() {
         // There is one draft, whatever it claims; nobody goes to look.
         (schema(r#"{"type":"object","$schema":"http://127.0.0.1:1/meta"}"#), Ok(1)),
     ] {
-        let bytes = guest.component();
-        let digest = Digest::of(&bytes);
-        assert_eq!(asker.ask(small(), digest, bytes).await, expected);
-        assert!(asker.kept(digest), "{expected:?}");
-        // Another process; bytes that could not answer so.
-        assert_eq!(asker.ask(small(), digest, b"not asked".to_vec()).await, expected);
+        let skills = tempfile::tempdir().unwrap();
+        std::fs::write(skills.path().join("skill.wasm"), guest.packaged("---\n---\n")).unwrap();
+        let found = discover(Root::User, skills.path(), &Unseen).unwrap().found.remove(0);
+        let component = found.candidate.unwrap().component.unwrap();
+        assert_eq!(asker.ask(small(), component.clone()).await, expected);
+        assert!(asker.kept(component.digest()), "{expected:?}");
+        // Another process, and nobody who could be asked.
+        drop(skills);
+        assert_eq!(component.bytes(), Err(Changed));
+        assert_eq!(asker.ask(small(), component).await, expected);
     }
 }
 
@@ -226,9 +231,9 @@ async fn a_schema_that_reaches_out_or_explodes_is_refused() {
         r#"{"type":"object","properties":{"a":{"type":5}}}"#,
         &huge_pattern,
     ] {
-        let bytes = schema(text).component();
-        let digest = Digest::of(&bytes);
-        let problem = asker.ask(small(), digest, bytes).await.expect_err(text);
+        let component = Component::held(schema(text).component());
+        let digest = component.digest();
+        let problem = asker.ask(small(), component).await.expect_err(text);
         assert_eq!(problem.code, Code::InvalidComponent, "{text}");
         assert!(
             problem.message.starts_with("The input schema of tool 'run' is no schema of an object: "),
@@ -244,16 +249,16 @@ async fn a_schema_that_reaches_out_or_explodes_is_refused() {
 #[tokio::test]
 async fn a_time_out_is_not_kept() {
     let asker = Asker::new();
-    let bytes = before_tools(&for_ever("")).component();
-    let digest = Digest::of(&bytes);
-    let problem = asker.ask(by_the_clock(60), digest, bytes.clone()).await.unwrap_err();
+    let component = Component::held(before_tools(&for_ever("")).component());
+    let digest = component.digest();
+    let problem = asker.ask(by_the_clock(60), component.clone()).await.unwrap_err();
     assert_eq!(
         problem.message,
         "Asked for its tools, it ended with limit_time: the call ran over its time of 60 ms (limits.time_ms)."
     );
     assert!(!asker.kept(digest));
     // Asked again, with the clock out of the way, it is stopped for what it is.
-    let problem = asker.ask(small(), digest, bytes).await.unwrap_err();
+    let problem = asker.ask(small(), component).await.unwrap_err();
     assert!(problem.message.contains("limit_fuel"), "{}", problem.message);
     assert!(asker.kept(digest));
 }

@@ -20,6 +20,7 @@ mod nested;
 mod personas;
 mod plugin;
 mod portable;
+mod reload;
 mod sessions;
 mod skills;
 mod snapshot;

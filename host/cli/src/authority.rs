@@ -22,7 +22,7 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
         Grant::Add(whose) => {
             let workspace = folder(whose.workspace.as_deref());
             let found = host.candidate(whose.root(), &workspace, &whose.skill).await?;
-            let Some((manifest, component)) = found.and_then(|skill| Some((skill.manifest, skill.component?.digest)))
+            let Some((manifest, component)) = found.and_then(|skill| Some((skill.manifest, skill.component?.digest())))
             else {
                 let message = format!(
                     "there is no skill '{}' with a component among the {} skills, so that nothing can be granted to it.",

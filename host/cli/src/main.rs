@@ -19,7 +19,7 @@ mod terminal;
 use std::{path::Path, process::ExitCode, sync::Arc};
 
 use clap::Parser as _;
-use patchbay_session::{Host, Session};
+use patchbay_session::{Host, Session, Unobserved};
 
 use args::{Arguments, Command};
 use failure::Failure;
@@ -83,6 +83,7 @@ fn open(home: &Home) -> Result<Arc<Host>, Failure> {
         journal: config.journal,
         bundled: bundled::SKILLS,
         bundled_grants: bundled::GRANTS,
+        observer: Arc::new(Unobserved),
     })?)
 }
 

@@ -1,16 +1,15 @@
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use patchbay_core::Digest;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::Semaphore;
 use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Strategy, component::Linker,
 };
 
-use crate::{Artefacts, Failure, Limits, Loaded, artefacts, capability, component, state::State, wasi};
+use crate::{Artefacts, Failure, Limits, Loaded, artefacts, capability, component, held::Held, state::State, wasi};
 
 /// How often a running guest looks at the wall clock.
 const TICK: Duration = Duration::from_millis(10);
@@ -20,7 +19,7 @@ pub struct Sandbox {
     pub(crate) limits: Arc<Limits>,
     machine: OnceLock<Result<Machine, Failure>>,
     artefacts: Option<Artefacts>,
-    loaded: Mutex<HashMap<Digest, Arc<OnceCell<Arc<Loaded>>>>>,
+    held: Held,
     pub(crate) places: Places,
 }
 
@@ -60,7 +59,7 @@ impl Sandbox {
     /// A sandbox whose calls stay within `limits`. It compiles in this process, and keeps nothing on disk.
     pub fn new(limits: Limits) -> Self {
         let places = Places::new(&limits);
-        Self { limits: Arc::new(limits), machine: OnceLock::new(), artefacts: None, loaded: Mutex::default(), places }
+        Self { limits: Arc::new(limits), machine: OnceLock::new(), artefacts: None, held: Held::default(), places }
     }
 
     /// The same with compiled components on disk, compiled in a child process.
@@ -80,22 +79,19 @@ impl Sandbox {
         &self.limits
     }
 
-    /// Compiles `bytes`, whose digest is `digest`, checks that they are a skill's component, and keeps the result. Who
-    /// asks for the same digest meanwhile waits for the same result.
+    /// Compiles `bytes`, whose digest is `digest`, and checks that they are a skill's component; or takes up what is loaded
+    /// already. It stays loaded as long as somebody holds it, and a while longer. Who asks for the same digest meanwhile
+    /// waits for the same result.
     ///
     /// # Errors
     /// [`Failure::InvalidComponent`] and [`Failure::Memory`] say what is wrong with the bytes, [`Failure::Compile`] that the
     /// compiler had to be stopped, [`Failure::Unavailable`] that there is no engine.
     pub async fn load(self: &Arc<Self>, digest: Digest, bytes: Vec<u8>) -> Result<Arc<Loaded>, Failure> {
-        let cell = {
-            let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(loaded.entry(digest).or_default())
-        };
-        cell.get_or_try_init(|| self.compiled(digest, bytes.into())).await.cloned()
+        self.held.get(digest, self.compiled(digest, bytes.into())).await
     }
 
     /// Judges, compiles or takes up, and links a component.
-    async fn compiled(self: &Arc<Self>, digest: Digest, bytes: Arc<[u8]>) -> Result<Arc<Loaded>, Failure> {
+    async fn compiled(self: &Arc<Self>, digest: Digest, bytes: Arc<[u8]>) -> Result<Loaded, Failure> {
         let judged = Arc::clone(&bytes);
         let found = self.off_thread(move |sandbox, machine| {
             component::judge(&sandbox.limits, &judged)?;
@@ -116,9 +112,7 @@ impl Sandbox {
                 component
             }
         };
-        self.off_thread(move |sandbox, machine| component::link(machine, &sandbox.limits, digest, &component))
-            .await
-            .map(Arc::new)
+        self.off_thread(move |sandbox, machine| component::link(machine, &sandbox.limits, digest, &component)).await
     }
 
     /// Work that takes long, on a thread for that.

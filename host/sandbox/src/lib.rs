@@ -11,7 +11,7 @@
 //! - [`Artefacts`]: compiled components on disk, and the child process that compiles them.
 //! - [`inspect`]: what bytes are, without running them.
 //!
-//! How a call goes: [`Sandbox::load`] compiles once a digest and keeps an `InstancePre`; [`Sandbox::call`] takes a slot,
+//! How a call goes: [`Sandbox::load`] compiles once and gives an `InstancePre` to hold; [`Sandbox::call`] takes a slot,
 //! makes a store with its budgets, instantiates, calls, and drops it all. Nothing survives in a guest.
 
 mod artefacts;
@@ -22,6 +22,7 @@ mod capability;
 mod component;
 mod engine;
 mod failure;
+mod held;
 pub mod inspect;
 mod limiter;
 mod limits;

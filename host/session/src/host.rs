@@ -4,19 +4,18 @@ use std::{
     sync::Arc,
 };
 
-use patchbay_core::{AgentId, Code, Name, SessionId};
+use patchbay_core::{AgentId, Name, SessionId};
 use patchbay_egress::{CredentialConfig, Credentials, Egress, EgressLimits};
-use patchbay_policy::Root;
 use patchbay_sandbox::{Artefacts, Compiler, Limits, Sandbox};
-use patchbay_skill::{Bundled, Candidate, Component, Found, Problem, Rules, Snapshot, build, bundled, discover};
-use patchbay_store::{Collected, JournalSettings, KvStore, NewSnapshot, SessionRow, Store};
+use patchbay_skill::{Bundled, Snapshot};
+use patchbay_store::{Collected, JournalSettings, KvStore, SessionRow, Store};
 use patchbay_tools::{BundledGrant, StoreLedger, Tools};
 
 use crate::{
-    Session, SessionError, builtin,
+    Observer, Session, SessionError,
     lock::SessionLock,
     persona::{DEFAULT, Personas},
-    surroundings::System,
+    roots::Roots,
 };
 
 /// The folders of one home.
@@ -50,6 +49,8 @@ pub struct Config {
     pub bundled: &'static [Bundled],
     /// What they are granted.
     pub bundled_grants: &'static [BundledGrant],
+    /// Who is told while somebody waits for new components.
+    pub observer: Arc<dyn Observer>,
 }
 
 /// What all sessions of the process share.
@@ -57,8 +58,9 @@ pub struct Host {
     pub(crate) paths: Paths,
     pub(crate) store: Store,
     pub(crate) tools: Arc<Tools>,
+    pub(crate) roots: Roots,
+    pub(crate) observer: Arc<dyn Observer>,
     kv: KvStore,
-    bundled: &'static [Bundled],
 }
 
 impl Host {
@@ -67,7 +69,8 @@ impl Host {
     /// # Errors
     /// Where the home cannot be used.
     pub fn open(config: Config) -> Result<Arc<Self>, SessionError> {
-        let Config { paths, limits, egress, credentials, journal, compiler, bundled, bundled_grants } = config;
+        let Config { paths, limits, egress, credentials, journal, compiler, bundled, bundled_grants, observer } =
+            config;
         let store = Store::open(&paths.data)?.with_journal(journal);
         let kv = KvStore::open(&paths.data)?;
         let ledger = Arc::new(StoreLedger(store.clone()));
@@ -76,7 +79,8 @@ impl Host {
         let egress = Egress::new(egress).map_err(SessionError::Egress)?;
         let credentials = Credentials::open(&paths.config, credentials);
         let tools = Tools::new(Arc::new(sandbox), store.clone(), kv.clone(), egress, credentials, bundled_grants);
-        Ok(Arc::new(Self { paths, store, tools: Arc::new(tools), kv, bundled }))
+        let roots = Roots::new(bundled, paths.config.join("skills"));
+        Ok(Arc::new(Self { paths, store, tools: Arc::new(tools), roots, observer, kv }))
     }
 
     /// The store, for what is no session's affair: listing, grants, trust.
@@ -92,18 +96,18 @@ impl Host {
         let workspace = workspace_path(workspace)?;
         let id = SessionId::random();
         let lock = SessionLock::take(&self.lock_folder(), id)?;
-        let (snapshot, components) = self.build_snapshot(&workspace, 1).await?;
+        let built = self.build_snapshot(id, &workspace, 1).await?;
         let persona = self.personas(&workspace)?.read(DEFAULT)?;
         let row = SessionRow {
             id,
             workspace: workspace.clone(),
             agent: AgentId::random(),
             persona: to_json(&persona),
-            snapshot: snapshot.digest(),
-            snapshot_version: snapshot.version(),
+            snapshot: built.snapshot.digest(),
+            snapshot_version: built.snapshot.version(),
         };
-        self.store.create_session(row.clone(), stored(&snapshot, components)).await?;
-        Ok(Session::new(Arc::clone(self), row, persona, snapshot, 0, lock))
+        self.store.create_session(row.clone(), built.stored()).await?;
+        Ok(Session::new(Arc::clone(self), row, persona, built.snapshot, 0, lock))
     }
 
     /// Takes up a stored session: conversation, persona and snapshot as they were, whatever has become of the files.
@@ -153,71 +157,6 @@ impl Host {
         Ok(collected)
     }
 
-    /// The skill `name` of `root` as it is at this moment, for a grant; none where there is no such skill that can be read.
-    ///
-    /// # Errors
-    /// Where the root cannot be read.
-    pub async fn candidate(
-        self: &Arc<Self>,
-        root: Root,
-        workspace: &Path,
-        name: &Name,
-    ) -> Result<Option<Candidate>, SessionError> {
-        let found = self.discover(&workspace_path(workspace)?).await?;
-        let mut candidates =
-            found.into_iter().filter(|found| found.root == root).filter_map(|found| found.candidate.ok());
-        Ok(candidates.find(|candidate| candidate.name == *name))
-    }
-
-    /// Looks at all roots and builds a snapshot, with the components that its skills need.
-    pub(crate) async fn build_snapshot(
-        self: &Arc<Self>,
-        workspace: &str,
-        version: u64,
-    ) -> Result<(Snapshot, Vec<Component>), SessionError> {
-        let found = self.discover(workspace).await?;
-        let components: Vec<Component> =
-            found.iter().filter_map(|found| found.candidate.as_ref().ok()?.component.clone()).collect();
-        let answers = self.tools.describe(components.clone()).await?;
-        let rules = Rules {
-            trusted: self.store.is_trusted(workspace)?,
-            built_ins: &builtin::names(),
-            surroundings: &System,
-            // Every component that was found was asked.
-            tools: &|digest| answers.get(digest).cloned().unwrap_or_else(|| Ok(Vec::new())),
-        };
-        let snapshot = build(found, version, &rules);
-        let needed = |component: &Component| snapshot.skills().any(|skill| skill.component == Some(component.digest));
-        let components = components.into_iter().filter(needed).collect();
-        Ok((snapshot, components))
-    }
-
-    /// Candidates of all roots. Reads files, on a thread for that.
-    async fn discover(self: &Arc<Self>, workspace: &str) -> Result<Vec<Found>, SessionError> {
-        let host = Arc::clone(self);
-        let workspace = PathBuf::from(workspace);
-        let discover = move || {
-            let unreadable = |source| SessionError::Folder { what: "the folder of your skills".to_owned(), source };
-            let mut found = bundled(host.bundled);
-            let user = host.paths.config.join("skills");
-            found.extend(discover(Root::User, &user).map_err(unreadable)?);
-            // Whoever wrote the workspace must not be able to keep a person out of it.
-            match discover(Root::Workspace, &workspace) {
-                Ok(candidates) => found.extend(candidates),
-                Err(error) => {
-                    let message = format!("The workspace's folder of skills cannot be read: {}.", error.kind());
-                    let candidate = Err(Problem::new(Code::FolderUnusable, message));
-                    found.push(Found { label: ".patchbay/skills".to_owned(), root: Root::Workspace, candidate });
-                }
-            }
-            Ok(found)
-        };
-        match tokio::task::spawn_blocking(discover).await {
-            Ok(found) => found,
-            Err(error) => Err(SessionError::Folder { what: "the skills".to_owned(), source: error.into() }),
-        }
-    }
-
     pub(crate) fn personas<'a>(&self, workspace: &'a str) -> Result<Personas<'a>, SessionError> {
         Ok(Personas {
             user: self.paths.config.join("agents"),
@@ -246,13 +185,6 @@ pub fn workspace_path(workspace: &Path) -> Result<String, SessionError> {
         what: what(),
         source: std::io::Error::new(std::io::ErrorKind::InvalidInput, "its path is not UTF-8"),
     })
-}
-
-/// A snapshot as it is kept.
-pub(crate) fn stored(snapshot: &Snapshot, components: Vec<Component>) -> NewSnapshot {
-    let components =
-        components.into_iter().map(|Component { digest, bytes }| patchbay_store::Component { digest, bytes }).collect();
-    NewSnapshot { digest: snapshot.digest(), body: snapshot.to_json().to_owned(), components }
 }
 
 /// Texts and lists of texts: there is nothing that JSON could not hold.

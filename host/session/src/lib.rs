@@ -2,11 +2,13 @@
 //!
 //! - [`Host`]: what all sessions of the process share, from one home.
 //! - [`Session`]: made or resumed; [`Session::submit`] takes a line, [`Session::subscribe`] gives events.
+//! - [`Observer`]: who is told while a person waits for components to be compiled.
 //! - [`specs`]: the table of built-in commands. Routing, `/commands`, completion and the docs come from it.
 //!
 //! What a line does is worked out against state that does not change meanwhile, committed as one, and only then applied
 //! and shown: whenever the process dies, what was shown is there.
 
+mod building;
 mod builtin;
 mod complete;
 mod error;
@@ -15,9 +17,11 @@ mod host;
 mod invoke;
 mod lock;
 mod persona;
+mod roots;
 mod session;
 mod surroundings;
 
+pub use building::{Observer, Unobserved};
 pub use builtin::specs;
 pub use complete::Suggestion;
 pub use error::SessionError;

@@ -149,16 +149,14 @@ impl Session {
         let mut next = self.state();
         let change = SessionChange {
             persona: persona.as_ref().map(host::to_json),
-            snapshot: snapshot
-                .as_ref()
-                .map(|(snapshot, components)| (host::stored(snapshot, components.clone()), snapshot.version())),
+            snapshot: snapshot.as_ref().map(|built| (built.stored(), built.snapshot.version())),
             messages,
         };
         if let Some(persona) = persona {
             next.persona = Arc::new(persona);
         }
-        if let Some((snapshot, _)) = snapshot {
-            next.snapshot = Arc::new(snapshot);
+        if let Some(built) = snapshot {
+            next.snapshot = Arc::new(built.snapshot);
         }
         match self.commit(change, next).await {
             Ok(()) => outcome,

@@ -1,14 +1,20 @@
 //! From candidates to a snapshot: who wins a name, who counts, and what is said of the rest.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use patchbay_core::{Code, Digest, Name, ToolSpec};
 use patchbay_policy::Root;
 
 use crate::{
-    Candidate, Diagnostic, Found, InvocationMode, Problem, Skill, Snapshot, Surroundings,
+    Candidate, Component, Diagnostic, Found, InvocationMode, Problem, Skill, Snapshot, Surroundings,
     snapshot::{Body, claims},
 };
+
+/// What tools a component has, or why it is none.
+pub type Answer = Result<Arc<[ToolSpec]>, Problem>;
 
 /// What decides about candidates, besides what they say themselves.
 pub struct Rules<'a> {
@@ -19,14 +25,14 @@ pub struct Rules<'a> {
     /// The system.
     pub surroundings: &'a dyn Surroundings,
     /// What tools a component has, or why it is none.
-    pub tools: &'a dyn Fn(&Digest) -> Result<Vec<ToolSpec>, Problem>,
+    pub tools: &'a dyn Fn(&Digest) -> Answer,
 }
 
 /// Builds a snapshot of all that was found. The order of `found` does not matter.
 ///
 /// What cannot even be read never takes part. Among the rest the highest root wins a name, and then the winner is
 /// judged, with no way back to a lower root: a skill that somebody replaced must not come back in silence.
-pub fn build(found: Vec<Found>, version: u64, rules: &Rules<'_>) -> Snapshot {
+pub fn build(found: &[Found], version: u64, rules: &Rules<'_>) -> Snapshot {
     let mut builder = Builder { rules, skills: BTreeMap::new(), diagnostics: BTreeSet::new() };
     for (name, by_root) in by_name(found, &mut builder) {
         builder.judge(name, by_root);
@@ -45,14 +51,14 @@ struct Builder<'a> {
 }
 
 /// The readable candidates of each name, the lowest root first.
-fn by_name(found: Vec<Found>, builder: &mut Builder<'_>) -> BTreeMap<Name, BTreeMap<Root, Candidate>> {
-    let mut names = BTreeMap::<Name, BTreeMap<Root, Candidate>>::new();
+fn by_name<'f>(found: &'f [Found], builder: &mut Builder<'_>) -> BTreeMap<&'f Name, BTreeMap<Root, &'f Candidate>> {
+    let mut names = BTreeMap::<&Name, BTreeMap<Root, &Candidate>>::new();
     for Found { label, root, candidate } in found {
         match candidate {
             Ok(candidate) => {
-                names.entry(candidate.name.clone()).or_default().insert(root, candidate);
+                names.entry(&candidate.name).or_default().insert(*root, candidate);
             }
-            Err(problem) => builder.diagnose(&label, problem),
+            Err(problem) => builder.diagnose(label, problem.clone()),
         }
     }
     names
@@ -64,7 +70,7 @@ impl Builder<'_> {
         self.diagnostics.insert(Diagnostic { name: name.to_owned(), code, message });
     }
 
-    fn judge(&mut self, name: Name, mut by_root: BTreeMap<Root, Candidate>) {
+    fn judge(&mut self, name: &Name, mut by_root: BTreeMap<Root, &Candidate>) {
         if !self.rules.trusted && by_root.len() > 1 && by_root.remove(&Root::Workspace).is_some() {
             let lower = by_root.keys().next_back().map_or("", |root| root.as_str());
             let message = format!(
@@ -76,14 +82,14 @@ impl Builder<'_> {
         let Some((root, winner)) = by_root.pop_last() else { return };
         match self.accept(root, winner) {
             Ok(skill) => {
-                self.skills.insert(name, skill);
+                self.skills.insert(name.clone(), skill);
             }
             Err(problem) => self.diagnose(name.as_str(), problem),
         }
     }
 
-    fn accept(&self, root: Root, candidate: Candidate) -> Result<Skill, Problem> {
-        let Candidate { name, skill_md, manifest, component } = candidate;
+    fn accept(&self, root: Root, candidate: &Candidate) -> Result<Skill, Problem> {
+        let Candidate { name, manifest, digest, component } = candidate;
         if let Some(reason) = manifest.eligibility.judge(self.rules.surroundings) {
             return Err(Problem::new(Code::Ineligible, reason));
         }
@@ -93,18 +99,17 @@ impl Builder<'_> {
             let message = format!("Alias '/{alias}' is a built-in command; skill excluded.");
             return Err(Problem::new(Code::CommandAliasCollision, message));
         }
-        let mut tools = match &component {
-            Some(component) => (self.rules.tools)(&component.digest)?,
-            None => Vec::new(),
+        let tools = match component {
+            Some(component) => sorted((self.rules.tools)(&component.digest())?),
+            None => Arc::default(),
         };
-        tools.sort_by(|a, b| a.name.cmp(&b.name));
         if let Some(tool) = tools.iter().find(|tool| name.tool(&tool.name).len() > Name::MAX_LEN) {
             let message = format!("'{}' is longer than {} characters.", name.tool(&tool.name), Name::MAX_LEN);
             return Err(Problem::new(Code::InvalidName, message));
         }
-        let component = component.map(|component| component.digest);
-        let digest = component.unwrap_or_else(|| Digest::of(skill_md.as_bytes()));
-        let skill = Skill { name, root, manifest, component, tools, digest };
+        let component = component.as_ref().map(Component::digest);
+        let skill =
+            Skill { name: name.clone(), root, manifest: Arc::clone(manifest), component, tools, digest: *digest };
         check_command_tool(&skill)?;
         Ok(skill)
     }
@@ -130,36 +135,38 @@ impl Builder<'_> {
                 (skill.name.clone(), Problem::new(Code::UntrustedShadow, message))
             })
         };
-        self.exclude_all(shadowing);
+        let excluded = self.skills.values().filter_map(shadowing).collect();
+        self.exclude_all(excluded);
     }
 
     /// Again and again, for each skill that goes may have brought a tool that another one needs.
     fn exclude_what_lacks_tools(&mut self) {
         loop {
-            let tools: BTreeSet<String> = self
-                .skills
-                .values()
-                .flat_map(|skill| skill.tools.iter().map(|tool| skill.name.tool(&tool.name)))
-                .collect();
             let lacking = |skill: &Skill| {
-                let missing = skill.manifest.requires_tools.iter().find(|tool| !tools.contains(tool.as_str()));
+                let missing = skill.manifest.requires_tools.iter().find(|tool| !self.has_tool(tool));
                 if let Some(tool) = missing {
                     let problem = Problem::new(Code::MissingRequiredTools, format!("Missing required tool: {tool}."));
                     return Some((skill.name.clone(), problem));
                 }
-                let command_tool = skill.command_tool().filter(|tool| !tools.contains(tool))?;
+                let command_tool = skill.command_tool().filter(|tool| !self.has_tool(tool))?;
                 let message = format!("Command tool '{command_tool}' is no tool of the snapshot.");
                 Some((skill.name.clone(), Problem::new(Code::CommandToolMissing, message)))
             };
-            if !self.exclude_all(lacking) {
+            let excluded = self.skills.values().filter_map(lacking).collect();
+            if !self.exclude_all(excluded) {
                 return;
             }
         }
     }
 
-    /// Excludes every skill that `problem` names; whether there was one.
-    fn exclude_all(&mut self, problem: impl Fn(&Skill) -> Option<(Name, Problem)>) -> bool {
-        let excluded: Vec<_> = self.skills.values().filter_map(problem).collect();
+    /// Whether one of the skills has the tool of this full name.
+    fn has_tool(&self, full_name: &str) -> bool {
+        let own = |(skill, tool): (&str, &str)| self.skills.get(skill)?.tool(tool);
+        full_name.split_once("__").and_then(own).is_some()
+    }
+
+    /// Excludes skills; whether there was one.
+    fn exclude_all(&mut self, excluded: Vec<(Name, Problem)>) -> bool {
         let any = !excluded.is_empty();
         for (name, problem) in excluded {
             self.skills.remove(&name);
@@ -178,6 +185,16 @@ impl Builder<'_> {
             }
         }
     }
+}
+
+/// Tools by their names. A component may list them in any order.
+fn sorted(tools: Arc<[ToolSpec]>) -> Arc<[ToolSpec]> {
+    if tools.is_sorted_by(|a, b| a.name <= b.name) {
+        return tools;
+    }
+    let mut tools = tools.to_vec();
+    tools.sort_by(|a, b| a.name.cmp(&b.name));
+    tools.into()
 }
 
 /// A bare `command_tool` is one of the skill's own; a full name is judged when all skills are known.

@@ -1,9 +1,14 @@
 //! Reading small files of folders that somebody else may have written: regular files only, bounded, and never through a
 //! link that leads out of the folder.
 
-use std::{io, path::Path};
+use std::{
+    io::{self, Read as _},
+    path::Path,
+};
 
 use cap_std::{ambient_authority, fs::Dir};
+
+use crate::Stat;
 
 /// A folder that is read from within.
 pub type Folder = Dir;
@@ -38,7 +43,11 @@ pub fn open_below(path: &Path, below: &str) -> io::Result<Option<Dir>> {
 /// # Errors
 /// [`io::ErrorKind::FileTooLarge`] over `max`; [`io::ErrorKind::InvalidInput`] for what is no regular file.
 pub fn read(folder: &Dir, name: &str, max: u64) -> io::Result<Option<Vec<u8>>> {
-    use io::Read as _;
+    Ok(read_stat(folder, name, max)?.map(|(bytes, _)| bytes))
+}
+
+/// The same, with the state of the file just before it was read, where the system tells it.
+pub(crate) fn read_stat(folder: &Dir, name: &str, max: u64) -> io::Result<Option<(Vec<u8>, Option<Stat>)>> {
     let metadata = match folder.metadata(name) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -52,11 +61,14 @@ pub fn read(folder: &Dir, name: &str, max: u64) -> io::Result<Option<Vec<u8>>> {
     if metadata.len() > max {
         return Err(too_large());
     }
+    let file = folder.open(name)?;
+    // Of the file that is open, which need not be the one that was looked at before.
+    let stat = Stat::new(&file.metadata()?);
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
-    folder.open(name)?.take(max + 1).read_to_end(&mut bytes)?;
+    file.take(max + 1).read_to_end(&mut bytes)?;
     // It may have grown meanwhile.
     if bytes.len() as u64 > max {
         return Err(too_large());
     }
-    Ok(Some(bytes))
+    Ok(Some((bytes, stat)))
 }

@@ -5,23 +5,34 @@
 //!
 //! - [`Manifest`]: what a SKILL.md says.
 //! - [`discover`]: candidates of one root. Files are read within their folder; nothing follows a link out of it.
+//! - [`Seen`]: what is remembered of files by their [`Stat`], so that what did not change is not read again.
+//! - [`Component`]: a component that was found, by its digest; its bytes are read when they are needed, and checked.
 //! - [`build`]: precedence, trust, eligibility, aliases, required tools; whatever is kept out becomes a [`Diagnostic`].
 //! - [`Snapshot`]: skills and diagnostics with a digest over all that they hold, and a version.
 //! - [`Diff`]: what a reload added, removed, changed.
 
 mod build;
+mod bundled;
+mod component;
 mod diff;
 mod discover;
 mod eligibility;
 pub mod files;
+mod found;
 mod manifest;
 mod package;
+mod reading;
+mod seen;
 mod snapshot;
 
-pub use build::{Rules, build};
+pub use build::{Answer, Rules, build};
+pub use bundled::{Bundled, bundled};
+pub use component::{Changed, Component};
 pub use diff::Diff;
-pub use discover::{Bundled, Candidate, Component, Found, Problem, bundled, discover};
+pub use discover::{Discovered, discover};
 pub use eligibility::{Eligibility, Surroundings};
+pub use found::{Candidate, Found, Problem};
 pub use manifest::{InvocationMode, Manifest, RequestedCapability};
 pub use package::{SECTION, embedded_skill_md};
+pub use seen::{Known, Seen, Sighting, Stat, Unseen};
 pub use snapshot::{Diagnostic, Skill, Snapshot, SnapshotError};

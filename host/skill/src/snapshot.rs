@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use patchbay_command::Aliases;
 use patchbay_core::{Code, Digest, Name, ToolSpec};
@@ -32,13 +32,33 @@ pub struct Skill {
     /// Where it comes from.
     pub root: Root,
     /// What its SKILL.md says.
-    pub manifest: Manifest,
+    #[serde(with = "shared")]
+    pub manifest: Arc<Manifest>,
     /// Its component, if it has one.
     pub component: Option<Digest>,
     /// The tools of its component, sorted by name.
-    pub tools: Vec<ToolSpec>,
+    #[serde(with = "shared")]
+    pub tools: Arc<[ToolSpec]>,
     /// The digest of its component, or of its SKILL.md where it has none.
     pub digest: Digest,
+}
+
+/// What snapshots of the same files share, written as what it is.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<T: Serialize + ?Sized, S: Serializer>(value: &Arc<T>, to: S) -> Result<S::Ok, S::Error> {
+        T::serialize(value, to)
+    }
+
+    pub(super) fn deserialize<'de, T: ?Sized, D: Deserializer<'de>>(from: D) -> Result<Arc<T>, D::Error>
+    where
+        Box<T>: Deserialize<'de>,
+    {
+        Box::<T>::deserialize(from).map(Arc::from)
+    }
 }
 
 /// Why something is not a skill of a snapshot, or not all that it claims.

@@ -1,6 +1,7 @@
 //! Components by content: files named by their digest, and what they answered when asked for their tools.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io::Write,
     path::PathBuf,
@@ -13,6 +14,7 @@ use rusqlite::{OptionalExtension, params};
 use crate::{Store, StoreError};
 
 /// A folder of files that never change.
+#[derive(Debug)]
 pub(crate) struct ComponentFolder {
     folder: PathBuf,
 }
@@ -38,12 +40,17 @@ impl ComponentFolder {
         Ok(lock)
     }
 
+    /// Whether the file is there, as far as its size tells.
+    fn has(&self, digest: &Digest, size: u64) -> bool {
+        fs::metadata(self.path(digest)).is_ok_and(|file| file.len() == size)
+    }
+
     /// Whole or not at all: the name appears when the bytes are on disk.
-    pub(crate) fn put(&self, digest: &Digest, bytes: &[u8]) -> Result<(), StoreError> {
-        let path = self.path(digest);
-        if fs::metadata(&path).is_ok_and(|file| file.len() == bytes.len() as u64) {
+    fn put(&self, digest: &Digest, bytes: &[u8]) -> Result<(), StoreError> {
+        if self.has(digest, bytes.len() as u64) {
             return Ok(());
         }
+        let path = self.path(digest);
         let mut file = tempfile::NamedTempFile::new_in(&self.folder).map_err(StoreError::io(&self.folder))?;
         file.write_all(bytes).map_err(StoreError::io(&path))?;
         file.as_file().sync_data().map_err(StoreError::io(&path))?;
@@ -58,6 +65,8 @@ impl ComponentFolder {
             _ => StoreError::io(&path)(error),
         })?;
         if Digest::of(&bytes) != *digest {
+            // Out of the way, so that a reload finds it missing and stores it anew.
+            let _ = fs::remove_file(&path);
             return Err(StoreError::ComponentDamaged(*digest));
         }
         Ok(bytes)
@@ -81,16 +90,48 @@ impl ComponentFolder {
     }
 }
 
-/// The bytes of a component, with their digest.
+/// Components that are in the store, and stay there as long as this or a clone of it lives: a row may name them.
 #[derive(Clone, Debug)]
-pub struct Component {
-    /// The digest of the bytes.
-    pub digest: Digest,
-    /// The bytes.
-    pub bytes: Arc<[u8]>,
+pub struct HeldComponents {
+    folder: Arc<ComponentFolder>,
+    pub(crate) digests: BTreeSet<Digest>,
+    /// Nobody collects meanwhile.
+    _lock: Arc<File>,
+}
+
+impl HeldComponents {
+    /// Adds the component `digest` of `size` bytes, if the store has it; whether it has.
+    pub fn add_stored(&mut self, digest: Digest, size: u64) -> bool {
+        let has = self.folder.has(&digest, size);
+        if has {
+            self.digests.insert(digest);
+        }
+        has
+    }
+
+    /// Adds a component, and stores it if the store does not have it. Its digest is worked out here: nothing is stored by
+    /// a digest that is not its own.
+    ///
+    /// # Errors
+    /// The folder of components.
+    pub fn add(&mut self, bytes: &[u8]) -> Result<Digest, StoreError> {
+        let digest = Digest::of(bytes);
+        self.folder.put(&digest, bytes)?;
+        self.digests.insert(digest);
+        Ok(digest)
+    }
 }
 
 impl Store {
+    /// No components yet, to add those that a snapshot needs. Waits while somebody collects.
+    ///
+    /// # Errors
+    /// The folder of components.
+    pub fn hold_components(&self) -> Result<HeldComponents, StoreError> {
+        let lock = self.components.lock(false)?;
+        Ok(HeldComponents { folder: Arc::clone(&self.components), digests: BTreeSet::new(), _lock: Arc::new(lock) })
+    }
+
     /// The bytes of a stored component.
     ///
     /// # Errors
@@ -99,16 +140,18 @@ impl Store {
         self.components.get(digest)
     }
 
-    /// What was kept by [`Store::keep_described`], if anything.
+    /// What was kept by [`Store::keep_described`] of each of `components`, if anything.
     ///
     /// # Errors
     /// The database.
-    pub fn described(&self, component: &Digest, world: &str) -> Result<Option<String>, StoreError> {
+    pub fn described(&self, components: &[Digest], world: &str) -> Result<Vec<Option<String>>, StoreError> {
         self.database.read(|connection| {
-            Ok(connection
-                .prepare_cached("SELECT answer FROM described WHERE component = ? AND world = ?")?
-                .query_row(params![component.to_string(), world], |row| row.get(0))
-                .optional()?)
+            let mut query =
+                connection.prepare_cached("SELECT answer FROM described WHERE component = ? AND world = ?")?;
+            let mut answer = |component: &Digest| {
+                query.query_row(params![component.to_string(), world], |row| row.get(0)).optional()
+            };
+            Ok(components.iter().map(&mut answer).collect::<Result<_, _>>()?)
         })
     }
 

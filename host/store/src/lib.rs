@@ -16,6 +16,7 @@ mod error;
 mod journal;
 mod kv;
 mod messages;
+mod seen;
 mod sessions;
 mod snapshots;
 
@@ -23,11 +24,12 @@ use std::{path::Path, sync::Arc};
 
 pub use authority::GrantRow;
 pub use blocks::Block;
-pub use components::Component;
+pub use components::HeldComponents;
 pub use error::StoreError;
 pub use journal::{JournalEntry, JournalFilter, JournalRow, JournalSettings};
 pub use kv::{KvScope, KvStore, KvStoreError};
 pub use messages::{Message, NewMessage};
+pub use seen::SeenFile;
 pub use sessions::{Collected, SessionChange, SessionRow, SessionSummary};
 pub use snapshots::NewSnapshot;
 
@@ -46,6 +48,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/1.sql"),
     include_str!("../migrations/patchbay/2.sql"),
     include_str!("../migrations/patchbay/3.sql"),
+    include_str!("../migrations/patchbay/4.sql"),
 ];
 
 impl Store {

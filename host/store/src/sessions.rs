@@ -6,7 +6,7 @@ use patchbay_core::{AgentId, Digest, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
-    Component, Message, NewMessage, Store, StoreError, journal, messages, now,
+    Message, NewMessage, Store, StoreError, journal, messages, now,
     snapshots::{self, NewSnapshot},
 };
 
@@ -65,12 +65,12 @@ pub struct Collected {
 }
 
 impl Store {
-    /// Makes a session, with its snapshot (the components too) and its root agent.
+    /// Makes a session, with its snapshot and its root agent.
     ///
     /// # Errors
-    /// The database, or the folder of components.
+    /// The database.
     pub async fn create_session(&self, row: SessionRow, snapshot: NewSnapshot) -> Result<(), StoreError> {
-        let _lock = self.keep_components(&snapshot.components)?;
+        let _held = snapshot.components.clone();
         self.database
             .write(move |connection| {
                 snapshots::insert(connection, &snapshot)?;
@@ -130,10 +130,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::SessionNotFound`] where it was removed meanwhile; the database. Nothing is changed then.
     pub async fn commit(&self, session: SessionId, change: SessionChange) -> Result<Vec<Message>, StoreError> {
-        let _lock = match &change.snapshot {
-            Some((snapshot, _)) => Some(self.keep_components(&snapshot.components)?),
-            None => None,
-        };
+        let _held = change.snapshot.as_ref().map(|(snapshot, _)| snapshot.components.clone());
         self.database.write(move |connection| apply(connection, session, change)).await
     }
 
@@ -178,7 +175,7 @@ impl Store {
             .await
     }
 
-    /// Takes away snapshots that no session has, and components that no snapshot has.
+    /// Takes away snapshots that no session has, components that no snapshot has, and what files held when they were read.
     ///
     /// # Errors
     /// The database, or the folder of components.
@@ -187,6 +184,7 @@ impl Store {
         let (snapshots, needed, artefacts) = self
             .database
             .write(|connection| {
+                connection.execute("DELETE FROM seen", [])?;
                 let snapshots = connection
                     .execute("DELETE FROM snapshots WHERE digest NOT IN (SELECT snapshot FROM sessions)", [])?;
                 let mut query = connection.prepare("SELECT DISTINCT component FROM snapshot_components")?;
@@ -203,14 +201,6 @@ impl Store {
             .await?;
         let (components, bytes) = self.components.collect(|digest| needed.contains(digest))?;
         Ok(Collected { snapshots, components, bytes, artefacts })
-    }
-
-    fn keep_components(&self, components: &[Component]) -> Result<std::fs::File, StoreError> {
-        let lock = self.components.lock(false)?;
-        for Component { digest, bytes } in components {
-            self.components.put(digest, bytes)?;
-        }
-        Ok(lock)
     }
 }
 

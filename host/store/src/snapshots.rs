@@ -3,7 +3,7 @@
 use patchbay_core::Digest;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{Component, Store, StoreError};
+use crate::{HeldComponents, Store, StoreError};
 
 /// A snapshot to be kept.
 #[derive(Clone, Debug)]
@@ -13,19 +13,20 @@ pub struct NewSnapshot {
     /// All that it holds, as JSON.
     pub body: String,
     /// The components that its skills need.
-    pub components: Vec<Component>,
+    pub components: HeldComponents,
 }
 
 pub(crate) fn insert(connection: &Connection, snapshot: &NewSnapshot) -> Result<(), StoreError> {
     let digest = snapshot.digest.to_string();
-    connection.execute(
-        "INSERT INTO snapshots (digest, body) VALUES (?, ?) ON CONFLICT DO NOTHING",
-        params![digest, snapshot.body],
-    )?;
-    let mut insert = connection
-        .prepare_cached("INSERT INTO snapshot_components (snapshot, component) VALUES (?, ?) ON CONFLICT DO NOTHING")?;
-    for component in &snapshot.components {
-        insert.execute(params![digest, component.digest.to_string()])?;
+    // The same digest is the same snapshot: nothing of it is to be written again.
+    if connection.prepare_cached("SELECT 1 FROM snapshots WHERE digest = ?")?.exists(params![digest])? {
+        return Ok(());
+    }
+    connection.execute("INSERT INTO snapshots (digest, body) VALUES (?, ?)", params![digest, snapshot.body])?;
+    let mut insert =
+        connection.prepare_cached("INSERT INTO snapshot_components (snapshot, component) VALUES (?, ?)")?;
+    for component in &snapshot.components.digests {
+        insert.execute(params![digest, component.to_string()])?;
     }
     Ok(())
 }

@@ -1,20 +1,20 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use patchbay_core::{AgentId, Digest, MessageKind, SessionId, kv::KvError};
 use proptest::prelude::*;
 
-use crate::{
-    Component, KvScope, KvStore, KvStoreError, NewMessage, NewSnapshot, SessionChange, SessionRow, Store, StoreError,
-};
+use crate::{KvScope, KvStore, KvStoreError, NewMessage, NewSnapshot, SessionChange, SessionRow, Store, StoreError};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
 }
 
-fn snapshot(body: &str, components: &[&[u8]]) -> NewSnapshot {
-    let components =
-        components.iter().map(|bytes| Component { digest: Digest::of(bytes), bytes: Arc::from(*bytes) }).collect();
-    NewSnapshot { digest: Digest::of(body.as_bytes()), body: body.to_owned(), components }
+fn snapshot(store: &Store, body: &str, components: &[&[u8]]) -> NewSnapshot {
+    let mut held = store.hold_components().unwrap();
+    for bytes in components {
+        assert_eq!(held.add(bytes).unwrap(), Digest::of(bytes));
+    }
+    NewSnapshot { digest: Digest::of(body.as_bytes()), body: body.to_owned(), components: held }
 }
 
 fn row(snapshot: &NewSnapshot) -> SessionRow {
@@ -50,7 +50,7 @@ fn a_session_comes_back_and_a_change_is_one() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let store = Store::open(home.path()).unwrap();
-        let first = snapshot("one", &[b"component"]);
+        let first = snapshot(&store, "one", &[b"component"]);
         let session = row(&first);
         store.create_session(session.clone(), first).await.unwrap();
         let message = |content: &str| NewMessage {
@@ -59,7 +59,7 @@ fn a_session_comes_back_and_a_change_is_one() {
             content: content.to_owned(),
             data: Some(serde_json::json!({"n": 1})),
         };
-        let second = snapshot("two", &[b"other"]);
+        let second = snapshot(&store, "two", &[b"other"]);
         let change = SessionChange {
             persona: Some("{\"name\":\"x\"}".to_owned()),
             snapshot: Some((second.clone(), 2)),
@@ -85,7 +85,7 @@ fn a_change_that_fails_leaves_nothing() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let store = Store::open(home.path()).unwrap();
-        let first = snapshot("one", &[]);
+        let first = snapshot(&store, "one", &[]);
         let session = row(&first);
         store.create_session(session.clone(), first).await.unwrap();
         // An agent of no session breaks the foreign key, after the persona was written.
@@ -107,7 +107,7 @@ fn collection_takes_what_no_session_has() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let store = Store::open(home.path()).unwrap();
-        let (one, two) = (snapshot("one", &[b"shared", b"only one"]), snapshot("two", &[b"shared"]));
+        let (one, two) = (snapshot(&store, "one", &[b"shared", b"only one"]), snapshot(&store, "two", &[b"shared"]));
         let (a, b) = (row(&one), row(&two));
         store.create_session(a.clone(), one).await.unwrap();
         store.create_session(b.clone(), two).await.unwrap();
@@ -126,11 +126,53 @@ fn a_damaged_component_is_noticed() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let store = Store::open(home.path()).unwrap();
-        let one = snapshot("one", &[b"bytes"]);
+        let one = snapshot(&store, "one", &[b"bytes"]);
         store.create_session(row(&one), one).await.unwrap();
         let digest = Digest::of(b"bytes");
         std::fs::write(home.path().join(format!("components/{}.wasm", digest.to_hex())), b"bytez").unwrap();
+        assert!(store.hold_components().unwrap().add_stored(digest, 5), "its size does not tell");
         assert!(matches!(store.component(&digest), Err(StoreError::ComponentDamaged(_))));
+        let mut held = store.hold_components().unwrap();
+        assert!(!held.add_stored(digest, 5), "it is out of the way");
+        held.add(b"bytes").unwrap();
+        assert_eq!(store.component(&digest).unwrap(), b"bytes");
+    });
+}
+
+#[test]
+fn what_is_held_is_not_collected_before_a_row_names_it() {
+    let home = tempfile::tempdir().unwrap();
+    let (store, other) = (Store::open(home.path()).unwrap(), Store::open(home.path()).unwrap());
+    let one = snapshot(&store, "one", &[b"component"]);
+    // Another process collects: it waits, and finds the component in a snapshot.
+    let collecting = std::thread::spawn(move || runtime().block_on(other.collect()).unwrap());
+    runtime().block_on(store.create_session(row(&one), one)).unwrap();
+    assert_eq!(collecting.join().unwrap(), crate::Collected::default());
+    assert_eq!(store.component(&Digest::of(b"component")).unwrap(), b"component");
+}
+
+#[test]
+fn a_component_of_another_size_is_not_there() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let mut held = store.hold_components().unwrap();
+    let digest = held.add(b"bytes").unwrap();
+    assert!(held.add_stored(digest, 5));
+    assert!(!held.add_stored(digest, 4) && !held.add_stored(Digest::of(b"other"), 5));
+}
+
+#[test]
+fn answers_are_kept_by_component_and_world() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let store = Store::open(home.path()).unwrap();
+        let (a, b, c) = (Digest::of(b"a"), Digest::of(b"b"), Digest::of(b"c"));
+        store.keep_described(a, "w", "one".to_owned()).await.unwrap();
+        store.keep_described(b, "w", "two".to_owned()).await.unwrap();
+        store.keep_described(c, "v", "three".to_owned()).await.unwrap();
+        let kept = |answer: &str| Some(answer.to_owned());
+        assert_eq!(store.described(&[b, c, a, b], "w").unwrap(), [kept("two"), None, kept("one"), kept("two")]);
+        assert_eq!(store.described(&[], "w").unwrap(), [None; 0]);
     });
 }
 
@@ -139,7 +181,7 @@ fn a_block_holds_until_it_is_lifted_in_every_process_and_after_a_collection() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let (store, other) = (Store::open(home.path()).unwrap(), Store::open(home.path()).unwrap());
-        let one = snapshot("one", &[b"component"]);
+        let one = snapshot(&store, "one", &[b"component"]);
         let session = row(&one);
         store.create_session(session.clone(), one).await.unwrap();
         let (known, unknown) = (Digest::of(b"component"), Digest::of(b"never seen"));
@@ -166,7 +208,7 @@ fn components_are_found_by_the_beginning_of_their_digits() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let store = Store::open(home.path()).unwrap();
-        let one = snapshot("one", &[b"in a snapshot"]);
+        let one = snapshot(&store, "one", &[b"in a snapshot"]);
         store.create_session(row(&one), one).await.unwrap();
         store.keep_described(Digest::of(b"described"), "w", String::new()).await.unwrap();
         store.keep_described(Digest::of(b"in a snapshot"), "w", String::new()).await.unwrap();

@@ -1,18 +1,25 @@
 //! What tools a component has: asked once for each digest and world, and kept.
 
-use std::{collections::BTreeMap, thread};
+use std::{collections::BTreeMap, sync::Arc, thread};
 
 use futures_util::{StreamExt as _, stream};
 use patchbay_core::{Code, Digest, ToolSpec};
 use patchbay_sandbox::WORLD;
-use patchbay_skill::{Component, Problem};
+use patchbay_skill::{Answer, Changed, Component, Problem};
 use patchbay_store::StoreError;
 use serde::{Deserialize, Serialize};
 
 use crate::{Tools, schema};
 
-/// What tools a component has, or why it is none.
-pub type Answer = Result<Vec<ToolSpec>, Problem>;
+/// What components answered.
+#[derive(Debug, Default)]
+pub struct Described {
+    /// By the digest of the component.
+    pub answers: BTreeMap<Digest, Answer>,
+    /// Whether one that had to be asked changed before it could be. Its answer says so, and looking at its root again tells
+    /// more.
+    pub changed: bool,
+}
 
 /// An [`Answer`] as it is kept.
 #[derive(Serialize, Deserialize)]
@@ -28,43 +35,77 @@ enum Kept {
 }
 
 impl Tools {
-    /// What tools each of `components` has, or why it is none. Those that were asked before are not run again.
+    /// What tools each of `components` has, or why it is none. Those that were asked before are neither run nor read again;
+    /// the others are compiled and asked, as many at once as there are cores. `watch` hears how many of them are done, and
+    /// how many there are: first 0, and nothing where there are none.
     ///
     /// # Errors
     /// The database.
-    pub async fn describe(&self, components: Vec<Component>) -> Result<BTreeMap<Digest, Answer>, StoreError> {
-        let by_digest: BTreeMap<Digest, Component> =
-            components.into_iter().map(|component| (component.digest, component)).collect();
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        let answers = stream::iter(by_digest.into_values().map(|component| async move {
-            let digest = component.digest;
-            self.describe_one(component).await.map(|answer| (digest, answer))
-        }));
-        let answers: Vec<_> = answers.buffer_unordered(cores).collect().await;
-        answers.into_iter().collect()
-    }
-
-    async fn describe_one(&self, component: Component) -> Result<Answer, StoreError> {
-        let Component { digest, bytes } = component;
-        if let Some(json) = self.store.described(&digest, WORLD)? {
-            match serde_json::from_str(&json) {
-                Ok(Kept::Tools(tools)) => return Ok(Ok(tools)),
-                Ok(Kept::Problem { code, message, under }) if under == self.conditions() => {
-                    return Ok(Err(Problem { code, message }));
-                }
-                Ok(Kept::Problem { .. }) => {}
-                // Another version's words: ask again.
-                Err(error) => tracing::warn!(%digest, "a kept answer cannot be read: {error}"),
+    pub async fn describe(
+        &self,
+        components: impl IntoIterator<Item = &Component>,
+        watch: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Described, StoreError> {
+        let by_digest: BTreeMap<Digest, &Component> =
+            components.into_iter().map(|component| (component.digest(), component)).collect();
+        let mut described = Described { answers: self.held.answers(by_digest.keys()), changed: false };
+        let unknown: Vec<Digest> =
+            by_digest.keys().filter(|digest| !described.answers.contains_key(digest)).copied().collect();
+        let mut new = Vec::new();
+        for (digest, kept) in unknown.iter().zip(self.store.described(&unknown, WORLD)?) {
+            match kept.and_then(|json| self.read_kept(digest, &json)) {
+                Some(answer) => drop(described.answers.insert(*digest, answer)),
+                None => new.extend(by_digest.get(digest).copied()),
             }
         }
+        if !new.is_empty() {
+            watch(0, new.len());
+        }
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let asking: Vec<_> = new.iter().map(|component| self.ask(component)).collect();
+        let mut asked = stream::iter(asking).buffer_unordered(cores);
+        let mut done = 0;
+        while let Some(asked) = asked.next().await {
+            let (digest, answer) = asked?;
+            let answer = answer.unwrap_or_else(|changed| {
+                described.changed = true;
+                Err(changed.into())
+            });
+            described.answers.insert(digest, answer);
+            done += 1;
+            watch(done, new.len());
+        }
+        self.held.note_answers(&described.answers);
+        Ok(described)
+    }
+
+    /// What was kept, unless it must be asked for again.
+    fn read_kept(&self, digest: &Digest, json: &str) -> Option<Answer> {
+        match serde_json::from_str(json) {
+            Ok(Kept::Tools(tools)) => Some(Ok(tools.into())),
+            Ok(Kept::Problem { code, message, under }) => {
+                (under == self.conditions()).then_some(Err(Problem { code, message }))
+            }
+            // Another version's words.
+            Err(error) => {
+                tracing::warn!(%digest, "a kept answer cannot be read: {error}");
+                None
+            }
+        }
+    }
+
+    /// Compiles a component and asks it.
+    async fn ask(&self, component: &Component) -> Result<(Digest, Result<Answer, Changed>), StoreError> {
+        let digest = component.digest();
         // Its answer may be known from before; its code does not run.
         if self.store.is_blocked(&digest)? {
             let message = format!(
                 "The component is blocked, so that it was not asked for its tools. To lift it: patchbay plugin unblock {digest}"
             );
-            return Ok(Err(Problem::new(Code::Blocked, message)));
+            return Ok((digest, Ok(Err(Problem::new(Code::Blocked, message)))));
         }
-        let described = match self.sandbox.load(digest, bytes.to_vec()).await {
+        let Ok(bytes) = self.bytes(component) else { return Ok((digest, Err(Changed))) };
+        let described = match self.sandbox.load(digest, bytes).await {
             Ok(loaded) => self.sandbox.describe(&loaded).await,
             Err(failure) => Err(failure),
         };
@@ -87,11 +128,17 @@ impl Tools {
             let json = serde_json::to_string(&kept).unwrap_or_default();
             self.store.keep_described(digest, WORLD, json).await?;
         }
-        Ok(answer)
+        Ok((digest, Ok(answer.map(Arc::from))))
     }
-}
 
-impl Tools {
+    /// The bytes of a component: from the store, which has those of older snapshots, else from where it was found.
+    fn bytes(&self, component: &Component) -> Result<Vec<u8>, Changed> {
+        match self.store.component(&component.digest()) {
+            Ok(bytes) => Ok(bytes),
+            Err(_) => component.bytes().map(Vec::from),
+        }
+    }
+
     /// What a failure to describe depends on, besides the component.
     fn conditions(&self) -> String {
         format!("{} {:?}", env!("CARGO_PKG_VERSION"), self.sandbox.limits())
@@ -102,7 +149,7 @@ impl Tools {
 ///
 /// # Errors
 /// `invalid_component`, with the first tool whose schema is not.
-pub fn check_schemas(tools: Vec<ToolSpec>) -> Answer {
+pub fn check_schemas(tools: Vec<ToolSpec>) -> Result<Vec<ToolSpec>, Problem> {
     for tool in &tools {
         if let Err(problem) = schema::compile(&tool.input_schema) {
             let message = format!("The input schema of tool '{}' is no schema of an object: {problem}.", tool.name);

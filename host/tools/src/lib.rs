@@ -8,6 +8,7 @@
 
 mod describe;
 mod error;
+mod held;
 mod http;
 mod input;
 mod journal;
@@ -20,10 +21,7 @@ mod run;
 mod schema;
 mod side;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, RwLock},
-};
+use std::sync::Arc;
 
 use patchbay_core::Digest;
 use patchbay_egress::{Credentials, Egress};
@@ -32,13 +30,13 @@ use patchbay_sandbox::Sandbox;
 use patchbay_skill::Skill;
 use patchbay_store::{KvStore, Store, StoreError};
 
-pub use describe::{Answer, check_schemas};
+pub use describe::{Described, check_schemas};
 pub use error::ToolError;
 pub use input::{InputError, input_from_text};
 pub use ledger::StoreLedger;
 pub use run::Request;
 
-use ready::Ready;
+use held::Held;
 
 /// What a bundled skill is granted by the binary that brings it along.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +55,7 @@ pub struct Tools {
     egress: Egress,
     credentials: Credentials,
     bundled_grants: &'static [BundledGrant],
-    ready: RwLock<HashMap<Digest, Arc<Ready>>>,
+    held: Held,
 }
 
 impl Tools {
@@ -71,7 +69,7 @@ impl Tools {
         credentials: Credentials,
         bundled_grants: &'static [BundledGrant],
     ) -> Self {
-        Self { sandbox, store, kv, egress, credentials, bundled_grants, ready: RwLock::default() }
+        Self { sandbox, store, kv, egress, credentials, bundled_grants, held: Held::default() }
     }
 
     /// The sandbox that they run in.

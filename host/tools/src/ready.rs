@@ -1,9 +1,6 @@
-//! Components that are ready to be called: loaded, with the schemas of their tools compiled. Made once a digest.
+//! Components that are ready to be called: loaded, with the schemas of their tools compiled. Made once a digest, as long as there is room.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use jsonschema::Validator;
 use patchbay_core::{Digest, Name};
@@ -34,19 +31,19 @@ impl Ready {
 impl Tools {
     /// The component `digest` of `skill`.
     pub(crate) async fn ready(&self, skill: &Skill, digest: Digest) -> Result<Arc<Ready>, NotReady> {
-        if let Some(ready) = self.ready.read().unwrap_or_else(PoisonError::into_inner).get(&digest) {
-            return Ok(Arc::clone(ready));
+        if let Some(ready) = self.held.ready(&digest) {
+            return Ok(ready);
         }
         let bytes = self.store.component(&digest).map_err(NotReady::Store)?;
         let component = self.sandbox.load(digest, bytes).await.map_err(NotReady::Failure)?;
         let mut validators = BTreeMap::new();
-        for tool in &skill.tools {
+        for tool in skill.tools.iter() {
             let validator = schema::compile(&tool.input_schema)
                 .map_err(|problem| NotReady::Failure(Failure::InvalidComponent(problem)))?;
             validators.insert(tool.name.clone(), validator);
         }
         let ready = Arc::new(Ready { component, validators });
-        self.ready.write().unwrap_or_else(PoisonError::into_inner).insert(digest, Arc::clone(&ready));
+        self.held.keep_ready(digest, Arc::clone(&ready));
         Ok(ready)
     }
 }

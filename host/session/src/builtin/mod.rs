@@ -12,10 +12,9 @@ use std::{pin::Pin, sync::Arc};
 
 use patchbay_command::Spec;
 use patchbay_core::Outcome;
-use patchbay_skill::{Component, Snapshot};
 use patchbay_store::NewMessage;
 
-use crate::{Session, persona::Persona, session::State};
+use crate::{Session, building::Built, persona::Persona, session::State};
 
 /// A built-in command. What it does to the session is what it gives back: nothing is changed before that is committed.
 pub(crate) trait BuiltIn: Sync {
@@ -32,7 +31,7 @@ pub(crate) type Run<'a> = Pin<Box<dyn Future<Output = Effect> + Send + 'a>>;
 pub(crate) struct Effect {
     pub(crate) outcome: Outcome,
     pub(crate) persona: Option<Persona>,
-    pub(crate) snapshot: Option<(Snapshot, Vec<Component>)>,
+    pub(crate) snapshot: Option<Built>,
     /// Rows that come before the command's own.
     pub(crate) messages: Vec<NewMessage>,
 }

@@ -27,10 +27,10 @@ impl BuiltIn for ReloadSkills {
     fn run<'a>(&'a self, session: &'a Arc<Session>, state: &'a State, _: &'a str) -> Run<'a> {
         Box::pin(async move {
             let version = state.snapshot.version() + 1;
-            match session.host.build_snapshot(session.workspace(), version).await {
-                Ok((snapshot, components)) => {
-                    let outcome = report(&state.snapshot, &snapshot);
-                    Effect { snapshot: Some((snapshot, components)), ..outcome.into() }
+            match session.host.build_snapshot(session.id(), session.workspace(), version).await {
+                Ok(built) => {
+                    let outcome = report(&state.snapshot, &built.snapshot);
+                    Effect { snapshot: Some(built), ..outcome.into() }
                 }
                 Err(error) => {
                     Outcome::error(error.code(), format_args!("{error} The snapshot stays as it was.")).into()

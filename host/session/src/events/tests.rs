@@ -17,7 +17,8 @@ impl Stage {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let (session, agent) = (SessionId::random(), AgentId::random());
-        let snapshot = NewSnapshot { digest: Digest::of(b""), body: String::new(), components: vec![] };
+        let components = store.hold_components().unwrap();
+        let snapshot = NewSnapshot { digest: Digest::of(b""), body: String::new(), components };
         let row = SessionRow {
             id: session,
             workspace: String::new(),

@@ -1,10 +1,10 @@
-use std::fs;
+use std::{fs, io, path::Path};
 
 use patchbay_command::Aliases as _;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Bundled, Diff, bundled, discover};
+use crate::{Bundled, Diff, Unseen, bundled};
 
 struct Fake;
 
@@ -25,11 +25,9 @@ fn found(root: Root, name: &str, frontmatter: &str) -> Found {
     let parsed: Name = name.parse().unwrap();
     let candidate = crate::Manifest::read(&skill_md, &parsed).map(|manifest| {
         // Whoever mentions tools has a component, whose digest tells which.
-        let component = frontmatter.contains("# has ").then(|| crate::Component {
-            digest: Digest::of(frontmatter.as_bytes()),
-            bytes: frontmatter.as_bytes().into(),
-        });
-        Candidate { name: parsed, skill_md, manifest, component }
+        let component = frontmatter.contains("# has ").then(|| Component::held(frontmatter.to_owned()));
+        let digest = component.as_ref().map_or(Digest::of(skill_md.as_bytes()), Component::digest);
+        Candidate { name: parsed, manifest: manifest.into(), digest, component }
     });
     Found { label: name.to_owned(), root, candidate }
 }
@@ -45,13 +43,13 @@ fn tool(name: &str) -> ToolSpec {
 
 fn snapshot_of(found: Vec<Found>, trusted: bool) -> Snapshot {
     // `# has x y` in a frontmatter gives its component the tools x and y.
-    let tools: BTreeMap<Digest, Vec<ToolSpec>> = found
+    let tools: BTreeMap<Digest, Arc<[ToolSpec]>> = found
         .iter()
         .filter_map(|found| found.candidate.as_ref().ok()?.component.as_ref())
         .map(|component| {
-            let text = String::from_utf8(component.bytes.to_vec()).unwrap();
+            let text = String::from_utf8(component.bytes().unwrap().to_vec()).unwrap();
             let (_, names) = text.split_once("# has ").unwrap();
-            (component.digest, names.lines().next().unwrap().split_whitespace().map(tool).collect())
+            (component.digest(), names.lines().next().unwrap().split_whitespace().map(tool).collect())
         })
         .collect();
     let rules = Rules {
@@ -63,7 +61,11 @@ fn snapshot_of(found: Vec<Found>, trusted: bool) -> Snapshot {
             None => Ok(tools[digest].clone()),
         },
     };
-    build(found, 1, &rules)
+    build(&found, 1, &rules)
+}
+
+fn discover(root: Root, path: &Path) -> io::Result<Vec<Found>> {
+    Ok(crate::discover(root, path, &Unseen)?.found)
 }
 
 fn names(snapshot: &Snapshot) -> Vec<&str> {

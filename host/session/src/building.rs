@@ -1,0 +1,197 @@
+//! Making a snapshot of what the roots hold at this moment.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use patchbay_core::{Digest, Name, SessionId};
+use patchbay_policy::Root;
+use patchbay_skill::{Answer, Candidate, Changed, Component, Found, Rules, Snapshot, build};
+use patchbay_store::{HeldComponents, NewSnapshot, Store, StoreError};
+
+use crate::{
+    Host, SessionError, builtin,
+    host::workspace_path,
+    roots::{Look, Memory},
+    surroundings::System,
+};
+
+/// Who is told how a snapshot in the making gets on, so that a person who waits can be. What is told is no part of any
+/// outcome. Called from whatever thread is at work: it must not block.
+pub trait Observer: Send + Sync {
+    /// Of `total` components that are new to this home, `done` are compiled and were asked for their tools, for `session`.
+    /// Told first with 0 and then after each; never where there is none.
+    fn compiling(&self, session: SessionId, done: usize, total: usize);
+
+    /// Nothing more is told for `session` about this snapshot: it is made, or was given up. Only after
+    /// [`Observer::compiling`].
+    fn compiled(&self, session: SessionId);
+}
+
+/// Nobody listens.
+#[derive(Clone, Copy, Debug)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn compiling(&self, _: SessionId, _: usize, _: usize) {}
+    fn compiled(&self, _: SessionId) {}
+}
+
+/// A snapshot that is not stored yet, with the components that its skills need, which are.
+pub(crate) struct Built {
+    pub(crate) snapshot: Snapshot,
+    components: HeldComponents,
+}
+
+impl Built {
+    /// The snapshot as it is kept.
+    pub(crate) fn stored(&self) -> NewSnapshot {
+        let Self { snapshot, components } = self;
+        NewSnapshot { digest: snapshot.digest(), body: snapshot.to_json().to_owned(), components: components.clone() }
+    }
+}
+
+/// How often the roots are looked at again because a component changed while it was read.
+const AGAIN: usize = 2;
+
+impl Host {
+    /// Looks at all roots and builds a snapshot for `session`.
+    ///
+    /// The digest of a component may be known without its bytes having been read, and its file may change at any time. So
+    /// bytes are taken from a file only where they are of that digest; else the roots are looked at again, and every file is
+    /// read. A component that changes again and again is kept out.
+    pub(crate) async fn build_snapshot(
+        self: &Arc<Self>,
+        session: SessionId,
+        workspace: &str,
+        version: u64,
+    ) -> Result<Built, SessionError> {
+        let telling = Telling::new(&*self.observer, session);
+        let (mut memory, mut again) = (Memory::Believed, AGAIN);
+        'look: loop {
+            let mut look = self.look(workspace, memory).await?;
+            let components: BTreeMap<Digest, Component> =
+                look.found.iter().filter_map(component).map(|component| (component.digest(), component)).collect();
+            let mut described = self.tools.describe(components.values(), &|done, of| telling.tell(done, of)).await?;
+            let mut changed = described.changed;
+            let trusted = self.store.is_trusted(workspace)?;
+            loop {
+                if changed && again > 0 {
+                    (memory, again) = (Memory::Doubted, again - 1);
+                    continue 'look;
+                }
+                let snapshot = snapshot(&look.found, version, trusted, &described.answers);
+                match self.hold(&snapshot, &components).await? {
+                    Ok(components) => {
+                        self.roots.remember(&self.store, &mut look).await;
+                        return Ok(Built { snapshot, components });
+                    }
+                    Err(lost) => {
+                        changed = true;
+                        described.answers.extend(lost.into_iter().map(|digest| (digest, Err(Changed.into()))));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The skill `name` of `root` as it is at this moment, for a grant; none where there is no such skill that can be read.
+    ///
+    /// # Errors
+    /// Where the root cannot be read.
+    pub async fn candidate(
+        self: &Arc<Self>,
+        root: Root,
+        workspace: &Path,
+        name: &Name,
+    ) -> Result<Option<Candidate>, SessionError> {
+        let look = self.look(&workspace_path(workspace)?, Memory::Believed).await?;
+        let mut candidates =
+            look.found.into_iter().filter(|found| found.root == root).filter_map(|found| found.candidate.ok());
+        Ok(candidates.find(|candidate| candidate.name == *name))
+    }
+
+    /// Looks at all roots, on a thread for that.
+    async fn look(self: &Arc<Self>, workspace: &str, memory: Memory) -> Result<Look, SessionError> {
+        let (host, workspace) = (Arc::clone(self), PathBuf::from(workspace));
+        off_thread(move || host.roots.look(&host.store, &workspace, memory)).await?
+    }
+
+    /// Sees to it that the store has the components that `snapshot` needs; or says which of them cannot be had any more.
+    async fn hold(
+        self: &Arc<Self>,
+        snapshot: &Snapshot,
+        components: &BTreeMap<Digest, Component>,
+    ) -> Result<Result<HeldComponents, Vec<Digest>>, SessionError> {
+        let needed = snapshot.skills().filter_map(|skill| components.get(&skill.component?).cloned()).collect();
+        let store = self.store.clone();
+        Ok(off_thread(move || hold(&store, needed)).await??)
+    }
+}
+
+fn component(found: &Found) -> Option<Component> {
+    found.candidate.as_ref().ok()?.component.clone()
+}
+
+fn snapshot(found: &[Found], version: u64, trusted: bool, answers: &BTreeMap<Digest, Answer>) -> Snapshot {
+    let rules = Rules {
+        trusted,
+        built_ins: &builtin::names(),
+        surroundings: &System,
+        // Every component that was found was asked.
+        tools: &|digest| answers.get(digest).cloned().unwrap_or_else(|| Ok(Arc::default())),
+    };
+    build(found, version, &rules)
+}
+
+fn hold(store: &Store, needed: Vec<Component>) -> Result<Result<HeldComponents, Vec<Digest>>, StoreError> {
+    let mut held = store.hold_components()?;
+    let mut lost = Vec::new();
+    for component in needed {
+        if held.add_stored(component.digest(), component.size()) {
+            continue;
+        }
+        // One at a time: of a thousand components no two need be in memory.
+        match component.bytes() {
+            Ok(bytes) => drop(held.add(&bytes)?),
+            Err(Changed) => lost.push(component.digest()),
+        }
+    }
+    Ok(if lost.is_empty() { Ok(held) } else { Err(lost) })
+}
+
+async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, SessionError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| SessionError::Folder { what: "the skills".to_owned(), source: error.into() })
+}
+
+/// Tells an observer, and that it is over, however it ends.
+struct Telling<'a> {
+    observer: &'a dyn Observer,
+    session: SessionId,
+    told: AtomicBool,
+}
+
+impl<'a> Telling<'a> {
+    fn new(observer: &'a dyn Observer, session: SessionId) -> Self {
+        Self { observer, session, told: AtomicBool::new(false) }
+    }
+
+    fn tell(&self, done: usize, total: usize) {
+        self.told.store(true, Ordering::Relaxed);
+        self.observer.compiling(self.session, done, total);
+    }
+}
+
+impl Drop for Telling<'_> {
+    fn drop(&mut self) {
+        if *self.told.get_mut() {
+            self.observer.compiled(self.session);
+        }
+    }
+}

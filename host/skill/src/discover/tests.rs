@@ -1,0 +1,360 @@
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Changed, Manifest, Unseen};
+
+/// A folder of skills that goes when it does.
+struct Skills(tempfile::TempDir);
+
+impl Skills {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn write(&self, path: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    fn discover(&self, seen: &dyn Seen) -> Discovered {
+        discover(Root::User, self.path(), seen).unwrap()
+    }
+
+    /// The one candidate.
+    fn candidate(&self, seen: &dyn Seen) -> Candidate {
+        let mut found = self.discover(seen).found;
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.remove(0).candidate.unwrap()
+    }
+}
+
+/// What was read before, and what was asked for.
+#[derive(Default)]
+struct Memory {
+    known: BTreeMap<String, (Stat, Known)>,
+    asked: RefCell<Vec<String>>,
+}
+
+impl Memory {
+    fn of(discovered: &Discovered) -> Self {
+        let known = discovered.read.iter().map(|read| (read.file.clone(), (read.stat, read.known.clone())));
+        Self { known: known.collect(), asked: RefCell::default() }
+    }
+}
+
+impl Seen for Memory {
+    fn known(&self, file: &str, stat: &Stat) -> Option<Known> {
+        self.asked.borrow_mut().push(file.to_owned());
+        let (then, known) = self.known.get(file)?;
+        (then == stat).then(|| known.clone())
+    }
+}
+
+/// Claims to know every file, and lies.
+struct Liar(Known);
+
+impl Seen for Liar {
+    fn known(&self, _: &str, _: &Stat) -> Option<Known> {
+        Some(self.0.clone())
+    }
+}
+
+fn manifest(summary: &str) -> Option<Arc<Manifest>> {
+    let skill_md = format!("---\nsummary: {summary}\n---\n");
+    Some(Arc::new(Manifest::read(&skill_md, &"any".parse().unwrap()).unwrap()))
+}
+
+/// A component with this SKILL.md, and padding.
+fn component(skill_md: &str, padding: &[u8]) -> Vec<u8> {
+    let mut bytes = b"\0asm\x0d\0\x01\0".to_vec();
+    for (name, data) in [("patchbay:skill.md", skill_md.as_bytes()), ("padding", padding)] {
+        let length = u8::try_from(1 + name.len() + data.len()).unwrap();
+        assert!(length < 128, "one byte of LEB128");
+        bytes.extend([0, length, u8::try_from(name.len()).unwrap()]);
+        bytes.extend(name.as_bytes());
+        bytes.extend(data);
+    }
+    bytes
+}
+
+fn sorted(names: impl Into<Vec<String>>) -> Vec<String> {
+    let mut names = names.into();
+    names.sort();
+    names
+}
+
+fn files(discovered: &Discovered) -> Vec<String> {
+    sorted(discovered.read.iter().map(|read| read.file.clone()).collect::<Vec<_>>())
+}
+
+/// Name, digest, component and summary of a candidate.
+type Shown = (String, Digest, Option<Digest>, String);
+
+fn shown(discovered: &Discovered) -> Vec<Shown> {
+    let shown = |candidate: &Candidate| {
+        let component = candidate.component.as_ref().map(Component::digest);
+        (candidate.name.to_string(), candidate.digest, component, candidate.manifest.summary.clone())
+    };
+    discovered.found.iter().map(|found| shown(found.candidate.as_ref().unwrap())).collect()
+}
+
+const FIRST: &str = "---\nsummary: first\n---\n";
+const OTHER: &str = "---\nsummary: other\n---\n";
+
+#[cfg(unix)]
+#[test]
+fn what_is_known_is_not_read_again() {
+    let skills = Skills::new();
+    skills.write("one.wasm", component(FIRST, b""));
+    skills.write("two/SKILL.md", FIRST);
+    skills.write("two/code.wasm", b"not looked into");
+    skills.write("three/SKILL.md", OTHER);
+    let first = skills.discover(&Unseen);
+    assert_eq!(files(&first), ["one.wasm", "three/SKILL.md", "two/SKILL.md", "two/code.wasm"]);
+    let memory = Memory::of(&first);
+    let again = skills.discover(&memory);
+    assert_eq!(files(&again), [""; 0]);
+    assert_eq!(sorted(memory.asked.take()), files(&first), "each is looked up by the name under which it was read");
+    assert_eq!(shown(&again), shown(&first));
+}
+
+/// That nothing is read shows in that a lie is believed.
+#[cfg(unix)]
+#[test]
+fn what_is_known_stands_for_the_file() {
+    let skills = Skills::new();
+    skills.write("one.wasm", component(FIRST, b""));
+    let digest = Digest::of(b"something else");
+    let known = Known { digest, manifest: manifest("remembered") };
+    let candidate = skills.candidate(&Liar(known));
+    assert_eq!((candidate.digest, &*candidate.manifest.summary), (digest, "remembered"));
+    // Of a component that is known to have no SKILL.md the same is said as when it was read.
+    let bare = skills.discover(&Liar(Known { digest, manifest: None }));
+    assert_eq!(bare.found[0].candidate.as_ref().unwrap_err().code, Code::MissingSkillMd);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_skill_is_not_remembered() {
+    let skills = Skills::new();
+    skills.write("text.wasm", "hello");
+    skills.write("bad/SKILL.md", "no frontmatter");
+    skills.write("big/SKILL.md", vec![b'a'; 300 << 10]);
+    skills.write("Upper.wasm", component(FIRST, b""));
+    let discovered = skills.discover(&Unseen);
+    assert!(discovered.found.iter().all(|found| found.candidate.is_err()));
+    assert_eq!(files(&discovered), [""; 0]);
+    // A component without a SKILL.md is one, by what it is: known well enough.
+    skills.write("bare.wasm", b"\0asm\x0d\0\x01\0");
+    assert_eq!(files(&skills.discover(&Unseen)), ["bare.wasm"]);
+}
+
+/// Each of these leaves the size as it was, and the time of modification as well where somebody takes the trouble.
+#[cfg(unix)]
+#[test]
+fn every_change_is_seen() {
+    type Change = fn(&Skills);
+    let changes: [(&str, Change); 5] = [
+        ("written in place", |skills| {
+            skills.write("a.wasm", component(OTHER, b""));
+        }),
+        ("written in place, its time set back", |skills| {
+            let time = fs::metadata(skills.path().join("a.wasm")).unwrap().modified().unwrap();
+            let path = skills.write("a.wasm", component(OTHER, b""));
+            fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+        }),
+        ("another file put in its place, with its time", |skills| {
+            let time = fs::metadata(skills.path().join("a.wasm")).unwrap().modified().unwrap();
+            let path = skills.write("new", component(OTHER, b""));
+            fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+            fs::rename(path, skills.path().join("a.wasm")).unwrap();
+        }),
+        ("swapped with its neighbour", |skills| {
+            let [a, b, c] = ["a.wasm", "b.wasm", "c"].map(|name| skills.path().join(name));
+            fs::rename(&a, &c).unwrap();
+            fs::rename(&b, &a).unwrap();
+            fs::rename(&c, &b).unwrap();
+        }),
+        ("replaced by a link to its neighbour", |skills| {
+            fs::remove_file(skills.path().join("a.wasm")).unwrap();
+            std::os::unix::fs::symlink("b.wasm", skills.path().join("a.wasm")).unwrap();
+        }),
+    ];
+    for (what, change) in changes {
+        let skills = Skills::new();
+        skills.write("a.wasm", component(FIRST, b""));
+        skills.write("b.wasm", component(OTHER, b""));
+        let memory = Memory::of(&skills.discover(&Unseen));
+        rest(&skills, &["a.wasm", "b.wasm"]);
+        change(&skills);
+        let again = skills.discover(&memory);
+        assert!(files(&again).contains(&"a.wasm".to_owned()), "{what}");
+        assert_eq!(shown(&again)[0].3, "other", "{what}");
+    }
+}
+
+/// Waits until a change gives a file of the folder another time than `files` have: times are no finer than the system's
+/// clock ticks, and it is for [`Stat::is_settled`] that nothing is remembered within a tick.
+#[cfg(unix)]
+fn rest(skills: &Skills, files: &[&str]) {
+    let changed = |file: &str| Stat::of(&skills.path().join(file)).unwrap().unwrap().changed;
+    let last = files.iter().map(|file| changed(file)).max().unwrap();
+    for _ in 0..100_000 {
+        skills.write("probe", "");
+        let now = changed("probe");
+        fs::remove_file(skills.path().join("probe")).unwrap();
+        if now > last {
+            return;
+        }
+    }
+    panic!("the file system's clock stands still");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_touched_file_is_read_and_is_what_it_was() {
+    let skills = Skills::new();
+    let path = skills.write("a.wasm", component(FIRST, b""));
+    let first = skills.discover(&Unseen);
+    rest(&skills, &["a.wasm"]);
+    let time = path.metadata().unwrap().modified().unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    let again = skills.discover(&Memory::of(&first));
+    assert_eq!(files(&again), ["a.wasm"]);
+    assert_eq!(shown(&again), shown(&first));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_is_settled_when_it_has_been_at_rest_for_two_seconds() {
+    let skills = Skills::new();
+    let path = skills.write("a.wasm", "");
+    let stat = Stat::of(&path).unwrap().unwrap();
+    let two_seconds = 2_000_000_000;
+    assert!(!stat.is_settled(stat.changed), "it may change again within the same tick");
+    assert!(!stat.is_settled(stat.changed + two_seconds));
+    assert!(stat.is_settled(stat.changed + two_seconds + 1));
+    // Its time of modification is anybody's to set: one to come is no rest, one long ago proves none.
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    let time = path.metadata().unwrap().modified().unwrap();
+    let hour = std::time::Duration::from_secs(3600);
+    file.set_modified(time + hour).unwrap();
+    let stat = Stat::of(&path).unwrap().unwrap();
+    assert!(!stat.is_settled(stat.changed + two_seconds + 1));
+    file.set_modified(time - hour).unwrap();
+    let stat = Stat::of(&path).unwrap().unwrap();
+    assert!(stat.modified < stat.changed && !stat.is_settled(stat.changed));
+    assert!(!stat.is_settled(i64::MIN) && stat.is_settled(i64::MAX));
+}
+
+#[test]
+fn bytes_are_those_of_the_digest_or_none() {
+    let skills = Skills::new();
+    let bytes = component(FIRST, b"");
+    for name in ["a.wasm", "b/code.wasm"] {
+        skills.write("b/SKILL.md", FIRST);
+        let path = skills.write(name, &bytes);
+        let candidate = skills.discover(&Unseen).found.remove(0).candidate.unwrap();
+        let found = candidate.component.unwrap();
+        assert_eq!((found.digest(), found.size()), (Digest::of(&bytes), bytes.len() as u64));
+        assert_eq!(found.bytes().unwrap(), bytes);
+        fs::write(&path, component(OTHER, b"")).unwrap();
+        assert_eq!(found.bytes(), Err(Changed));
+        fs::write(&path, &bytes).unwrap();
+        assert_eq!(found.bytes().unwrap(), bytes, "what it was, it is");
+        fs::remove_file(&path).unwrap();
+        assert_eq!(found.bytes(), Err(Changed));
+        fs::create_dir(&path).unwrap();
+        assert_eq!(found.bytes(), Err(Changed));
+        fs::remove_dir(&path).unwrap();
+    }
+}
+
+/// Between the look and the reading a workspace may put a link that leads out of it in a component's place.
+#[cfg(unix)]
+#[test]
+fn bytes_are_not_read_through_a_link_that_leads_away() {
+    let home = Skills::new();
+    let bytes = component(FIRST, b"");
+    let secret = home.write("secret/a.wasm", &bytes);
+    for name in ["a.wasm", "b/code.wasm"] {
+        home.write("workspace/.patchbay/skills/b/SKILL.md", FIRST);
+        let path = home.write(&format!("workspace/.patchbay/skills/{name}"), &bytes);
+        let found = discover(Root::Workspace, &home.path().join("workspace"), &Unseen).unwrap().found;
+        let component = found[0].candidate.as_ref().unwrap().component.clone().unwrap();
+        assert_eq!(component.bytes().unwrap(), bytes);
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&secret, &path).unwrap();
+        assert_eq!(component.bytes(), Err(Changed), "{name}");
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write(u8),
+    Replace(u8),
+    SetBack,
+    Remove,
+    Look,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0..3_u8).prop_map(Step::Write),
+        (0..3_u8).prop_map(Step::Replace),
+        Just(Step::SetBack),
+        Just(Step::Remove),
+        Just(Step::Look),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever becomes of a file, and however wrong what is remembered of it: nobody gets bytes under a digest that is not
+    /// theirs.
+    #[test]
+    fn no_bytes_go_by_a_digest_that_is_not_theirs(steps in proptest::collection::vec(step(), 1..12), lie in 0..4_u8) {
+        let skills = Skills::new();
+        let content = |n: u8| component(FIRST, &[n]);
+        let path = skills.write("a.wasm", content(0));
+        let seen: Box<dyn Seen> = if lie < 3 {
+            Box::new(Liar(Known { digest: Digest::of(&content(lie)), manifest: manifest("lie") }))
+        } else {
+            Box::new(Memory::of(&skills.discover(&Unseen)))
+        };
+        let mut components = Vec::new();
+        for step in steps {
+            match step {
+                Step::Write(n) => drop(skills.write("a.wasm", content(n))),
+                Step::Replace(n) => fs::rename(skills.write("new", content(n)), &path).unwrap(),
+                Step::SetBack => if let Ok(file) = fs::File::options().write(true).open(&path) {
+                    file.set_modified(skills.path().metadata().unwrap().modified().unwrap()).unwrap();
+                },
+                Step::Remove => drop(fs::remove_file(&path)),
+                Step::Look => for found in skills.discover(&*seen).found {
+                    components.extend(found.candidate.unwrap().component);
+                },
+            }
+            for component in &components {
+                if let Ok(bytes) = component.bytes() {
+                    prop_assert_eq!(Digest::of(&bytes), component.digest());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What is known of a file without reading it.
+//!
+//! A file that has not changed since it was last read is not read again. That it has not changed is told by its [`Stat`],
+//! with git's rule for racy files: what was read of a file is worth remembering only where the file had been at rest for a
+//! while by then ([`Stat::is_settled`]), so that any later change is bound to show in the time of change. Who may write the
+//! file may set its time of modification, but not its time of change; and who puts another file in its place has another
+//! inode.
+//!
+//! Should a file change all the same without its stat telling, what is known is of *older* bytes, and nothing worse: the
+//! digest that is known decides what is granted, and [`Component::bytes`](crate::Component::bytes) gives bytes of that
+//! digest or none. So old bytes may run under the digest that is theirs; new bytes never run under an old digest.
+
+use std::{fmt, io, path::Path, sync::Arc};
+
+use cap_std::fs::Metadata;
+use patchbay_core::Digest;
+
+use crate::Manifest;
+
+/// The coarsest times that a file system in use keeps, in nanoseconds: two seconds, as FAT does.
+const GRANULE: i64 = 2_000_000_000;
+
+/// A file in one of its states, as the system tells it without reading it. Two that are equal are the same file in the same
+/// state, where it was settled. Shown, it is a text without blanks, another one for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stat {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// Nanoseconds since 1970.
+    pub(crate) modified: i64,
+    /// When anything of the file last changed, its name or its times too. Nobody can set it.
+    pub(crate) changed: i64,
+}
+
+impl Stat {
+    /// The stat of the file at `path`, links followed; none where the system tells too little.
+    ///
+    /// # Errors
+    /// Where there is no such file, or it cannot be looked at.
+    pub fn of(path: &Path) -> io::Result<Option<Self>> {
+        Ok(Self::new(&Metadata::from_just_metadata(path.metadata()?)))
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn new(metadata: &Metadata) -> Option<Self> {
+        use cap_std::fs::MetadataExt as _;
+        let time = |seconds: i64, nanoseconds: i64| seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds);
+        Some(Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.len(),
+            modified: time(metadata.mtime(), metadata.mtime_nsec())?,
+            changed: time(metadata.ctime(), metadata.ctime_nsec())?,
+        })
+    }
+
+    /// Without a time of change that nobody can set, nothing is known.
+    #[cfg(not(unix))]
+    pub(crate) fn new(_: &Metadata) -> Option<Self> {
+        None
+    }
+
+    /// Whether the file had been at rest for a while at `moment`, in nanoseconds since 1970: whatever changes it after that
+    /// moment gives it another stat. What was read of it then is worth remembering, if `moment` was before the reading.
+    pub fn is_settled(&self, moment: i64) -> bool {
+        self.modified.max(self.changed).saturating_add(GRANULE) < moment
+    }
+}
+
+impl fmt::Display for Stat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { device, inode, size, modified, changed } = self;
+        write!(f, "{device}:{inode}:{size}:{modified}:{changed}")
+    }
+}
+
+/// What a file of a skill holds: a component, or a SKILL.md.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// The digest of its bytes.
+    pub digest: Digest,
+    /// What its SKILL.md says: that which it is, or that which is embedded in it.
+    pub manifest: Option<Arc<Manifest>>,
+}
+
+/// What is remembered of the files of one root.
+pub trait Seen {
+    /// What `file` (its path below the root, its parts joined by `/`) held in the very state `stat`, if that is remembered.
+    fn known(&self, file: &str, stat: &Stat) -> Option<Known>;
+}
+
+/// Nothing is remembered: every file is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Unseen;
+
+impl Seen for Unseen {
+    fn known(&self, _: &str, _: &Stat) -> Option<Known> {
+        None
+    }
+}
+
+/// What was read of a file: to be remembered, if it was settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// Its path below the root, its parts joined by `/`.
+    pub file: String,
+    /// Its state just before it was read.
+    pub stat: Stat,
+    /// What it held.
+    pub known: Known,
+}

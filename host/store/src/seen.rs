@@ -1,0 +1,116 @@
+//! What files of skills held when they were last read.
+
+use patchbay_core::Digest;
+use rusqlite::{Connection, params};
+
+use crate::{Store, StoreError};
+
+/// A file of a root, in the state in which it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenFile {
+    /// Its path below the root.
+    pub file: String,
+    /// The state in which it was.
+    pub stat: String,
+    /// The digest of its bytes.
+    pub digest: Digest,
+    /// What the SKILL.md says that it is or has embedded, as JSON.
+    pub manifest: Option<String>,
+}
+
+impl Store {
+    /// What the files of the root `folder` held when `program` last read them. In no order.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn seen(&self, folder: &str, program: &str) -> Result<Vec<SeenFile>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection
+                .prepare_cached("SELECT file, stat, digest, manifest FROM seen WHERE folder = ? AND program = ?")?;
+            let mut rows = query.query(params![folder, program])?;
+            let mut files = Vec::new();
+            while let Some(row) = rows.next()? {
+                // A digest that does not read is that of no file.
+                if let Ok(digest) = row.get_ref(2)?.as_str().unwrap_or_default().parse() {
+                    files.push(SeenFile { file: row.get(0)?, stat: row.get(1)?, digest, manifest: row.get(3)? });
+                }
+            }
+            Ok(files)
+        })
+    }
+
+    /// Remembers what `program` read of files of the root `folder`, and forgets the files that are `gone`. Nobody waits for
+    /// it: what is not remembered is read again.
+    pub async fn remember_seen(&self, folder: String, program: String, read: Vec<SeenFile>, gone: Vec<String>) {
+        let job = move |connection: &Connection| {
+            connection
+                .prepare_cached("DELETE FROM seen WHERE folder = ? AND program <> ?")?
+                .execute(params![folder, program])?;
+            let mut forget = connection.prepare_cached("DELETE FROM seen WHERE folder = ? AND file = ?")?;
+            for file in gone {
+                forget.execute(params![folder, file])?;
+            }
+            let mut remember = connection.prepare_cached(
+                "INSERT OR REPLACE INTO seen (folder, file, program, stat, digest, manifest) VALUES (?, ?, ?, ?, ?, ?)",
+            )?;
+            for SeenFile { file, stat, digest, manifest } in read {
+                remember.execute(params![folder, file, program, stat, digest.to_string(), manifest])?;
+            }
+            Ok(())
+        };
+        self.database.enqueue("what files of skills held", job).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::slice;
+
+    use super::*;
+
+    fn file(file: &str, stat: &str, manifest: Option<&str>) -> SeenFile {
+        let (digest, manifest) = (Digest::of(stat.as_bytes()), manifest.map(str::to_owned));
+        SeenFile { file: file.to_owned(), stat: stat.to_owned(), digest, manifest }
+    }
+
+    #[tokio::test]
+    async fn files_are_remembered_by_root_and_program_and_forgotten() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let seen = |folder: &str, program: &str| {
+            let mut files = store.seen(folder, program).unwrap();
+            files.sort_by(|a, b| a.file.cmp(&b.file));
+            files
+        };
+        let remember = async |folder: &str, program: &str, read: &[SeenFile], gone: &[&str]| {
+            let gone = gone.iter().map(|file| (*file).to_owned()).collect();
+            store.remember_seen(folder.to_owned(), program.to_owned(), read.to_vec(), gone).await;
+            store.settle().await.unwrap();
+        };
+        let (a, b) = (file("a.wasm", "1", None), file("b/SKILL.md", "2", Some("{}")));
+        remember("/one", "p", &[a.clone(), b.clone()], &[]).await;
+        remember("/two", "p", slice::from_ref(&a), &[]).await;
+        assert_eq!(seen("/one", "p"), [a.clone(), b.clone()]);
+        assert_eq!(seen("/one", "q"), [], "another program");
+        let changed = file("a.wasm", "3", None);
+        remember("/one", "p", slice::from_ref(&changed), &["b/SKILL.md", "unknown"]).await;
+        assert_eq!(seen("/one", "p"), [changed]);
+        assert_eq!(seen("/two", "p"), [a]);
+        remember("/one", "q", slice::from_ref(&b), &[]).await;
+        assert_eq!((seen("/one", "p"), seen("/one", "q")), (vec![], vec![b]), "each root is of one program");
+        store.collect().await.unwrap();
+        assert_eq!((seen("/one", "q"), seen("/two", "p")), (vec![], vec![]));
+    }
+
+    #[tokio::test]
+    async fn a_row_that_does_not_read_is_passed_over() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let good = file("good", "1", None);
+        store.remember_seen("/".to_owned(), "p".to_owned(), vec![good.clone()], vec![]).await;
+        store.settle().await.unwrap();
+        let row = "INSERT INTO seen (folder, file, program, stat, digest) VALUES ('/', 'bad', 'p', '2', 'md5:0')";
+        rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap().execute(row, []).unwrap();
+        assert_eq!(store.seen("/", "p").unwrap(), [good]);
+    }
+}

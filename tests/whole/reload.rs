@@ -1,0 +1,197 @@
+//! What did not change is not read again, and what changed is, however it came about.
+
+use std::{fs, path::PathBuf, thread, time::Duration};
+
+use patchbay_core::Digest;
+use patchbay_tests::{answers::Answer, binary::Patchbay, guest::Guest};
+use rusqlite::{Connection, params};
+
+/// A skill in one file whose alias `/NAME` answers `text`.
+fn says(name: &str, text: &str) -> Vec<u8> {
+    let skill_md = format!(
+        "---\nsummary: Says {text}\ninvocation_mode: tool_dispatch\ncommand: {name}\ncommand_tool: run\ncapabilities: \
+         [{{name: kv}}]\n---\n"
+    );
+    let call = format!(
+        "(i32.store8 (i32.const 0) (i32.const 0))
+         (i32.store (i32.const 4) (i32.const 64))
+         (i32.store (i32.const 8) (i32.const 1))
+         (i32.store8 (i32.const 64) (i32.const 0))
+         (i32.store (i32.const 68) (i32.const 131072))
+         (i32.store (i32.const 72) (i32.const {}))
+         (i32.const 0)",
+        text.len()
+    );
+    Guest::calling(&call).with(&format!("\n(data (i32.const 131072) \"{text}\")\n")).packaged(&skill_md)
+}
+
+/// A home with skills, and its database.
+struct Home(Patchbay);
+
+impl Home {
+    fn new() -> Self {
+        Self(Patchbay::new())
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.0.home().join("config/skills").join(file)
+    }
+
+    fn write(&self, file: &str, bytes: impl AsRef<[u8]>) {
+        self.0.write(&format!("home/config/skills/{file}"), bytes);
+    }
+
+    fn database(&self) -> Connection {
+        let database = Connection::open(self.0.home().join("data/patchbay.db")).unwrap();
+        database.busy_timeout(Duration::from_secs(10)).unwrap();
+        database
+    }
+
+    /// The files that are remembered.
+    fn remembered(&self) -> Vec<String> {
+        let database = self.database();
+        let mut query = database.prepare("SELECT file FROM seen ORDER BY file").unwrap();
+        query.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+    }
+
+    /// Makes sessions until these files, and no others, are remembered: they are once they have been at rest for a while.
+    fn remember(&self, files: &[&str]) {
+        for _ in 0..300 {
+            self.skills();
+            if self.remembered() == files {
+                return;
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        panic!("remembered are {:?}, not {files:?}", self.remembered());
+    }
+
+    /// What `/skills` says in a new session.
+    fn skills(&self) -> Answer {
+        self.0.answers(&["/skills"]).remove(0)
+    }
+
+    /// The summary of a skill, and its digest, in a new session.
+    fn skill(&self, name: &str) -> (String, String) {
+        let answer = self.skills();
+        let skill = answer.data()["skills"].as_array().unwrap().iter().find(|skill| skill["name"] == name);
+        let skill = skill.unwrap_or_else(|| panic!("no skill {name}: {}", answer.message()));
+        (skill["summary"].as_str().unwrap().to_owned(), skill["digest"].as_str().unwrap().to_owned())
+    }
+}
+
+/// That nothing is read shows in that the memory is believed, whatever it says.
+#[test]
+fn an_unchanged_file_is_not_read() {
+    let home = Home::new();
+    home.write("one.wasm", says("one", "1"));
+    home.write("two/SKILL.md", "---\nsummary: Two\n---\n");
+    home.write("two/code.wasm", says("two", "2"));
+    home.remember(&["one.wasm", "two/SKILL.md", "two/code.wasm"]);
+    let manifest = "UPDATE seen SET manifest = json_set(manifest, '$.summary', 'Remembered') WHERE file = ?";
+    for file in ["one.wasm", "two/SKILL.md"] {
+        assert_eq!(home.database().execute(manifest, [file]).unwrap(), 1);
+    }
+    assert_eq!(home.skill("one").0, "Remembered");
+    assert_eq!(home.skill("two").0, "Remembered");
+    let mut live = home.0.live(&[]);
+    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=2 count=6");
+    // The same bytes again: the file is read, and the skill is what it is.
+    home.write("one.wasm", says("one", "1"));
+    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=3 count=6\n~ one");
+    assert_eq!(home.skill("one").0, "Says 1");
+    assert_eq!(home.skill("two").0, "Remembered");
+}
+
+#[test]
+fn what_is_gone_is_forgotten_and_gc_forgets_all() {
+    let home = Home::new();
+    home.write("one.wasm", says("one", "1"));
+    home.write("two.wasm", says("two", "2"));
+    home.remember(&["one.wasm", "two.wasm"]);
+    fs::remove_file(home.path("two.wasm")).unwrap();
+    home.remember(&["one.wasm"]);
+    assert_eq!(home.0.run(&["sessions", "gc"]).code, Some(0));
+    assert_eq!(home.remembered(), [""; 0]);
+    home.remember(&["one.wasm"]);
+}
+
+/// Should the memory ever be wrong, the digest that it gives is the identity: its own bytes run, with its own grants.
+#[test]
+fn a_wrong_memory_gives_no_component_the_identity_of_another() {
+    let home = Home::new();
+    let (mine, yours) = (says("mine", "of mine"), says("yours", "of yours"));
+    home.write("mine.wasm", &mine);
+    home.write("yours.wasm", &yours);
+    home.remember(&["mine.wasm", "yours.wasm"]);
+    assert_eq!(home.0.run(&["grant", "add", "mine", "kv"]).code, Some(0));
+    let granted = "- `capabilities`: kv (granted)";
+    assert!(home.0.line("/help mine").contains(granted), "{}", home.0.line("/help mine"));
+
+    let lie = "UPDATE seen SET digest = ? WHERE file = 'mine.wasm'";
+    home.database().execute(lie, params![Digest::of(&yours).to_string()]).unwrap();
+    assert_eq!(home.skill("mine").1, Digest::of(&yours).to_string());
+    assert_eq!(home.0.line("/mine {}"), "of yours", "the bytes are those of the digest");
+    assert!(!home.0.line("/help mine").contains(granted), "{}", home.0.line("/help mine"));
+
+    // Bytes that nobody has: what the file holds is not taken for them.
+    home.database().execute(lie, params![Digest::of(b"nothing").to_string()]).unwrap();
+    assert_eq!(home.skill("mine").1, Digest::of(&mine).to_string());
+    assert_eq!(home.0.line("/mine {}"), "of mine");
+    home.remember(&["mine.wasm", "yours.wasm"]);
+}
+
+/// Within one tick of the file system's clock, and of the same size: nothing tells the two states apart but their bytes.
+#[test]
+fn a_file_that_is_written_again_at_once_is_seen() {
+    let home = Home::new();
+    let mut live = home.0.live(&[]);
+    home.write("one.wasm", says("one", "0"));
+    live.say("/reload_skills");
+    for n in 1..10 {
+        home.write("one.wasm", says("one", &n.to_string()));
+        let version = n + 2;
+        let words = format!("Reloaded skills for current session. version={version} count=5\n~ one");
+        assert_eq!(live.say("/reload_skills"), words);
+        assert_eq!(live.say("/one {}"), n.to_string());
+    }
+}
+
+#[test]
+fn a_change_that_hides_is_seen() {
+    let home = Home::new();
+    home.write("one.wasm", says("one", "1"));
+    home.write("two.wasm", says("two", "2"));
+    home.remember(&["one.wasm", "two.wasm"]);
+    let mut live = home.0.live(&[]);
+    let reloaded = |version: u32, changed: &str| {
+        format!("Reloaded skills for current session. version={version} count=6{changed}")
+    };
+    assert_eq!(live.say("/reload_skills"), reloaded(2, ""));
+
+    // Written in place, its time set back.
+    let time = fs::metadata(home.path("one.wasm")).unwrap().modified().unwrap();
+    let set_back = |file: &str| {
+        fs::File::options().write(true).open(home.path(file)).unwrap().set_modified(time).unwrap();
+    };
+    home.write("one.wasm", says("one", "3"));
+    set_back("one.wasm");
+    assert_eq!(live.say("/reload_skills"), reloaded(3, "\n~ one"));
+    assert_eq!(live.say("/one {}"), "3");
+
+    // Another file put in its place, with its time and size.
+    home.write("new", says("one", "4"));
+    set_back("new");
+    fs::rename(home.path("new"), home.path("one.wasm")).unwrap();
+    assert_eq!(live.say("/reload_skills"), reloaded(4, "\n~ one"));
+    assert_eq!(live.say("/one {}"), "4");
+
+    // Two that change places, when both have been at rest for long enough.
+    home.remember(&["one.wasm", "two.wasm"]);
+    assert_eq!(live.say("/reload_skills"), reloaded(5, ""));
+    for (from, to) in [("one.wasm", "between"), ("two.wasm", "one.wasm"), ("between", "two.wasm")] {
+        fs::rename(home.path(from), home.path(to)).unwrap();
+    }
+    assert_eq!(live.say("/reload_skills"), reloaded(6, "\n~ one\n~ two"));
+    assert_eq!((live.say("/skill one {}"), live.say("/skill two {}")), ("2".to_owned(), "4".to_owned()));
+}
