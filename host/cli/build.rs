@@ -15,13 +15,18 @@ fn main() {
     if files.is_empty() {
         println!("cargo::error=the folder of bundled plugins is empty; run: make plugins");
     }
-    let mut list = String::from("&[\n");
+    // What a component answers when it is asked for its tools stands beside it.
+    let (mut skills, mut answers) = (String::from("&[\n"), String::from("&[\n"));
     for file in files {
-        let name = file.file_stem().unwrap().to_str().unwrap();
         println!("cargo::rerun-if-changed={}", file.display());
-        writeln!(list, "    Bundled {{ name: {name:?}, bytes: include_bytes!({:?}) }},", file.to_str().unwrap())
-            .unwrap();
+        let (name, path) = (file.file_stem().unwrap().to_str().unwrap(), file.to_str().unwrap());
+        if file.extension().is_some_and(|extension| extension == "json") {
+            writeln!(answers, "    include_str!({path:?}),").unwrap();
+        } else {
+            writeln!(skills, "    Bundled {{ name: {name:?}, bytes: include_bytes!({path:?}) }},").unwrap();
+        }
     }
-    list.push(']');
-    fs::write(PathBuf::from(env::var("OUT_DIR").unwrap()).join("bundled.rs"), list).unwrap();
+    let out = PathBuf::from(env::var("OUT_DIR").unwrap());
+    fs::write(out.join("bundled.rs"), skills + "]").unwrap();
+    fs::write(out.join("answers.rs"), answers + "]").unwrap();
 }

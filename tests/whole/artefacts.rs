@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use patchbay_tests::binary::Patchbay;
+use patchbay_tests::{binary::Patchbay, guest::Guest};
 
 /// The artefacts, sorted.
 fn artefacts(patchbay: &Patchbay) -> Vec<PathBuf> {
@@ -22,12 +22,42 @@ fn log(patchbay: &Patchbay) -> String {
 
 const DAMAGED: &str = "the compiled component on disk is not what was written; compiling it anew";
 
-/// A home that has compiled the bundled components.
+/// A home that has compiled three of the bundled components.
 fn used() -> Patchbay {
     let patchbay = Patchbay::new();
-    assert_eq!(patchbay.line("/calc 1 + 1"), "2");
+    let ran = patchbay.exec(&["/calc 1 + 1", "/json a {\"a\": 1}", "/note list"]);
+    assert_eq!((&*ran.out, &*ran.err), ("2\n1\nNo notes.\n", ""));
     assert_eq!(artefacts(&patchbay).len(), 3);
     patchbay
+}
+
+#[test]
+fn a_bundled_component_is_compiled_when_it_is_called() {
+    let patchbay = Patchbay::new();
+    assert!(patchbay.line("/skills").contains("calc"));
+    assert_eq!(artefacts(&patchbay).len(), 0);
+    assert_eq!(patchbay.line("/calc 1 + 1"), "2");
+    assert_eq!(artefacts(&patchbay).len(), 1);
+}
+
+/// What the binary says of a bundled component is what the component says.
+#[test]
+fn what_the_binary_knows_of_a_component_is_true() {
+    let patchbay = Patchbay::new();
+    let dist = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../plugins/dist");
+    let mut looked_at = 0;
+    for entry in fs::read_dir(&dist).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "wasm") {
+            let ran = patchbay.run(&["plugin", "inspect", "--json", path.to_str().unwrap()]);
+            let report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+            let known: serde_json::Value =
+                serde_json::from_slice(&fs::read(path.with_extension("json")).unwrap()).unwrap();
+            assert_eq!((&known["digest"], &known["tools"]), (&report["digest"], &report["tools"]));
+            looked_at += 1;
+        }
+    }
+    assert!(looked_at >= 3, "make plugins was not run");
 }
 
 #[test]
@@ -112,13 +142,17 @@ fn a_compiler_that_takes_too_long_or_too_much_is_stopped_and_nothing_is_kept_of_
     for limit in ["compile_ms = 1", "compile_bytes = 50000000"] {
         let patchbay = Patchbay::new();
         patchbay.write("home/config/config.toml", format!("[limits]\n{limit}\n"));
+        patchbay.write("home/config/skills/echo.wasm", Guest::default().packaged("---\n---\n"));
         let listed = patchbay.line("/skills");
         let (skills, diagnostics) = listed.split_once("\n\nDiagnostics:\n").unwrap();
-        assert_eq!(skills, "plan_compiler - Turns a goal into a checked plan", "{limit}");
+        assert!(skills.contains("calc") && !skills.contains("echo"), "{limit}: {skills}");
         let words = "[invalid_component] Asked for its tools, it ended with limit_compile: compiling the component took more than";
-        assert_eq!(diagnostics.matches(words).count(), 3, "{limit}: {diagnostics}");
+        assert_eq!(diagnostics.matches(words).count(), 1, "{limit}: {diagnostics}");
+        let called = &patchbay.answers(&["/calc 2 + 2"])[0];
+        assert_eq!(called.code(), "limit_compile", "{limit}: {}", called.message());
         fs::remove_file(patchbay.home().join("config/config.toml")).unwrap();
         assert_eq!(patchbay.line("/calc 2 + 2"), "4", "the failure was kept");
+        assert!(patchbay.line("/skills").contains("\necho"), "the failure was kept");
     }
 }
 

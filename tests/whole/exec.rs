@@ -101,6 +101,8 @@ fn spinning() -> Patchbay {
 #[test]
 fn out_of_time_is_exit_code_3() {
     let patchbay = spinning();
+    // Compiles what is called below.
+    assert_eq!(patchbay.line("/calc 1"), "1");
     let out_of_time = patchbay.run(&["exec", "--keep-going", "--timeout", "1", "/calc 1", "/spin", "/calc 2"]);
     expect(&out_of_time, 3, "1\n", "Error: not done after 1 s (--timeout). [timeout]\n");
     // What was shown is kept, and the session can be taken up again.

@@ -4,6 +4,7 @@
 
 mod artefacts;
 mod blocks;
+mod bundled;
 mod commands;
 mod credentials;
 mod determinism;

@@ -95,10 +95,10 @@ fn an_unchanged_file_is_not_read() {
     assert_eq!(home.skill("one").0, "Remembered");
     assert_eq!(home.skill("two").0, "Remembered");
     let mut live = home.0.live(&[]);
-    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=2 count=6");
+    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=2 count=9");
     // The same bytes again: the file is read, and the skill is what it is.
     home.write("one.wasm", says("one", "1"));
-    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=3 count=6\n~ one");
+    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=3 count=9\n~ one");
     assert_eq!(home.skill("one").0, "Says 1");
     assert_eq!(home.skill("two").0, "Remembered");
 }
@@ -151,7 +151,7 @@ fn a_file_that_is_written_again_at_once_is_seen() {
     for n in 1..10 {
         home.write("one.wasm", says("one", &n.to_string()));
         let version = n + 2;
-        let words = format!("Reloaded skills for current session. version={version} count=5\n~ one");
+        let words = format!("Reloaded skills for current session. version={version} count=8\n~ one");
         assert_eq!(live.say("/reload_skills"), words);
         assert_eq!(live.say("/one {}"), n.to_string());
     }
@@ -165,7 +165,7 @@ fn a_change_that_hides_is_seen() {
     home.remember(&["one.wasm", "two.wasm"]);
     let mut live = home.0.live(&[]);
     let reloaded = |version: u32, changed: &str| {
-        format!("Reloaded skills for current session. version={version} count=6{changed}")
+        format!("Reloaded skills for current session. version={version} count=9{changed}")
     };
     assert_eq!(live.say("/reload_skills"), reloaded(2, ""));
 

@@ -7,9 +7,12 @@ use patchbay_tests::{binary::Patchbay, guest::Guest};
 
 const BUNDLED: &str = "\
 calc - Exact arithmetic on big numbers and units
+files - The workspace's files: read, list, write, edit
+grep - Search the workspace's files with regular expressions
 json - Query and reshape JSON with JMESPath
 notes - Notes that stay: add, list, search, delete
-plan_compiler - Turns a goal into a checked plan";
+plan_compiler - Turns a goal into a checked plan
+web - Pages of the web as readable text";
 
 #[test]
 fn skills_are_listed_by_name_with_their_summary_if_they_have_one() {
@@ -21,7 +24,7 @@ fn skills_are_listed_by_name_with_their_summary_if_they_have_one() {
     let listed = patchbay.line("/skills");
     assert_eq!(
         listed,
-        format!("bare\n{}\nzebra - Last", BUNDLED.replace("json", "described - Stands in for a summary\njson"))
+        format!("bare\n{}\nzebra - Last", BUNDLED.replace("files - ", "described - Stands in for a summary\nfiles - "))
     );
 }
 
@@ -70,7 +73,7 @@ Diagnostics:
 - toolless [command_tool_missing] Command tool 'run' is not among the skill's tools: none.
 - torn [malformed_frontmatter] SKILL.md does not begin with a line '---'.
 - twins [several_components] Several components: a.wasm, b.wasm; a skill has at most one.",
-        BUNDLED.replace("json", "first\njson") + "\nsecond"
+        BUNDLED.replace("grep - ", "first\ngrep - ").replace("web - ", "second\nweb - ")
     );
     assert_eq!(answer.code(), "skills_listed");
     assert_eq!(answer.message(), expected);

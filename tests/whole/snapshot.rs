@@ -38,10 +38,10 @@ fn files_change_nothing_until_reload_skills_reports_them() {
     assert_eq!(answer.code(), "skills_reloaded");
     assert_eq!(
         answer.message(),
-        "Reloaded skills for current session. version=2 count=8\n+ comes\n+ echo\n- goes\n~ turns"
+        "Reloaded skills for current session. version=2 count=11\n+ comes\n+ echo\n- goes\n~ turns"
     );
     let data = answer.data();
-    assert_eq!((&data["version"], &data["count"]), (&json!(2), &json!(8)));
+    assert_eq!((&data["version"], &data["count"]), (&json!(2), &json!(11)));
     assert_eq!(data["added"], json!(["comes", "echo"]));
     assert_eq!((&data["removed"], &data["changed"]), (&json!(["goes"]), &json!(["turns"])));
     assert_eq!(live.answer("/skill turns").rows()[0], ("skill", "New words."));
@@ -60,7 +60,7 @@ fn a_replaced_component_is_a_changed_skill() {
     other.tools[0].1 = "Echoes, as it did".into();
     let skill_md = "---\nsummary: Echoes\ninvocation_mode: tool_dispatch\ncommand: echo\ncommand_tool: run\n---\n";
     patchbay.write("home/config/skills/echo.wasm", other.packaged(skill_md));
-    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=2 count=5\n~ echo");
+    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=2 count=8\n~ echo");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn the_version_rises_even_where_nothing_changed_and_the_digest_stays() {
     let first = live.answer("/skills").data()["digest"].clone();
     for version in 2..5 {
         let answer = live.answer("/reload_skills");
-        assert_eq!(answer.message(), format!("Reloaded skills for current session. version={version} count=4"));
+        assert_eq!(answer.message(), format!("Reloaded skills for current session. version={version} count=7"));
         assert_eq!(answer.data()["digest"], first);
     }
     let answer = live.answer("/skills");
@@ -130,7 +130,7 @@ fn a_resumed_session_has_its_skills_though_their_files_are_gone() {
     assert_eq!(live.answer("/skill guide gap").rows()[0], ("skill", "Mind the gap."));
     assert_eq!(
         live.say("/reload_skills"),
-        "Reloaded skills for current session. version=2 count=4\n- echo\n- guide\n- local"
+        "Reloaded skills for current session. version=2 count=7\n- echo\n- guide\n- local"
     );
 }
 
@@ -154,10 +154,10 @@ fn two_sessions_do_not_touch_each_other() {
     let (mut one, mut two) = (patchbay.live(&[]), patchbay.live(&[]));
     let before = two.answer("/skills");
     patchbay.skill("comes", "", "");
-    assert_eq!(one.say("/reload_skills"), "Reloaded skills for current session. version=2 count=5\n+ comes");
+    assert_eq!(one.say("/reload_skills"), "Reloaded skills for current session. version=2 count=8\n+ comes");
     let after = two.answer("/skills");
     assert_eq!((after.message(), after.data()), (before.message(), before.data()));
-    assert_eq!(two.say("/reload_skills"), "Reloaded skills for current session. version=2 count=5\n+ comes");
+    assert_eq!(two.say("/reload_skills"), "Reloaded skills for current session. version=2 count=8\n+ comes");
 }
 
 #[test]
@@ -181,11 +181,14 @@ fn a_workspaces_skill_takes_a_lower_place_only_when_trusted() {
     let mut live = patchbay.live(&[]);
     let untrusted = "\
 calc - Exact arithmetic on big numbers and units
+files - The workspace's files: read, list, write, edit
+grep - Search the workspace's files with regular expressions
 guide - Mine
 json - Query and reshape JSON with JMESPath
 local - Local
 notes - Notes that stay: add, list, search, delete
 plan_compiler - Turns a goal into a checked plan
+web - Pages of the web as readable text
 
 Diagnostics:
 - guide [untrusted_shadow] The workspace is not trusted, so that its 'guide' does not take the place of the user one; \
@@ -200,17 +203,20 @@ Diagnostics:
     let words = format!("{} is trusted. Open sessions take notice at /reload_skills.\n", workspace.display());
     assert_eq!((trusted.code, trusted.out), (Some(0), words));
     assert_eq!(live.say("/skills"), untrusted, "trust does not change a snapshot");
-    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=2 count=7\n+ sums\n~ guide");
+    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=2 count=10\n+ sums\n~ guide");
     assert_eq!(
         live.say("/skills"),
         "\
 calc - Exact arithmetic on big numbers and units
+files - The workspace's files: read, list, write, edit
+grep - Search the workspace's files with regular expressions
 guide - Of the workspace
 json - Query and reshape JSON with JMESPath
 local - Local
 notes - Notes that stay: add, list, search, delete
 plan_compiler - Turns a goal into a checked plan
 sums
+web - Pages of the web as readable text
 
 Diagnostics:
 - calc [alias_ambiguous] Alias '/calc' is claimed by calc, sums; it works for none, '/skill NAME' does.
@@ -219,7 +225,7 @@ Diagnostics:
     assert!(live.say("/help guide").contains("\n- `source`: workspace\n"));
 
     assert_eq!(patchbay.run(&["trust", "remove"]).code, Some(0));
-    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=3 count=6\n- sums\n~ guide");
+    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=3 count=9\n- sums\n~ guide");
     assert_eq!(live.say("/skills"), untrusted);
 }
 
@@ -252,7 +258,7 @@ fn a_workspaces_skill_that_leads_out_of_it_is_not_read() {
     std::os::unix::fs::symlink(patchbay.home().join("secret/SKILL.md"), skills.join("sly/SKILL.md")).unwrap();
     let listed = patchbay.line("/skills");
     let (skills, diagnostics) = listed.split_once("\n\nDiagnostics:\n").unwrap();
-    assert_eq!(skills.lines().count(), 4, "{skills}");
+    assert_eq!(skills.lines().count(), 7, "{skills}");
     assert!(!listed.contains("Secret"), "{listed}");
     let names: Vec<_> = diagnostics.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
     assert_eq!(names, ["away", "sly"]);

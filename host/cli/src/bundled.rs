@@ -6,5 +6,12 @@ use patchbay_tools::BundledGrant;
 /// The bundled skills, sorted by name.
 pub(crate) const SKILLS: &[Bundled] = include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
 
+/// What their components answer when they are asked for their tools.
+pub(crate) const ANSWERS: &[&str] = include!(concat!(env!("OUT_DIR"), "/answers.rs"));
+
 /// What they may do from the start. Whatever else they ask for, the operator grants.
-pub(crate) const GRANTS: &[BundledGrant] = &[BundledGrant { skill: "notes", capability: "kv" }];
+pub(crate) const GRANTS: &[BundledGrant] = &[
+    BundledGrant { skill: "files", capability: "workspace-read" },
+    BundledGrant { skill: "grep", capability: "workspace-read" },
+    BundledGrant { skill: "notes", capability: "kv" },
+];

@@ -83,6 +83,7 @@ fn open(home: &Home) -> Result<Arc<Host>, Failure> {
         journal: config.journal,
         bundled: bundled::SKILLS,
         bundled_grants: bundled::GRANTS,
+        bundled_answers: bundled::ANSWERS,
         observer: Arc::new(Unobserved),
     })?)
 }

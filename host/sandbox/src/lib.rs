@@ -22,6 +22,9 @@ mod capability;
 mod component;
 mod engine;
 mod failure;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod held;
 pub mod inspect;
 mod limiter;

@@ -49,6 +49,8 @@ pub struct Config {
     pub bundled: &'static [Bundled],
     /// What they are granted.
     pub bundled_grants: &'static [BundledGrant],
+    /// What their components answer when they are asked for their tools, each a JSON text of digest and tools.
+    pub bundled_answers: &'static [&'static str],
     /// Who is told while somebody waits for new components.
     pub observer: Arc<dyn Observer>,
 }
@@ -69,8 +71,7 @@ impl Host {
     /// # Errors
     /// Where the home cannot be used.
     pub fn open(config: Config) -> Result<Arc<Self>, SessionError> {
-        let Config { paths, limits, egress, credentials, journal, compiler, bundled, bundled_grants, observer } =
-            config;
+        let Config { paths, limits, egress, credentials, journal, compiler, bundled, .. } = config;
         let store = Store::open(&paths.data)?.with_journal(journal);
         let kv = KvStore::open(&paths.data)?;
         let ledger = Arc::new(StoreLedger(store.clone()));
@@ -78,9 +79,11 @@ impl Host {
         let sandbox = Sandbox::new(limits).with_artefacts(artefacts);
         let egress = Egress::new(egress).map_err(SessionError::Egress)?;
         let credentials = Credentials::open(&paths.config, credentials);
-        let tools = Tools::new(Arc::new(sandbox), store.clone(), kv.clone(), egress, credentials, bundled_grants);
+        let tools =
+            Tools::new(Arc::new(sandbox), store.clone(), kv.clone(), egress, credentials, config.bundled_grants)
+                .with_bundled_answers(config.bundled_answers);
         let roots = Roots::new(bundled, paths.config.join("skills"));
-        Ok(Arc::new(Self { paths, store, tools: Arc::new(tools), roots, observer, kv }))
+        Ok(Arc::new(Self { paths, store, tools: Arc::new(tools), roots, observer: config.observer, kv }))
     }
 
     /// The store, for what is no session's affair: listing, grants, trust.

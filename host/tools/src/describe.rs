@@ -34,6 +34,23 @@ enum Kept {
     },
 }
 
+/// What a bundled component answers, as it stands beside it in the binary.
+#[derive(Deserialize)]
+struct Bundled {
+    digest: Digest,
+    tools: Vec<ToolSpec>,
+}
+
+pub(crate) fn bundled(json: &str) -> Option<(Digest, Arc<[ToolSpec]>)> {
+    match serde_json::from_str(json) {
+        Ok(Bundled { digest, tools }) => Some((digest, tools.into())),
+        Err(error) => {
+            tracing::error!("what a bundled component answers cannot be read: {error}");
+            None
+        }
+    }
+}
+
 impl Tools {
     /// What tools each of `components` has, or why it is none. Those that were asked before are neither run nor read again;
     /// the others are compiled and asked, as many at once as there are cores. `watch` hears how many of them are done, and
@@ -49,6 +66,11 @@ impl Tools {
         let by_digest: BTreeMap<Digest, &Component> =
             components.into_iter().map(|component| (component.digest(), component)).collect();
         let mut described = Described { answers: self.held.answers(by_digest.keys()), changed: false };
+        for digest in by_digest.keys() {
+            if let Some(tools) = self.bundled_answers.get(digest) {
+                described.answers.insert(*digest, Ok(Arc::clone(tools)));
+            }
+        }
         let unknown: Vec<Digest> =
             by_digest.keys().filter(|digest| !described.answers.contains_key(digest)).copied().collect();
         let mut new = Vec::new();

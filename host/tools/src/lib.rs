@@ -21,9 +21,9 @@ mod run;
 mod schema;
 mod side;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use patchbay_core::Digest;
+use patchbay_core::{Digest, ToolSpec};
 use patchbay_egress::{Credentials, Egress};
 use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
 use patchbay_sandbox::Sandbox;
@@ -55,6 +55,8 @@ pub struct Tools {
     egress: Egress,
     credentials: Credentials,
     bundled_grants: &'static [BundledGrant],
+    /// What bundled components answer, by their digest.
+    bundled_answers: BTreeMap<Digest, Arc<[ToolSpec]>>,
     held: Held,
 }
 
@@ -69,7 +71,16 @@ impl Tools {
         credentials: Credentials,
         bundled_grants: &'static [BundledGrant],
     ) -> Self {
-        Self { sandbox, store, kv, egress, credentials, bundled_grants, held: Held::default() }
+        let bundled_answers = BTreeMap::new();
+        Self { sandbox, store, kv, egress, credentials, bundled_grants, bundled_answers, held: Held::default() }
+    }
+
+    /// The same with what bundled components answer when they are asked for their tools, as `patchbay-bundle` heard it: they
+    /// are neither compiled nor run before they are called. A text that does not read is passed over, and logged.
+    #[must_use]
+    pub fn with_bundled_answers(mut self, answers: &[&str]) -> Self {
+        self.bundled_answers = answers.iter().filter_map(|json| describe::bundled(json)).collect();
+        self
     }
 
     /// The sandbox that they run in.

@@ -80,7 +80,7 @@ pub use bindings::patchbay::host::progress;
 /// Files below the workspace root. Needs `workspace-read`, `workspace-write`.
 pub mod workspace {
     pub use crate::bindings::patchbay::host::{
-        workspace_read::{Entry, read, walk},
+        workspace_read::{Entry, Error, read, walk},
         workspace_write::{delete, write},
     };
 }

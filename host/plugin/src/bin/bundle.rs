@@ -1,5 +1,6 @@
-//! `patchbay-bundle FROM TO`: builds every skill in the folder FROM and lays what the host embeds into TO, `NAME.wasm` or,
-//! for a skill without tools, `NAME.md`. What is unchanged is not written again.
+//! `patchbay-bundle FROM TO`: builds every skill in the folder FROM and lays what the host embeds into TO: `NAME.wasm` and
+//! `NAME.json`, what the component answers when it is asked for its tools; or, for a skill without tools, `NAME.md`. What is
+//! unchanged is not written again.
 
 use std::{
     collections::BTreeSet,
@@ -9,7 +10,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
+use patchbay_core::{Digest, ToolSpec};
 use patchbay_plugin::{Options, build, inspect_path};
+use serde::Serialize;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
@@ -26,7 +29,7 @@ async fn main() -> Result<()> {
     folders.sort();
     let mut wanted = BTreeSet::new();
     for folder in folders {
-        wanted.insert(bundle(&folder, to).await?);
+        wanted.extend(bundle(&folder, to).await?);
     }
     for entry in fs::read_dir(to)? {
         let entry = entry?;
@@ -37,8 +40,8 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Builds one skill; gives the name of its file.
-async fn bundle(folder: &Path, to: &Path) -> Result<OsString> {
+/// Builds one skill; gives the names of its files.
+async fn bundle(folder: &Path, to: &Path) -> Result<Vec<OsString>> {
     let name = folder.file_name().context("a folder without a name")?.to_os_string();
     let file = |extension: &str| Path::new(&name).with_extension(extension).into_os_string();
     let component = file("wasm");
@@ -48,16 +51,30 @@ async fn bundle(folder: &Path, to: &Path) -> Result<OsString> {
         if !report.problems.is_empty() {
             bail!("{}: {}", name.display(), report.problems.join(" "));
         }
+        let answer = file("json");
+        let known = Known { digest: report.digest.context("a component without a digest")?, tools: &report.tools };
+        write_changed(&to.join(&answer), &serde_json::to_vec(&known)?)?;
         println!("{:<14} {:>9} bytes  tools: {}", built.name, built.size, tools(&report));
-        return Ok(component);
+        return Ok(vec![component, answer]);
     }
     let text = file("md");
-    let skill_md = fs::read(folder.join("SKILL.md"))?;
-    if !fs::read(to.join(&text)).is_ok_and(|there| there == skill_md) {
-        fs::write(to.join(&text), skill_md)?;
-    }
+    write_changed(&to.join(&text), &fs::read(folder.join("SKILL.md"))?)?;
     println!("{:<14} no tools", built.name);
-    Ok(text)
+    Ok(vec![text])
+}
+
+/// What the host need not ask a bundled component again.
+#[derive(Serialize)]
+struct Known<'a> {
+    digest: Digest,
+    tools: &'a [ToolSpec],
+}
+
+fn write_changed(path: &Path, bytes: &[u8]) -> Result<()> {
+    if !fs::read(path).is_ok_and(|there| there == bytes) {
+        fs::write(path, bytes)?;
+    }
+    Ok(())
 }
 
 fn tools(report: &patchbay_plugin::Report) -> String {

@@ -30,6 +30,7 @@ async fn session(home: &std::path::Path) -> Arc<Session> {
         compiler,
         bundled: BUNDLED,
         bundled_grants: &[],
+        bundled_answers: &[],
         observer: Arc::new(crate::Unobserved),
     };
     Host::open(config).unwrap().new_session(&folder("workspace")).await.unwrap()

@@ -1,0 +1,116 @@
+//! What a guest may call, called with no component at all: the door for `tests/fuzz`, behind the feature `fuzzing`.
+
+use std::sync::Arc;
+
+use patchbay_policy::Permits;
+
+use crate::{
+    Budget, Failure, Limits, Services,
+    bindings::patchbay::host::{inference, progress},
+    state::{Reach, State},
+};
+
+pub use crate::bindings::patchbay::host::{http, kv, log, types::Error, workspace_read, workspace_write};
+
+/// What stands where a guest would.
+pub struct Guest(State);
+
+/// One call of a function of `patchbay:host`, with its arguments in the order of the contract.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the contract documents them")]
+pub enum Ask {
+    LogWrite(log::Level, String),
+    ProgressReport(String),
+    KvGet(kv::Scope, String),
+    KvPut(kv::Scope, String, Vec<u8>, Option<u64>),
+    KvDelete(kv::Scope, String),
+    KvKeys(kv::Scope, String, Option<String>, u32),
+    HttpSend(http::Request),
+    WorkspaceRead(String, u64, u32),
+    WorkspaceWalk(String, Option<String>, u32),
+    WorkspaceWrite(String, Vec<u8>),
+    WorkspaceDelete(String),
+    InferenceComplete(String, String),
+    /// With the fuel that the caller has left.
+    ToolsCall(String, String, u64),
+}
+
+/// What a function answered.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the contract documents them")]
+pub enum Answer {
+    Nothing,
+    Entry(Option<kv::Entry>),
+    Version(u64),
+    Deleted(bool),
+    Keys(Vec<String>),
+    Response(http::Response),
+    Bytes(Vec<u8>),
+    Listing(Vec<workspace_read::Entry>),
+    Text(String),
+}
+
+impl Guest {
+    /// One that is called for a tool, within `limits`.
+    pub fn called(limits: Limits, permits: Arc<Permits>, services: Services) -> Self {
+        Self::within(limits, Some(Reach::new(permits, services)))
+    }
+
+    /// One that is asked for its tools.
+    pub fn described(limits: Limits) -> Self {
+        Self::within(limits, None)
+    }
+
+    fn within(limits: Limits, reach: Option<Reach>) -> Self {
+        let budget = Budget::whole(&limits);
+        Self(State::new(Arc::new(limits), budget, reach))
+    }
+
+    /// Calls a function. Gives its answer or what the guest is told instead.
+    ///
+    /// # Errors
+    /// What stops the guest.
+    pub async fn ask(&mut self, ask: Ask) -> Result<Result<Answer, Error>, Failure> {
+        let stopped = |error: wasmtime::Error| {
+            error.downcast_ref().cloned().unwrap_or_else(|| Failure::Trap(format!("no failure of ours: {error:#}")))
+        };
+        self.answer(ask).await.map_err(stopped)
+    }
+
+    async fn answer(&mut self, ask: Ask) -> wasmtime::Result<Result<Answer, Error>> {
+        let state = &mut self.0;
+        Ok(match ask {
+            Ask::LogWrite(level, message) => {
+                log::Host::write(state, level, message).await?;
+                Ok(Answer::Nothing)
+            }
+            Ask::ProgressReport(text) => {
+                progress::Host::report(state, text).await?;
+                Ok(Answer::Nothing)
+            }
+            Ask::KvGet(scope, key) => kv::Host::get(state, scope, key).await?.map(Answer::Entry),
+            Ask::KvPut(scope, key, value, expect) => {
+                kv::Host::put(state, scope, key, value, expect).await?.map(Answer::Version)
+            }
+            Ask::KvDelete(scope, key) => kv::Host::delete(state, scope, key).await?.map(Answer::Deleted),
+            Ask::KvKeys(scope, prefix, after, limit) => {
+                kv::Host::keys(state, scope, prefix, after, limit).await?.map(Answer::Keys)
+            }
+            Ask::HttpSend(request) => http::Host::send(state, request).await?.map(Answer::Response),
+            Ask::WorkspaceRead(path, offset, max) => {
+                workspace_read::Host::read(state, path, offset, max).await?.map(Answer::Bytes)
+            }
+            Ask::WorkspaceWalk(glob, after, limit) => {
+                workspace_read::Host::walk(state, glob, after, limit).await?.map(Answer::Listing)
+            }
+            Ask::WorkspaceWrite(path, contents) => {
+                workspace_write::Host::write(state, path, contents).await?.map(|()| Answer::Nothing)
+            }
+            Ask::WorkspaceDelete(path) => workspace_write::Host::delete(state, path).await?.map(|()| Answer::Nothing),
+            Ask::InferenceComplete(system, prompt) => {
+                inference::Host::complete(state, system, prompt).await?.map(Answer::Text)
+            }
+            Ask::ToolsCall(tool, input, fuel) => state.call_tool(&tool, &input, fuel).await?.0.map(Answer::Text),
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! Gets at the bytes of a file, a range at a time.
+
+use std::ops::ControlFlow;
+
+use patchbay_sdk::{Failure, Result};
+
+use crate::{host::Files, words::shown};
+
+/// Bytes of a file that is written or edited. What is larger is no text that somebody works on, and the old and the new
+/// text are in memory at once.
+pub(crate) const MAX_FILE: usize = 2 << 20;
+/// Bytes that are asked for at a time: few calls, and well below what one may carry.
+const RANGE: u32 = 1 << 20;
+/// Where a NUL byte is looked for, which no text has.
+const PROBE: usize = 8 << 10;
+
+/// Gives the bytes of a file, range by range, until its end or until `each` breaks.
+///
+/// # Errors
+/// The host's; and a file that is no text.
+pub(crate) fn ranges(files: &mut impl Files, path: &str, mut each: impl FnMut(&[u8]) -> ControlFlow<()>) -> Result<()> {
+    let mut offset = 0;
+    loop {
+        let range = files.read(path, offset, RANGE)?;
+        if offset == 0 {
+            refuse_binary(path, &range)?;
+        }
+        offset += range.len() as u64;
+        if range.is_empty() || each(&range).is_break() {
+            return Ok(());
+        }
+    }
+}
+
+/// All of a file.
+///
+/// # Errors
+/// The host's; a file that is no text, or larger than [`MAX_FILE`].
+pub(crate) fn whole(files: &mut impl Files, path: &str) -> Result<String> {
+    let mut bytes = Vec::new();
+    ranges(files, path, |range| {
+        bytes.extend_from_slice(range);
+        if bytes.len() > MAX_FILE { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    if bytes.len() > MAX_FILE {
+        let message = format!("'{}' has more than the {MAX_FILE} bytes that can be edited", shown(path));
+        return Err(Failure::new("too-large", message));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        Failure::new("not-text", format!("'{}' is no UTF-8 from byte {offset} on, and cannot be edited", shown(path)))
+    })
+}
+
+fn refuse_binary(path: &str, start: &[u8]) -> Result<()> {
+    match start.iter().take(PROBE).position(|byte| *byte == 0) {
+        None => Ok(()),
+        Some(offset) => Err(Failure::new(
+            "not-text",
+            format!("'{}' is a binary file (byte {offset} is NUL), and only text can be read", shown(path)),
+        )),
+    }
+}

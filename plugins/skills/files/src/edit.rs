@@ -1,0 +1,197 @@
+//! Replaces an exact text.
+
+use patchbay_sdk::{Failure, Result};
+
+use crate::{
+    contents::{MAX_FILE, whole},
+    host::Files,
+    words::{at_lines, count, shown},
+};
+
+pub(crate) fn edit(files: &mut impl Files, path: &str, old: &str, new: &str, all: bool) -> Result<String> {
+    if old.is_empty() {
+        return Err(Failure::invalid("'old' is empty; give the text to replace, or write the whole file with write"));
+    }
+    if old == new {
+        return Err(Failure::invalid("'old' and 'new' are the same; nothing would change"));
+    }
+    let text = whole(files, path)?;
+    let (old, new) = (with_line_ends_of(&text, old), with_line_ends_of(&text, new));
+    let found: Vec<usize> = text.match_indices(&old).map(|(offset, _)| offset).collect();
+    match found.len() {
+        0 => return Err(missing(path, &text, &old)),
+        1 => {}
+        _ if all => {}
+        times => {
+            return Err(Failure::new(
+                "ambiguous",
+                format!(
+                    "'old' occurs {times} times in '{}', at {}; nothing was written. Give more of the text around the one \
+                     that is meant, or replace all with all: true",
+                    shown(path),
+                    at_lines(&lines(&text, &found))
+                ),
+            ));
+        }
+    }
+    let size = (text.len() - found.len() * old.len()).saturating_add(found.len().saturating_mul(new.len()));
+    if size > MAX_FILE {
+        let message =
+            format!("'{}' would have {size} bytes, over the limit of {MAX_FILE}; nothing was written", shown(path));
+        return Err(Failure::new("too-large", message));
+    }
+    files.write(path, text.replace(&old, &new).as_bytes())?;
+    let times = count(found.len(), "occurrence");
+    Ok(format!("Replaced {times} in '{}', at {}.", shown(path), at_lines(&lines(&text, &found))))
+}
+
+/// `part` with the line ends of `text`, where these are CRLF throughout: whoever read the text has seen line feeds alone.
+fn with_line_ends_of(text: &str, part: &str) -> String {
+    let crlf = text.contains("\r\n") && text.matches('\n').count() == text.matches("\r\n").count();
+    match crlf && !part.contains("\r\n") {
+        true => part.replace('\n', "\r\n"),
+        false => part.to_owned(),
+    }
+}
+
+/// Says what there is instead, as far as that can be guessed.
+fn missing(path: &str, text: &str, old: &str) -> Failure {
+    let path = shown(path);
+    let first = old.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let near: Vec<usize> = match first.is_empty() {
+        true => Vec::new(),
+        false => {
+            text.lines().enumerate().filter(|(_, line)| line.contains(first)).map(|(index, _)| index + 1).collect()
+        }
+    };
+    let hint = match near.is_empty() {
+        true => "It may have been changed: read it again".to_owned(),
+        false => format!(
+            "Its first line, without the white space around it, stands at {}: read there and give the text to the letter",
+            at_lines(&near)
+        ),
+    };
+    Failure::new("not-found", format!("'old' does not occur in '{path}'; nothing was written. {hint}"))
+}
+
+/// The numbers of the lines where `offsets`, in ascending order, are.
+fn lines(text: &str, offsets: &[usize]) -> Vec<usize> {
+    let (mut line, mut from) = (1, 0);
+    let number = |offset: &usize| {
+        line += text[from..*offset].matches('\n').count();
+        from = *offset;
+        line
+    };
+    offsets.iter().map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::Fake;
+
+    fn edited(text: &str, old: &str, new: &str, all: bool) -> (Result<String, String>, String) {
+        let mut files = Fake::one(text);
+        let answer = edit(&mut files, "f", old, new, all).map_err(|failure| failure.to_string());
+        (answer, files.text("f").to_owned())
+    }
+
+    /// The message; nothing may have changed.
+    fn refused(text: &str, old: &str, new: &str, all: bool) -> String {
+        let (answer, left) = edited(text, old, new, all);
+        assert_eq!(left, text);
+        answer.expect_err("a refusal")
+    }
+
+    #[test]
+    fn one_occurrence_is_replaced() {
+        let text = "one\ntwo\nthree\n";
+        let (answer, left) = edited(text, "two\n", "2\n2b\n", false);
+        assert_eq!(
+            (answer.as_deref(), &*left),
+            (Ok("Replaced 1 occurrence in 'f', at line 2."), "one\n2\n2b\nthree\n")
+        );
+        assert_eq!(edited(text, "two\n", "", false).1, "one\nthree\n");
+        assert_eq!(edited("\u{e9}a\u{e9}", "a\u{e9}", "$1\\n", false).1, "\u{e9}$1\\n");
+    }
+
+    #[test]
+    fn several_occurrences_need_all() {
+        let message = refused("a\nb a\na\n", "a", "c", false);
+        assert_eq!(
+            message,
+            "'old' occurs 3 times in 'f', at lines 1, 2 and 3; nothing was written. Give more of the text around the one that is \
+             meant, or replace all with all: true"
+        );
+        let (answer, left) = edited("a\nb a\na\n", "a", "aa", true);
+        assert_eq!(
+            (answer.as_deref(), &*left),
+            (Ok("Replaced 3 occurrences in 'f', at lines 1, 2 and 3."), "aa\nb aa\naa\n")
+        );
+        // Occurrences that overlap count once, as they are replaced once.
+        assert_eq!(edited("xxx", "xx", "y", false).1, "yx");
+    }
+
+    #[test]
+    fn what_does_not_occur_is_told_with_what_comes_near() {
+        let text = "fn a() {\n\tlet x = 1;\n}\n\tlet x = 1; // again\n";
+        assert_eq!(
+            refused(text, "    let x = 1;\n    y", "z", false),
+            "'old' does not occur in 'f'; nothing was written. Its first line, without the white space around it, stands at lines 2 \
+             and 4: read there and give the text to the letter"
+        );
+        let message = refused(text, "let y", "z", true);
+        assert_eq!(
+            message,
+            "'old' does not occur in 'f'; nothing was written. It may have been changed: read it again"
+        );
+        assert!(refused(text, "   \n \n", "z", true).ends_with("read it again"));
+    }
+
+    #[test]
+    fn line_ends_stay_as_they_are() {
+        let (answer, left) = edited("a\r\nb\r\nc\r\n", "a\nb", "1\n2\n3", false);
+        assert_eq!(
+            (answer.as_deref(), &*left),
+            (Ok("Replaced 1 occurrence in 'f', at line 1."), "1\r\n2\r\n3\r\nc\r\n")
+        );
+        assert_eq!(edited("a\r\nb\r\n", "a\r\nb", "x\r\ny", false).1, "x\r\ny\r\n");
+        // Mixed: to the letter.
+        assert!(refused("a\r\nb\n", "a\nb", "x", false).contains("does not occur"));
+        assert_eq!(edited("a\r\nb\n", "a\r\nb", "x\ny", false).1, "x\ny\n");
+    }
+
+    #[test]
+    fn nothing_to_do_is_refused() {
+        assert!(refused("a", "", "b", false).starts_with("'old' is empty"));
+        assert!(refused("a", "a", "a", false).starts_with("'old' and 'new' are the same"));
+    }
+
+    #[test]
+    fn files_that_cannot_be_edited_are_told() {
+        let message = |bytes: &[u8]| edit(&mut Fake::one(bytes), "f", "a", "b", false).expect_err("no text");
+        let failure = message(b"a\xff");
+        assert_eq!(
+            (failure.kind(), failure.message()),
+            ("not-text", "'f' is no UTF-8 from byte 1 on, and cannot be edited")
+        );
+        assert_eq!(message(b"a\0").kind(), "not-text");
+        let failure = message(&vec![b'a'; MAX_FILE + 1]);
+        let words = "'f' has more than the 2097152 bytes that can be edited";
+        assert_eq!((failure.kind(), failure.message()), ("too-large", words));
+        assert_eq!(edit(&mut Fake::with(&[]), "f", "a", "b", false).expect_err("none").kind(), "not-found");
+    }
+
+    #[test]
+    fn a_file_cannot_be_blown_up() {
+        let message = refused(&"a".repeat(MAX_FILE / 2), "a", "bbb", true);
+        assert_eq!(message, "'f' would have 3145728 bytes, over the limit of 2097152; nothing was written");
+    }
+
+    #[test]
+    fn a_refusal_of_the_host_is_passed_on() {
+        let mut files = Fake { refused: Some("denied"), ..Fake::one("a") };
+        let failure = edit(&mut files, "f", "a", "b", false).expect_err("denied");
+        assert_eq!((failure.kind(), failure.message()), ("denied", "a fake denied"));
+    }
+}

@@ -1,0 +1,112 @@
+//! The workspace's files: read, list, write, edit.
+//!
+//! Made for models: text comes as it is, so that what was read can be given back to `edit` to the letter, and every
+//! answer that is not the whole says how to go on. The map:
+//!
+//! * `host` is what the tools need of the workspace, as a trait, so that tests can stand in for it,
+//! * `contents` gets at the bytes of a file and says what is no text,
+//! * `read`, `list`, `write` and `edit` are the tools,
+//! * `words` holds what their answers share.
+//!
+//! Not here: searching (that is the skill `grep`), deleting and moving files, files outside the workspace.
+#![deny(missing_docs)]
+
+mod contents;
+mod edit;
+mod host;
+mod list;
+mod read;
+mod words;
+mod write;
+
+#[cfg(test)]
+mod fake;
+
+use patchbay_sdk::{Reply, Result, skill};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use host::Workspace;
+
+/// The input of [`read`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Read {
+    /// The file, relative to the workspace, such as `src/main.rs`.
+    path: String,
+    /// The first line to show, from 1. Unless given, the file's first.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    first: Option<u64>,
+    /// How many lines to show, at most 2000. Unless given, 2000.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 2000))]
+    lines: Option<u64>,
+}
+
+/// The input of [`list`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct List {
+    /// Which files, such as `src/**/*.rs`; `**` stands for any folders. Unless given, `**/*`: all.
+    #[serde(default)]
+    glob: Option<String>,
+    /// Only paths that come after this one: to go on where the last page ended.
+    #[serde(default)]
+    after: Option<String>,
+}
+
+/// The input of [`write`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Write {
+    /// The file, relative to the workspace, such as `src/main.rs`.
+    path: String,
+    /// All that the file is to hold, at most 2097152 bytes.
+    text: String,
+}
+
+/// The input of [`edit`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Edit {
+    /// The file, relative to the workspace, such as `src/main.rs`.
+    path: String,
+    /// The text to replace, to the letter, white space included. It must occur exactly once, unless `all` is true: take
+    /// in as many lines around it as make it the only one.
+    old: String,
+    /// What takes its place. Empty: the old text is taken out.
+    new: String,
+    /// Whether to replace every occurrence.
+    #[serde(default)]
+    all: bool,
+}
+
+skill! {
+    /// Reads a text file of the workspace: the text as it is, without line numbers. Of a long file it shows 2000 lines
+    /// or 64 KiB at a time, and says which lines these are, how many there are in all and how to go on.
+    fn read(input: Read) -> Result<Reply> {
+        read::read(&mut Workspace, &input.path, input.first, input.lines)
+    }
+
+    /// Lists files of the workspace with their sizes, and folders (these end with `/`), sorted by path, 500 at a time.
+    /// What .gitignore hides is left out.
+    fn list(input: List) -> Result<Reply> {
+        list::list(&mut Workspace, input.glob.as_deref(), input.after.as_deref())
+    }
+
+    /// Writes a whole file of the workspace: makes it, or replaces all that it held. To change a part of a file, use
+    /// edit.
+    fn write(input: Write) -> Result<String> {
+        write::write(&mut Workspace, &input.path, &input.text)
+    }
+
+    /// Changes a text file of the workspace by replacing one exact text by another. Read the file first. If the old text
+    /// does not occur, or occurs more than once without `all`, nothing is written and the answer says where it stands.
+    fn edit(input: Edit) -> Result<String> {
+        edit::edit(&mut Workspace, &input.path, &input.old, &input.new, input.all)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Lists files.
+
+use patchbay_sdk::{Content, Reply, Result};
+
+use crate::{
+    host::{Entry, Files},
+    words::shown,
+};
+
+/// Files of one answer: some 10,000 tokens at most.
+pub(crate) const PAGE: usize = 500;
+/// Entries that are asked for at a time; one more than a page, which tells whether there are more.
+const LIMIT: u32 = PAGE as u32 + 1;
+/// Unless the caller says otherwise.
+const ALL: &str = "**/*";
+
+pub(crate) fn list(files: &mut impl Files, glob: Option<&str>, after: Option<&str>) -> Result<Reply> {
+    let glob = glob.unwrap_or(ALL);
+    let mut entries = files.walk(glob, after, LIMIT)?;
+    let more = entries.len() > PAGE;
+    entries.truncate(PAGE);
+    let lines: Vec<String> = entries.iter().map(line).collect();
+    let Some(last) = entries.last() else {
+        let after = after.map(|after| format!(" after '{}'", shown(after))).unwrap_or_default();
+        return Ok(format!("No files match '{}'{after}.", shown(glob)).into());
+    };
+    let reply = Reply::from(lines.join("\n"));
+    Ok(match more {
+        true => reply.with(Content::Text(format!("[There are more. To go on: list with after '{}'.]", last.path))),
+        false => reply,
+    })
+}
+
+fn line(Entry { path, is_directory, size }: &Entry) -> String {
+    match is_directory {
+        true => format!("{path}/"),
+        false => format!("{path} ({size} bytes)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::Fake;
+
+    fn shown(files: &Fake, glob: Option<&str>, after: Option<&str>) -> Vec<String> {
+        let answer = patchbay_sdk::rt::run("{}", |_: serde_json::Value| list(&mut files.clone(), glob, after));
+        let text = |content| match content {
+            Content::Text(text) => text,
+            other => panic!("text, not {other:?}"),
+        };
+        answer.expect("a list").into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn files_come_with_their_sizes() {
+        let files = Fake::with(&[("a", b""), ("b/c d", b"xyz")]);
+        assert_eq!(shown(&files, None, None), ["a (0 bytes)\nb/c d (3 bytes)"]);
+        assert_eq!(shown(&files, Some("b"), None), ["b/c d (3 bytes)"]);
+        assert_eq!(shown(&files, Some("x"), None), ["No files match 'x'."]);
+        assert_eq!(shown(&files, None, Some("b/c d")), ["No files match '**/*' after 'b/c d'."]);
+        assert_eq!(line(&Entry { path: "b".into(), is_directory: true, size: 9 }), "b/");
+    }
+
+    #[test]
+    fn pages_lead_to_the_end() {
+        let names: Vec<String> = (0..2 * PAGE + 1).map(|number| format!("{number:06}")).collect();
+        let files = Fake::with(&names.iter().map(|name| (name.as_str(), &b""[..])).collect::<Vec<_>>());
+        let first = shown(&files, None, None);
+        assert_eq!(first[0].lines().count(), PAGE);
+        assert_eq!(first[1], "[There are more. To go on: list with after '000499'.]");
+        let second = shown(&files, None, Some("000499"));
+        assert!(second[0].starts_with("000500 ") && second[1].contains("'000999'"), "{second:?}");
+        assert_eq!(shown(&files, None, Some("000999")), ["001000 (0 bytes)"]);
+        // A page that just fits promises no more.
+        assert_eq!(shown(&files, None, Some("000500")).len(), 1);
+    }
+}

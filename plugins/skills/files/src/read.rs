@@ -1,0 +1,254 @@
+//! Reads a range of lines.
+
+use std::{borrow::Cow, ops::ControlFlow};
+
+use patchbay_sdk::{Content, Failure, Reply, Result};
+
+use crate::{
+    contents::ranges,
+    host::Files,
+    words::{count, shown},
+};
+
+/// Lines of one answer: more than most files have.
+pub(crate) const MAX_LINES: u64 = 2_000;
+/// Bytes of one answer: some 16,000 tokens, a fair part of what a model takes in.
+pub(crate) const MAX_BYTES: usize = 64 << 10;
+/// Bytes that are gone through to count lines; each costs a few instructions.
+pub(crate) const MAX_SCAN: u64 = 64 << 20;
+
+pub(crate) fn read(files: &mut impl Files, path: &str, first: Option<u64>, lines: Option<u64>) -> Result<Reply> {
+    let first = first.unwrap_or(1);
+    let lines = lines.unwrap_or(MAX_LINES);
+    if first == 0 || lines == 0 || lines > MAX_LINES {
+        return Err(Failure::invalid(format!(
+            "'first' counts from 1, and 'lines' goes from 1 to {MAX_LINES}; these are {first} and {lines}"
+        )));
+    }
+    let mut window = Window::new(first, lines);
+    ranges(files, path, |range| window.take(range))?;
+    window.answer(path)
+}
+
+/// The lines that are wanted, taken out of a file that comes range by range.
+struct Window {
+    first: u64,
+    lines: u64,
+    /// Complete lines so far.
+    ended: u64,
+    bytes: u64,
+    /// Whether the last byte so far ended a line.
+    at_start: bool,
+    /// Whether [`MAX_SCAN`] was reached before the end.
+    stopped: bool,
+    /// The wanted lines, with one byte more than [`MAX_BYTES`] at most.
+    text: Vec<u8>,
+}
+
+impl Window {
+    fn new(first: u64, lines: u64) -> Self {
+        Self { first, lines, ended: 0, bytes: 0, at_start: true, stopped: false, text: Vec::new() }
+    }
+
+    fn take(&mut self, range: &[u8]) -> ControlFlow<()> {
+        for line in range.split_inclusive(|byte| *byte == b'\n') {
+            // The number of this line, from 0.
+            if (self.first - 1..(self.first - 1).saturating_add(self.lines)).contains(&self.ended) {
+                let room = MAX_BYTES + 1 - self.text.len();
+                self.text.extend_from_slice(&line[..line.len().min(room)]);
+            }
+            self.at_start = line.ends_with(b"\n");
+            self.ended += u64::from(self.at_start);
+        }
+        self.bytes += range.len() as u64;
+        self.stopped = self.bytes >= MAX_SCAN;
+        if self.stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn answer(self, path: &str) -> Result<Reply> {
+        let total = self.ended + u64::from(!self.at_start);
+        let at_least = if self.stopped { "at least " } else { "" };
+        if total == 0 && self.first == 1 {
+            return Ok(format!("[The file '{}' is empty.]", shown(path)).into());
+        }
+        if self.first > total {
+            let (path, first) = (shown(path), self.first);
+            return Err(match self.stopped {
+                true => Failure::new(
+                    "too-large",
+                    format!(
+                        "only the first {MAX_SCAN} bytes of '{path}' can be read, which are {total} lines, not {first}"
+                    ),
+                ),
+                false => Failure::invalid(format!(
+                    "'{path}' has {}, so that there is no line {first}",
+                    count(total as usize, "line")
+                )),
+            });
+        }
+        let (text, cut) = whole_lines(&self.text);
+        let ended = text.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let last = self.first + ended - u64::from(text.ends_with(b"\n"));
+        let mut notes = Vec::new();
+        if cut {
+            notes.push(format!("Line {last} is longer than {MAX_BYTES} bytes and was cut."));
+        }
+        if self.first > 1 || last < total || self.stopped {
+            notes.push(match last == self.first {
+                true => format!("Line {last} of {at_least}{total}."),
+                false => format!("Lines {} to {last} of {at_least}{total}.", self.first),
+            });
+        }
+        if last < total {
+            notes.push(format!("To go on: read with first {}.", last + 1));
+        }
+        let text = String::from_utf8_lossy(text);
+        if matches!(text, Cow::Owned(_)) {
+            notes.push("Bytes that are no UTF-8 are shown as \u{fffd}.".to_owned());
+        }
+        let reply = Reply::from(text.into_owned());
+        Ok(match notes.is_empty() {
+            true => reply,
+            false => reply.with(Content::Text(format!("[{}]", notes.join(" ")))),
+        })
+    }
+}
+
+/// At most [`MAX_BYTES`] of `text`, up to the end of a line; and whether it is one line that had to be cut.
+fn whole_lines(text: &[u8]) -> (&[u8], bool) {
+    if text.len() <= MAX_BYTES {
+        return (text, false);
+    }
+    let text = &text[..MAX_BYTES];
+    match text.iter().rposition(|byte| *byte == b'\n') {
+        Some(end) => (&text[..=end], false),
+        None => {
+            // Not through a character.
+            let broken = text.utf8_chunks().last().map_or(0, |chunk| chunk.invalid().len());
+            (&text[..text.len() - broken], true)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::Fake;
+
+    /// The pieces of the answer, or the failure's kind and message.
+    fn pages(files: &Fake, first: Option<u64>, lines: Option<u64>) -> Result<Vec<String>, (String, String)> {
+        let answer = patchbay_sdk::rt::run("{}", |_: serde_json::Value| read(&mut files.clone(), "f", first, lines));
+        let text = |content| match content {
+            Content::Text(text) => text,
+            other => panic!("text, not {other:?}"),
+        };
+        match answer {
+            Ok(contents) => Ok(contents.into_iter().map(text).collect()),
+            Err(failure) => Err((failure.kind, failure.message)),
+        }
+    }
+
+    fn refused(files: &Fake, first: Option<u64>, lines: Option<u64>) -> (String, String) {
+        pages(files, first, lines).expect_err("a refusal")
+    }
+
+    #[test]
+    fn a_short_file_is_shown_as_it_is() {
+        for text in ["a\nb\n", "a\nb", "\n", "\u{e9}\r\n\tx", "[Lines 1 to 2 of 3.]\n"] {
+            assert_eq!(pages(&Fake::one(text), None, None), Ok(vec![text.to_owned()]));
+        }
+        assert_eq!(pages(&Fake::one(""), None, None), Ok(vec!["[The file 'f' is empty.]".to_owned()]));
+    }
+
+    #[test]
+    fn a_range_says_what_it_is_and_how_to_go_on() {
+        let file = Fake::one("a\nb\nc\nd");
+        let page = |first, lines| pages(&file, Some(first), Some(lines)).expect("a page");
+        assert_eq!(page(2, 2), ["b\nc\n", "[Lines 2 to 3 of 4. To go on: read with first 4.]"]);
+        assert_eq!(page(1, 1), ["a\n", "[Line 1 of 4. To go on: read with first 2.]"]);
+        assert_eq!(page(4, 9), ["d", "[Line 4 of 4.]"]);
+        assert_eq!(page(3, 2), ["c\nd", "[Lines 3 to 4 of 4.]"]);
+        assert_eq!(page(1, 4), ["a\nb\nc\nd"]);
+        // A line feed ends a line, and begins none.
+        assert_eq!(pages(&Fake::one("a\nb\n"), Some(2), None), Ok(vec!["b\n".into(), "[Line 2 of 2.]".into()]));
+    }
+
+    #[test]
+    fn what_lies_beyond_the_end_is_told() {
+        let (kind, message) = refused(&Fake::one("a\nb\n"), Some(3), None);
+        assert_eq!((&*kind, &*message), ("invalid-input", "'f' has 2 lines, so that there is no line 3"));
+        let (_, message) = refused(&Fake::one("a"), Some(u64::MAX), None);
+        assert_eq!(message, "'f' has 1 line, so that there is no line 18446744073709551615");
+        let (_, message) = refused(&Fake::one(""), Some(2), None);
+        assert_eq!(message, "'f' has 0 lines, so that there is no line 2");
+        for (first, lines) in [(0, 1), (1, 0), (1, MAX_LINES + 1)] {
+            let (kind, message) = refused(&Fake::one("a"), Some(first), Some(lines));
+            assert_eq!(kind, "invalid-input");
+            assert!(message.ends_with(&format!("these are {first} and {lines}")), "{message}");
+        }
+    }
+
+    #[test]
+    fn ranges_of_any_length_give_the_same() {
+        let text = "eins\nzwei \u{1f642}\n\ndrei";
+        for most in 1..=text.len() {
+            let file = Fake { most, ..Fake::one(text) };
+            assert_eq!(pages(&file, None, None), Ok(vec![text.to_owned()]), "{most}");
+            let two = vec!["zwei \u{1f642}\n\n".into(), "[Lines 2 to 3 of 4. To go on: read with first 4.]".into()];
+            assert_eq!(pages(&file, Some(2), Some(2)), Ok(two), "{most}");
+        }
+    }
+
+    #[test]
+    fn pages_are_bounded_in_lines_and_bytes_and_lead_to_the_end() {
+        let text: String = (1..=5_000).map(|number| format!("{number} {}\n", "x".repeat(number % 100))).collect();
+        let file = Fake::one(&text);
+        let (mut read, mut first, mut count) = (String::new(), 1, 0);
+        loop {
+            let page = pages(&file, Some(first), None).expect("a page");
+            assert!(page[0].len() <= MAX_BYTES && page[0].lines().count() as u64 <= MAX_LINES);
+            read += &page[0];
+            count += 1;
+            let Some((_, next)) = page[1].split_once("read with first ") else { break };
+            first = next.trim_end_matches(".]").parse().expect("a number");
+        }
+        assert_eq!(read, text);
+        assert!(count > 2, "{count} pages");
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_cut_between_characters_and_the_next_can_be_read() {
+        for ahead in ["", "a", "ab", "abc"] {
+            let long = format!("{ahead}{}\nend", "\u{1f642}".repeat(MAX_BYTES));
+            let page = pages(&Fake::one(&long), None, None).expect("a page");
+            assert!(page[0].len() > MAX_BYTES - 4 && page[0].len() <= MAX_BYTES);
+            assert!(long.starts_with(&page[0]));
+            let note = "[Line 1 is longer than 65536 bytes and was cut. Line 1 of 2. To go on: read with first 2.]";
+            assert_eq!(page[1], note);
+        }
+        let after = format!("short\n{}", "x".repeat(2 * MAX_BYTES));
+        let page = pages(&Fake::one(after), None, None).expect("a page");
+        assert_eq!(page, ["short\n", "[Line 1 of 2. To go on: read with first 2.]"]);
+    }
+
+    #[test]
+    fn only_so_much_of_a_file_is_gone_through() {
+        let huge = Fake::one("x\n".repeat(MAX_SCAN as usize / 2 + 9));
+        let page = pages(&huge, Some(1), Some(1)).expect("a page");
+        assert_eq!(page, ["x\n", "[Line 1 of at least 33554432. To go on: read with first 2.]"]);
+        let (kind, message) = refused(&huge, Some(MAX_SCAN), None);
+        assert_eq!(kind, "too-large");
+        assert_eq!(message, "only the first 67108864 bytes of 'f' can be read, which are 33554432 lines, not 67108864");
+    }
+
+    #[test]
+    fn what_is_no_text_is_told() {
+        let (kind, message) = refused(&Fake::one(b"\x89PNG\r\n\x1a\n\0\0"), None, None);
+        assert_eq!(kind, "not-text");
+        assert_eq!(message, "'f' is a binary file (byte 8 is NUL), and only text can be read");
+        let page = pages(&Fake::one(b"caf\xe9\n"), None, None);
+        let note = "[Bytes that are no UTF-8 are shown as \u{fffd}.]";
+        assert_eq!(page, Ok(vec!["caf\u{fffd}\n".to_owned(), note.to_owned()]));
+        assert_eq!(refused(&Fake::with(&[]), None, None), ("not-found".into(), "a fake not-found".into()));
+    }
+}

@@ -1,0 +1,62 @@
+//! What the answers share.
+
+/// Characters of somebody's text in a message.
+const MOST: usize = 200;
+/// Line numbers in a message.
+const MOST_LINES: usize = 10;
+
+/// Somebody's text, short enough to be quoted.
+pub(crate) fn shown(text: &str) -> String {
+    match text.char_indices().nth(MOST) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
+    }
+}
+
+/// `1 line`, `2 lines`.
+pub(crate) fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// `line 3`, `lines 3 and 7`, `lines 3, 7, 9 and more`.
+pub(crate) fn at_lines(lines: &[usize]) -> String {
+    let mut words: Vec<String> = lines.iter().take(MOST_LINES).map(ToString::to_string).collect();
+    if lines.len() > MOST_LINES {
+        words.push("more".to_owned());
+    }
+    match words.split_last() {
+        None => "no line".to_owned(),
+        Some((only, [])) => format!("line {only}"),
+        Some((last, first)) => format!("lines {} and {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_listed_and_bounded() {
+        assert_eq!(at_lines(&[3]), "line 3");
+        assert_eq!(at_lines(&[3, 7]), "lines 3 and 7");
+        assert_eq!(at_lines(&[3, 7, 9]), "lines 3, 7 and 9");
+        let many: Vec<usize> = (1..=100).collect();
+        assert_eq!(at_lines(&many[..10]), "lines 1, 2, 3, 4, 5, 6, 7, 8, 9 and 10");
+        assert_eq!(at_lines(&many), "lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and more");
+    }
+
+    #[test]
+    fn what_is_quoted_is_cut() {
+        assert_eq!(shown("é"), "é");
+        assert_eq!(shown(&"é".repeat(MOST)), "é".repeat(MOST));
+        assert_eq!(shown(&"é".repeat(9_999)), format!("{}…", "é".repeat(MOST)));
+    }
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!(
+            (count(1, "line"), count(0, "line"), count(2, "line")),
+            ("1 line".into(), "0 lines".into(), "2 lines".into())
+        );
+    }
+}

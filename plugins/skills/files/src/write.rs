@@ -1,0 +1,55 @@
+//! Writes a whole file.
+
+use patchbay_sdk::{Failure, Result};
+
+use crate::{
+    contents::MAX_FILE,
+    host::Files,
+    words::{count, shown},
+};
+
+pub(crate) fn write(files: &mut impl Files, path: &str, text: &str) -> Result<String> {
+    if text.len() > MAX_FILE {
+        let bytes = text.len();
+        return Err(Failure::new(
+            "too-large",
+            format!("a text of {bytes} bytes is over the limit of {MAX_FILE}; write it in several files"),
+        ));
+    }
+    // Only for the words of the answer, so that what cannot be read may still be written.
+    let verb = match files.read(path, 0, 1) {
+        Ok(_) => "Replaced",
+        Err(_) => "Created",
+    };
+    files.write(path, text.as_bytes())?;
+    Ok(format!("{verb} '{}': {}, {}.", shown(path), count(text.lines().count(), "line"), count(text.len(), "byte")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::Fake;
+
+    #[test]
+    fn a_file_is_made_or_replaced() {
+        let mut files = Fake::with(&[]);
+        let mut write = |text| write(&mut files, "a/b", text).map_err(|failure| failure.to_string());
+        assert_eq!(write("x\ny"), Ok("Created 'a/b': 2 lines, 3 bytes.".to_owned()));
+        assert_eq!(write("\u{e9}"), Ok("Replaced 'a/b': 1 line, 2 bytes.".to_owned()));
+        assert_eq!(write(""), Ok("Replaced 'a/b': 0 lines, 0 bytes.".to_owned()));
+        assert_eq!(files.text("a/b"), "");
+    }
+
+    #[test]
+    fn what_is_too_long_or_denied_is_not_written() {
+        let mut files = Fake::with(&[]);
+        let failure = write(&mut files, "f", &"x".repeat(MAX_FILE + 1)).expect_err("too long");
+        assert_eq!(failure.kind(), "too-large");
+        assert!(failure.message().starts_with("a text of 2097153 bytes is over the limit of 2097152"), "{failure}");
+        files.refused = Some("denied");
+        assert_eq!(write(&mut files, "f", "x").expect_err("denied").kind(), "denied");
+        assert!(files.files.is_empty());
+        files.refused = None;
+        assert!(write(&mut files, "f", &"x".repeat(MAX_FILE)).is_ok());
+    }
+}

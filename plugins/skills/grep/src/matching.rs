@@ -1,0 +1,85 @@
+//! Finds the matching lines of a text.
+
+use std::ops::Range;
+
+use crate::pattern::Pattern;
+
+/// A line with a match. Offsets are of the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hit {
+    /// From 1.
+    pub(crate) number: usize,
+    /// The line without its line feed.
+    pub(crate) line: Range<usize>,
+    /// The first match in it.
+    pub(crate) matched: Range<usize>,
+}
+
+/// The first `most` matching lines.
+pub(crate) fn find(text: &[u8], pattern: &Pattern, most: usize) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    // Where the next line begins, and its number.
+    let (mut start, mut number) = (0, 1);
+    while hits.len() < most && start < text.len() {
+        let Some(candidate) = pattern.candidate(text, start) else { break };
+        // Behind the last line feed there is no line.
+        if candidate.start == text.len() && text.ends_with(b"\n") {
+            break;
+        }
+        let begin = start_of_line(text, candidate.start);
+        number += feeds(&text[start..begin]);
+        let line = begin..end_of_line(text, candidate.start);
+        start = line.end + 1;
+        if let Some(matched) = pattern.confirm(text, line.clone(), candidate) {
+            hits.push(Hit { number, line, matched: matched.range() });
+        }
+        number += 1;
+    }
+    hits
+}
+
+/// Where the line around `offset` begins.
+pub(crate) fn start_of_line(text: &[u8], offset: usize) -> usize {
+    text[..offset].iter().rposition(|byte| *byte == b'\n').map_or(0, |feed| feed + 1)
+}
+
+/// Where the line around `offset` ends: at its line feed, or at the text's end.
+pub(crate) fn end_of_line(text: &[u8], offset: usize) -> usize {
+    text[offset..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |feed| offset + feed)
+}
+
+fn feeds(text: &[u8]) -> usize {
+    text.iter().filter(|byte| **byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(pattern: &str, text: &str, most: usize) -> Vec<(usize, String, String)> {
+        let pattern = Pattern::new(pattern, false, false).expect("a pattern");
+        let hits = find(text.as_bytes(), &pattern, most);
+        hits.into_iter().map(|hit| (hit.number, text[hit.line].to_owned(), text[hit.matched].to_owned())).collect()
+    }
+
+    fn hit(number: usize, line: &str, matched: &str) -> (usize, String, String) {
+        (number, line.to_owned(), matched.to_owned())
+    }
+
+    #[test]
+    fn each_matching_line_comes_once_with_its_first_match() {
+        let text = "xa\n\nbaab\nc\na";
+        assert_eq!(found("a+", text, 9), [hit(1, "xa", "a"), hit(3, "baab", "aa"), hit(5, "a", "a")]);
+        assert_eq!(found("a+", text, 2).len(), 2);
+        assert_eq!(found("z", text, 9), []);
+        assert_eq!(found("a", "", 9), []);
+    }
+
+    #[test]
+    fn an_empty_match_is_one_in_every_line() {
+        assert_eq!(found("z*", "a\n\nb\n", 9), [hit(1, "a", ""), hit(2, "", ""), hit(3, "b", "")]);
+        assert_eq!(found("^$", "a\n\nb\n", 9), [hit(2, "", "")]);
+        assert_eq!(found("$", "\n", 9), [hit(1, "", "")]);
+        assert_eq!(found("z*", "", 9), []);
+    }
+}

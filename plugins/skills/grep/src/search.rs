@@ -1,0 +1,276 @@
+//! Walks over the files of the workspace and searches them, as far as one call may.
+
+use patchbay_sdk::{Failure, Result};
+
+use crate::{
+    Search,
+    host::{Entry, Error, Files},
+    line::Typed,
+    matching::find,
+    page::{MAX_BYTES, Page},
+    pattern::{Pattern, clip},
+};
+
+/// Matching lines that are shown unless the caller says otherwise, and at most.
+const USUAL: usize = 100;
+pub(crate) const MAX_HITS: usize = 1_000;
+/// Lines around a match.
+pub(crate) const MAX_CONTEXT: usize = 20;
+/// Bytes of a file: what is larger is data or a log, and is in memory while it is searched.
+pub(crate) const MAX_FILE: u64 = 8 << 20;
+/// Files that one call searches: each is a call to the host or two, of which a call has 10,000.
+pub(crate) const MAX_FILES: usize = 4_000;
+/// Bytes that one call searches. One costs 5 to 60 instructions, which keeps a search inside a call's second or two of
+/// work. A file that is begun is searched to its end.
+pub(crate) const MAX_SCAN: u64 = 24 << 20;
+/// Bytes that are read at a time.
+const RANGE: u32 = 1 << 20;
+/// Where a NUL byte is looked for, which no text has.
+const PROBE: usize = 8 << 10;
+/// Entries that are asked for at a time.
+const ENTRIES: u32 = 1_000;
+/// Files that are named in a note.
+const NAMED: usize = 3;
+
+/// Who asked, and so what the words for more are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Caller {
+    Tool,
+    Person,
+}
+
+/// What is searched for, where, and how much is shown.
+pub(crate) struct Query {
+    pattern: Pattern,
+    /// The globs to try, until one matches a file, and what the caller wrote.
+    globs: Vec<String>,
+    glob: Option<String>,
+    context: usize,
+    max: usize,
+    after: Option<String>,
+    caller: Caller,
+}
+
+impl Query {
+    pub(crate) fn of_tool(input: &Search) -> Result<Self> {
+        let max = input.max.unwrap_or(USUAL);
+        if max == 0 || max > MAX_HITS {
+            return Err(Failure::invalid(format!("'max' goes from 1 to {MAX_HITS}; this is {max}")));
+        }
+        let context = input.context;
+        if context > MAX_CONTEXT {
+            return Err(Failure::invalid(format!("'context' goes up to {MAX_CONTEXT}; this is {context}")));
+        }
+        Ok(Self {
+            pattern: Pattern::new(&input.pattern, input.fixed, input.ignore_case)?,
+            globs: globs(input.glob.as_deref()),
+            glob: input.glob.clone(),
+            context,
+            max,
+            after: input.after.clone(),
+            caller: Caller::Tool,
+        })
+    }
+
+    pub(crate) fn of_person(Typed(input): &Typed) -> Result<Self> {
+        Ok(Self { caller: Caller::Person, ..Self::of_tool(input)? })
+    }
+}
+
+/// What a glob may mean: one without a folder is for the files of any folder, and what matches no file may be a folder.
+fn globs(glob: Option<&str>) -> Vec<String> {
+    let Some(glob) = glob else { return vec!["**/*".to_owned()] };
+    let glob = glob.strip_prefix("./").unwrap_or(glob);
+    let folder = glob.trim_end_matches('/');
+    let below = format!("{folder}/**/*");
+    match (folder, glob.len() > folder.len()) {
+        ("" | ".", _) => vec!["**/*".to_owned()],
+        (_, true) => vec![below],
+        (name, false) if !name.contains('/') => vec![format!("**/{name}"), below],
+        (path, false) => vec![path.to_owned(), below],
+    }
+}
+
+/// What was passed over, and why the search ended.
+#[derive(Default)]
+struct Report {
+    /// Files that were read, and of these the text files; and their bytes.
+    read: usize,
+    searched: usize,
+    bytes: u64,
+    binary: usize,
+    large: Vec<String>,
+    unread: Vec<String>,
+    /// More matches than are shown.
+    more: bool,
+    /// The last file that was searched before the search stopped.
+    stopped: Option<String>,
+}
+
+pub(crate) fn run(files: &mut impl Files, query: &Query) -> Result<String> {
+    let mut page = Page::new(query.context);
+    let mut report = Report::default();
+    for glob in &query.globs {
+        if scan(files, glob, query, &mut page, &mut report)? {
+            return Ok(report.answer(query, page));
+        }
+    }
+    let after = query.after.as_deref().map(|after| format!(" after '{}'", clip(after))).unwrap_or_default();
+    Ok(match &query.glob {
+        None => format!("There are no files{after}."),
+        Some(glob) => {
+            let hint = match query.caller {
+                Caller::Person => " A pattern with spaces stands in quotes.",
+                Caller::Tool => "",
+            };
+            format!("No files match '{}'{after}.{hint}", clip(glob))
+        }
+    })
+}
+
+/// Searches the files that match `glob`; whether there are any.
+fn scan(files: &mut impl Files, glob: &str, query: &Query, page: &mut Page, report: &mut Report) -> Result<bool> {
+    let mut any = false;
+    let mut after = query.after.clone();
+    loop {
+        let entries = files.walk(glob, after.as_deref(), ENTRIES)?;
+        let is_last = entries.len() < ENTRIES as usize;
+        for entry in entries {
+            if !entry.is_directory {
+                any = true;
+                if report.read >= MAX_FILES || report.bytes >= MAX_SCAN {
+                    report.stopped = after;
+                    return Ok(true);
+                }
+                one(files, &entry, query, page, report)?;
+                if report.more {
+                    return Ok(true);
+                }
+            }
+            after = Some(entry.path);
+        }
+        if is_last {
+            return Ok(any);
+        }
+    }
+}
+
+fn one(files: &mut impl Files, entry: &Entry, query: &Query, page: &mut Page, report: &mut Report) -> Result<()> {
+    if entry.size > MAX_FILE {
+        report.large.push(entry.path.clone());
+        return Ok(());
+    }
+    report.read += 1;
+    let text = match contents(files, entry) {
+        Ok(Some(text)) => text,
+        Ok(None) => {
+            report.binary += 1;
+            return Ok(());
+        }
+        // One file that is gone, or that nobody may read, is no reason to find nothing in the others.
+        Err(error) if is_of_file(&error) => {
+            report.unread.push(entry.path.clone());
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    report.searched += 1;
+    report.bytes += text.len() as u64;
+    let room = query.max - page.hits;
+    let mut hits = find(&text, &query.pattern, room + 1);
+    report.more = hits.len() > room;
+    hits.truncate(room);
+    let before = page.hits;
+    page.add(&entry.path, &text, &hits);
+    report.more |= page.hits - before < hits.len();
+    Ok(())
+}
+
+fn is_of_file(error: &Error) -> bool {
+    ["not-found", "denied", "invalid", "too-large", "failed"].contains(&error.kind.as_str())
+}
+
+/// The text of a file; none where it is binary.
+fn contents(files: &mut impl Files, entry: &Entry) -> Result<Option<Vec<u8>>, Error> {
+    let mut text: Vec<u8> = Vec::new();
+    while (text.len() as u64) < entry.size {
+        let range = files.read(&entry.path, text.len() as u64, RANGE)?;
+        if range.is_empty() {
+            break;
+        }
+        if text.is_empty() && range.iter().take(PROBE).any(|byte| *byte == 0) {
+            return Ok(None);
+        }
+        text.extend_from_slice(&range);
+    }
+    Ok(Some(text))
+}
+
+impl Report {
+    fn answer(self, query: &Query, page: Page) -> String {
+        let mut notes = Vec::new();
+        let hits = page.hits;
+        if hits == 0 {
+            let (s, n) = (if self.searched == 1 { "" } else { "s" }, self.searched);
+            notes.push(format!("No matches in {n} file{s}."));
+        }
+        if self.more {
+            let narrow = match query.caller {
+                Caller::Tool if hits == query.max && hits < MAX_HITS => {
+                    format!("Narrow pattern or glob, or raise max (up to {MAX_HITS}).")
+                }
+                Caller::Tool => "Narrow pattern or glob, or ask for less context.".to_owned(),
+                Caller::Person => "Narrow the pattern, or give a glob behind it.".to_owned(),
+            };
+            let full = if hits < query.max { format!(" ({MAX_BYTES} bytes)") } else { String::new() };
+            notes.push(format!("There are more matches than these {hits}{full}. {narrow}"));
+        }
+        if let Some(last) = &self.stopped {
+            let go_on = match query.caller {
+                Caller::Tool => format!("To go on: search with after '{last}'; or narrow the glob."),
+                Caller::Person => "To search the rest, give a glob that leads there.".to_owned(),
+            };
+            notes.push(format!("Stopped after {} files and {} bytes, at '{last}'. {go_on}", self.read, self.bytes));
+        }
+        if query.pattern.is_approximate() {
+            notes.push(
+                "There was so much text beside ASCII that \\b took letters such as é for no part of a word from some line on. \
+                 Narrow the glob to be exact."
+                    .to_owned(),
+            );
+        }
+        let mut over = Vec::new();
+        if self.binary > 0 {
+            over.push(format!("{} binary", self.binary));
+        }
+        if !self.large.is_empty() {
+            over.push(format!("{} over {MAX_FILE} bytes ({})", self.large.len(), named(&self.large)));
+        }
+        if !self.unread.is_empty() {
+            over.push(format!("{} that cannot be read ({})", self.unread.len(), named(&self.unread)));
+        }
+        if !over.is_empty() {
+            notes.push(format!("Files passed over: {}.", over.join(", ")));
+        }
+        // An answer of one sentence is no note below something else.
+        match (hits, &notes[..]) {
+            (0, [only]) => only.clone(),
+            (0, [first, rest @ ..]) => {
+                let rest: Vec<String> = rest.iter().map(|note| format!("\n[{note}]")).collect();
+                format!("{first}{}", rest.concat())
+            }
+            _ => page.finish(&notes),
+        }
+    }
+}
+
+fn named(paths: &[String]) -> String {
+    let mut names: Vec<&str> = paths.iter().take(NAMED).map(String::as_str).collect();
+    if paths.len() > NAMED {
+        names.push("…");
+    }
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! The bundled skills that reach outside: files, grep, web.
+
+use std::{fs, path::Path};
+
+use patchbay_tests::{binary::Patchbay, server::Server};
+use serde_json::json;
+
+/// Commands for the tools of `files`, which a model calls by name.
+fn with_files() -> Patchbay {
+    let patchbay = Patchbay::new();
+    for tool in ["read", "list", "write", "edit"] {
+        let frontmatter = format!(
+            "command: {tool}\ninvocation_mode: tool_dispatch\ncommand_tool: files__{tool}\nrequires_tools: [files__{tool}]"
+        );
+        patchbay.skill(tool, &frontmatter, "");
+    }
+    patchbay
+}
+
+#[test]
+fn files_are_listed_and_read() {
+    let patchbay = with_files();
+    patchbay.write("workspace/.gitignore", "*.log\n/target/\n");
+    patchbay.write("workspace/src/main.rs", "fn main() {}\n");
+    patchbay.write("workspace/docs/größe.md", "# Größe\n\nein Satz\n");
+    patchbay.write("workspace/debug.log", "noise\n");
+    patchbay.write("workspace/target/out", "noise\n");
+    patchbay.write("workspace/image", b"\x89PNG\r\n\x1a\n\0\0");
+    let mut live = patchbay.live(&[]);
+    let listed = live.say("/list");
+    assert_eq!(
+        listed,
+        ".gitignore (15 bytes)\ndocs/\ndocs/größe.md (20 bytes)\nimage (10 bytes)\nsrc/\nsrc/main.rs (13 bytes)"
+    );
+    assert_eq!(live.say(r#"/list {"glob": "src/**/*.rs"}"#), "src/main.rs (13 bytes)");
+    assert_eq!(live.say(r#"/list {"glob": "*.py"}"#), "No files match '*.py'.");
+    assert_eq!(live.say("/read docs/größe.md"), "# Größe\n\nein Satz");
+    let range = live.answer(r#"/read {"path": "docs/größe.md", "first": 2, "lines": 1}"#);
+    let shown = [
+        json!({"type": "text", "text": "\n"}),
+        json!({"type": "text", "text": "[Line 2 of 3. To go on: read with first 3.]"}),
+    ];
+    assert_eq!(range.data()["content"], json!(shown));
+    assert_eq!(live.say("/read debug.log"), "noise", "what is ignored can be read all the same");
+    assert_eq!(live.say("/read image"), "Error: 'image' is a binary file (byte 8 is NUL), and only text can be read");
+    for outside in ["../home/config/config.toml", "/etc/passwd"] {
+        let answer = live.answer(&format!("/read {outside}"));
+        assert_eq!((answer.code(), &answer.data()["kind"]), ("tool_failed", &json!("invalid")), "{}", answer.message());
+        assert!(answer.message().contains("is no path of the workspace"), "{}", answer.message());
+    }
+    let missing = live.answer("/read src/lib.rs");
+    assert_eq!(missing.data()["kind"], "not-found", "{}", missing.message());
+}
+
+#[test]
+fn files_are_written_once_that_is_granted() {
+    let patchbay = with_files();
+    let path = patchbay.workspace().join("src/größe.rs");
+    let write = r#"/write {"path": "src/größe.rs", "text": "fn a() {}\nfn b() {}\n"}"#;
+    let mut live = patchbay.live(&[]);
+    let denied = live.answer(write);
+    assert_eq!(denied.code(), "denied");
+    assert_eq!(
+        denied.message(),
+        "Error: skill 'files' may not use 'workspace-write': it is not granted. To grant it: patchbay grant add --root bundled \
+         files workspace-write"
+    );
+    assert!(!path.exists());
+    let words: Vec<&str> = denied.message().split_once("patchbay ").unwrap().1.split(' ').collect();
+    assert_eq!(patchbay.run(&words).code, Some(0));
+
+    assert_eq!(live.say(write), "Created 'src/größe.rs': 2 lines, 20 bytes.");
+    let several = live.answer(r#"/edit {"path": "src/größe.rs", "old": "fn ", "new": "pub fn "}"#);
+    assert_eq!(several.data()["kind"], "ambiguous");
+    let words = "Error: 'old' occurs 2 times in 'src/größe.rs', at lines 1 and 2; nothing was written.";
+    assert!(several.message().starts_with(words), "{}", several.message());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "fn a() {}\nfn b() {}\n");
+    assert_eq!(
+        live.say(r#"/edit {"path": "src/größe.rs", "old": "fn b() {}", "new": "fn ü() {}"}"#),
+        "Replaced 1 occurrence in 'src/größe.rs', at line 2."
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), "fn a() {}\nfn ü() {}\n");
+    assert_eq!(live.say(write), "Replaced 'src/größe.rs': 2 lines, 20 bytes.");
+
+    // A grant opens the workspace, not what would become code of the host or of git there.
+    for guarded in [".git/config", ".patchbay/skills/x/SKILL.md", "../x"] {
+        let answer = live.answer(&format!(r#"/write {{"path": "{guarded}", "text": "x"}}"#));
+        assert_eq!(answer.outcome["status"], "error", "{guarded}: {}", answer.message());
+        assert!(!patchbay.workspace().join(guarded).exists(), "{guarded}");
+    }
+    assert_eq!(patchbay.run(&["grant", "remove", "--root", "bundled", "files", "workspace-write"]).code, Some(0));
+    assert_eq!(live.say(write), denied.message());
+}
+
+#[test]
+fn grep_finds_lines() {
+    let patchbay = Patchbay::new();
+    patchbay.write("workspace/.gitignore", "/target/\n");
+    patchbay.write("workspace/README.md", "# Größe\n\nTODO: say more\n");
+    patchbay.write("workspace/src/a.rs", "fn größe() {\n    // todo\n    grep()\n}\n");
+    patchbay.write("workspace/src/b/c.rs", "fn c() {}\n");
+    patchbay.write("workspace/target/d.rs", "fn todo() {}\n");
+    patchbay.write("workspace/image", b"todo\0\x01");
+    let answers = patchbay.answers(&[
+        "/grep größe",
+        "/grep -i todo",
+        "/grep -C 1 \"// todo\" *.rs",
+        "/grep \\bfn\\s+\\w+ src/b",
+        "/grep nowhere src",
+        "/grep x *.py",
+        "/grep (",
+        r#"/skill grep {"line": "-F grep()"}"#,
+        "/grep",
+    ]);
+    let messages: Vec<&str> = answers.iter().map(|answer| answer.message()).collect();
+    let expected = [
+        "src/a.rs:1:fn größe() {\n[Files passed over: 1 binary.]",
+        "README.md:3:TODO: say more\nsrc/a.rs:2:    // todo\n[Files passed over: 1 binary.]",
+        "src/a.rs-1-fn größe() {\nsrc/a.rs:2:    // todo\nsrc/a.rs-3-    grep()",
+        "src/b/c.rs:1:fn c() {}",
+        "No matches in 2 files.",
+        "No files match '*.py'. A pattern with spaces stands in quotes.",
+        "Error: the pattern '(' does not parse at column 1: unclosed group. To search for it as plain text, set fixed (-F)",
+        "src/a.rs:3:    grep()\n[Files passed over: 1 binary.]",
+        "Error: /grep expects {\"additionalProperties\":false,\"properties\":{\"line\":{\"description\":\"`[-i] [-F] [-C N] PATTERN \
+         [GLOB]`; what has spaces stands in quotes.\",\"type\":\"string\"}},\"required\":[\"line\"],\"type\":\"object\"}.",
+    ];
+    for (message, expected) in messages.iter().zip(expected) {
+        assert_eq!(*message, expected);
+    }
+    assert_eq!(messages.len(), expected.len());
+}
+
+/// Every kind of text a pattern goes through at its slowest, and twice as much of it as one call searches.
+#[test]
+fn grep_stays_within_its_limits() {
+    let patchbay = Patchbay::new();
+    for number in 0..5 {
+        let text = "straße zum größten Nebenfluß, an der Mündung 0101101\n".repeat(140_000);
+        patchbay.write(&format!("workspace/{number}"), text);
+    }
+    let mut live = patchbay.live(&[]);
+    for pattern in [r"\bnirgends\b", r"\w+ung\b", r"[01]*1[01]{12}x", "(?i)ZUM\\s(x|y)", "((.*)*)*x"] {
+        let answer = live.answer(&format!("/grep {pattern}"));
+        assert_eq!(answer.code(), "tool_result", "{pattern}: {}", answer.message());
+        assert!(
+            answer.message().contains("[Stopped after 4 files")
+                || answer.message().contains("more matches than these 100"),
+            "{pattern}: {}",
+            answer.message()
+        );
+    }
+}
+
+#[test]
+fn web_asks_for_its_grant_and_for_an_address() {
+    let patchbay = Patchbay::new();
+    let answers = patchbay.answers(&["/web example.com/page", "/web two words", "/web ftp://example.com", "/help web"]);
+    assert_eq!(answers[0].code(), "denied");
+    assert_eq!(
+        answers[0].message(),
+        "Error: skill 'web' may not use 'http:*': it is not granted. To grant it: patchbay grant add --root bundled web http:*"
+    );
+    assert_eq!(
+        answers[1].message(),
+        "Error: 'two words' is no address: there is white space in it; give one such as https://example.com/page"
+    );
+    assert!(answers[2].message().contains("its scheme is 'ftp', not https"), "{}", answers[2].message());
+    assert!(answers[3].message().contains("\n- `capabilities`: http:* (not granted)\n"), "{}", answers[3].message());
+    // What is granted is every public host, and nothing else.
+    assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "web", "http:*"]).code, Some(0));
+    for url in [
+        "https://127.0.0.1/",
+        "https://localhost/",
+        "https://10.0.0.1/",
+        "https://169.254.169.254/",
+        "http://example.com/",
+    ] {
+        let answer = &patchbay.answers(&[&format!("/web {url}")])[0];
+        assert_eq!(answer.outcome["status"], "error", "{url}: {}", answer.message());
+        assert_ne!(answer.data()["kind"], "http-status", "{url}: {}", answer.message());
+    }
+}
+
+/// The component of `web`, under a manifest that asks for a server of this machine.
+#[test]
+fn pages_are_fetched_and_redirects_followed() {
+    let server = Server::new(|request| {
+        let html = |status: &str, head: &str, body: &str| {
+            let length = body.len();
+            format!("HTTP/1.1 {status}\r\ncontent-type: text/html\r\ncontent-length: {length}\r\nconnection: close\r\n{head}\r\n{body}")
+                .into_bytes()
+        };
+        match request.split(' ').nth(1).unwrap_or_default() {
+            "/old" => html("301 Moved Permanently", "location: new?a=b\r\n", "moved"),
+            "/new?a=b" => html("200 OK", "", "<title>Größe</title><nav>menu</nav><h1>Hi</h1><a href=/x>x</a>"),
+            "/circle" => html("302 Found", "location: /circle\r\n", ""),
+            "/away" => html("302 Found", "location: http://127.0.0.1:1/\r\n", ""),
+            "/deep" => html("200 OK", "", &format!("{}deep", "<div>".repeat(100_000))),
+            _ => html("404 Not Found", "", "<h1>Nothing</h1>"),
+        }
+    });
+    let origin = format!("http://{}", server.host());
+    let patchbay = Patchbay::new();
+    let asked = format!(
+        "command: get\ninvocation_mode: tool_dispatch\ncommand_tool: fetch\ncapabilities: [{{name: 'http:{}'}}]",
+        server.host()
+    );
+    patchbay.skill("getter", &asked, "");
+    let component = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/dist/web.wasm");
+    fs::copy(component, patchbay.home().join("config/skills/getter/getter.wasm"))
+        .expect("the bundled web; run: make plugins");
+    assert_eq!(patchbay.run(&["grant", "add", "getter", &format!("http:{}", server.host())]).code, Some(0));
+
+    let mut live = patchbay.live(&[]);
+    let page = format!("Title: Größe\nURL: {origin}/new?a=b\n\n# Hi\n\n[x]({origin}/x)");
+    assert_eq!(live.say(&format!("/get {origin}/old")), page);
+    assert_eq!(live.say(&format!("/get {origin}/deep")), format!("URL: {origin}/deep\n\ndeep"));
+    let part = live.say(&format!(r#"/get {{"url": "{origin}/new?a=b", "max_chars": 4}}"#));
+    let total = page.split_once("# Hi").expect("a heading").1.len() + 4;
+    let go_on = format!(r#"[Characters 1 to 4 of {total}. To go on: {{"url": "{origin}/new?a=b", "from": 4}}]"#);
+    assert_eq!(part, format!("Title: Größe\nURL: {origin}/new?a=b\n\n# Hi\n\n{go_on}"));
+    let missing = live.answer(&format!("/get {origin}/none"));
+    assert_eq!(missing.message(), format!("Error: {origin}/none answered 404 (not found): # Nothing"));
+    assert_eq!(missing.data()["kind"], "http-status");
+    assert_eq!(live.answer(&format!("/get {origin}/circle")).data()["kind"], "too-many-redirects");
+    // Each hop is checked like a first request.
+    let away = live.answer(&format!("/get {origin}/away"));
+    assert_eq!(away.code(), "denied");
+    assert!(away.message().contains("may not use 'http:127.0.0.1:1'"), "{}", away.message());
+}
