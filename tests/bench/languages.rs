@@ -43,10 +43,10 @@ pub fn measure(report: &mut Report) {
          answer; a process for each call is always cold. Milliseconds.",
     );
     let mut rows: Vec<_> = GUESTS.iter().map(|(guest, name)| component(guest, name)).collect();
-    rows.push(server("MCP server, Python, by hand", Command::new("python3").arg(peer("mcp_stdio.py"))));
+    rows.push(server("MCP server, Python, by hand", python().arg(peer("mcp_stdio.py"))));
     rows.push(server("MCP server, Node.js, its SDK", Command::new("node").arg(peer("mcp_stdio.mjs"))));
     rows.push(process("A Python process for each call", || {
-        let mut command = Command::new("python3");
+        let mut command = python();
         command.arg(peer("spawned.py")).arg("stats");
         command
     }));
@@ -55,6 +55,11 @@ pub fn measure(report: &mut Report) {
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("guests")
+}
+
+/// The very interpreter, without whatever else is called `python3` here.
+fn python() -> Command {
+    Command::new(folder().join(".tools/python/bin/python"))
 }
 
 fn peer(name: &str) -> PathBuf {

@@ -15,10 +15,6 @@ impl Samples {
     pub fn percentile(&self, percent: usize) -> u64 {
         self.0[(self.0.len() - 1) * percent / 100]
     }
-
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
 }
 
 /// The page in the making.

@@ -16,9 +16,16 @@ pub(crate) struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    pub(crate) fn new(store: &'a Store, request: &Request<'_>, skill: &Skill, tool: &str, component: Digest) -> Self {
+    /// The row of `request`, whose input is `input` as text.
+    pub(crate) fn new(
+        store: &'a Store,
+        request: &Request<'_>,
+        input: &str,
+        skill: &Skill,
+        tool: &str,
+        component: Digest,
+    ) -> Self {
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let input = request.input.to_string();
         let row = JournalRow {
             at: i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX),
             call: request.call,
@@ -38,7 +45,7 @@ impl<'a> Entry<'a> {
             host_calls: 0,
             output_bytes: 0,
             failure: None,
-            input: store.journal_settings().content.then_some(input),
+            input: store.journal_settings().content.then(|| input.to_owned()),
             output: None,
         };
         Self { store, row: Some(row) }

@@ -53,19 +53,21 @@ impl Tools {
         let Some(target) = target else {
             return (Err(ToolError::NotFound(request.tool.to_owned())), Usage::default());
         };
-        let entry = Entry::new(&self.store, &request, target.skill, target.tool.name.as_str(), target.component);
-        let (answer, usage) = match self.attempt(request, &target).await {
-            Ok((answer, usage)) => (answer, usage),
-            Err(error) => (Err(error), Usage::default()),
-        };
+        let Target { skill, tool, component } = target;
+        let text = request.input.to_string();
+        let entry = Entry::new(&self.store, &request, &text, skill, tool.name.as_str(), component);
+        let attempt = self.attempt(request, text, &target).await;
+        let (answer, usage) = attempt.unwrap_or_else(|error| (Err(error), Usage::default()));
         entry.finish(&answer, &usage).await;
         (answer, usage)
     }
 
-    /// Everything between the look-up and the journal. An error is of what comes before the guest runs.
+    /// Everything between the look-up and the journal; `text` is the input as JSON. An error is of what comes before the
+    /// guest runs.
     async fn attempt(
         self: &Arc<Self>,
         request: Request<'_>,
+        text: String,
         target: &Target<'_>,
     ) -> Result<(Result<Vec<Content>, ToolError>, Usage), ToolError> {
         let Target { skill, tool, component } = *target;
@@ -98,7 +100,7 @@ impl Tools {
         };
         let call = Call {
             tool: tool.name.to_string(),
-            input: input.to_string(),
+            input: text,
             attachments,
             permits: Arc::new(permits),
             services: side.services(),
