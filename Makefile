@@ -70,21 +70,22 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= $(shell $(FUZZ) list --fuzz-dir tests/fuzz)
 # Without a sanitizer: those need a nightly compiler, and look for what code without `unsafe` cannot do.
 FUZZ_BUILD = --dev --sanitizer none --fuzz-dir tests/fuzz
+FUZZ_RUN = RUSTC_WRAPPER=$(CURDIR)/tests/fuzz/rustc.sh $(FUZZ)
 # An input takes milliseconds and a few megabytes: what takes seconds or a gigabyte is a finding.
 FUZZ_LIMITS = -timeout=10 -rss_limit_mb=1024
 
 fuzz: $(FUZZ) tests/fuzz/Cargo.lock ## Fuzz each of FUZZ_TARGETS for FUZZ_SECONDS
 	@echo "== building the fuzz targets"
-	@$(FUZZ) build $(FUZZ_BUILD)
+	@$(FUZZ_RUN) build $(FUZZ_BUILD)
 	@for target in $(FUZZ_TARGETS); do \
 	  echo "== fuzzing $$target for $(FUZZ_SECONDS) s"; mkdir -p tests/fuzz/corpus/$$target; \
-	  $(FUZZ) run $(FUZZ_BUILD) $$target tests/fuzz/corpus/$$target tests/fuzz/seeds/$$target -- $(FUZZ_LIMITS) \
+	  $(FUZZ_RUN) run $(FUZZ_BUILD) $$target tests/fuzz/corpus/$$target tests/fuzz/seeds/$$target -- $(FUZZ_LIMITS) \
 	    -max_total_time=$(FUZZ_SECONDS) -dict=tests/fuzz/dictionaries/$$target -verbosity=0 -print_final_stats=1 \
 	    || { echo "== $$target failed; again: make reproduce FUZZ_TARGET=$$target INPUT=FILE, with the file named above"; exit 1; }; \
 	done
 
 reproduce: $(FUZZ) tests/fuzz/Cargo.lock ## Run the fuzz target FUZZ_TARGET once, with the bytes of the file INPUT
-	@$(FUZZ) run $(FUZZ_BUILD) $(FUZZ_TARGET) $(INPUT) -- $(FUZZ_LIMITS)
+	@$(FUZZ_RUN) run $(FUZZ_BUILD) $(FUZZ_TARGET) $(INPUT) -- $(FUZZ_LIMITS)
 
 # What is fuzzed are the very versions that are shipped.
 tests/fuzz/Cargo.lock: Cargo.lock

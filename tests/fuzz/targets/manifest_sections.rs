@@ -1,10 +1,11 @@
-//! Any bytes as a component: the SKILL.md embedded in it.
+//! Any bytes as a component: the SKILL.md embedded in it, and its outer shape.
 #![no_main]
 
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use patchbay_core::{Code, Name, text};
+use patchbay_sandbox::{Failure, Limits, inspect};
 use patchbay_skill::{Manifest, Problem, SECTION, embedded_skill_md};
 
 static NAME: LazyLock<Name> = LazyLock::new(|| "calc".parse().expect("a name"));
@@ -12,6 +13,7 @@ static NAME: LazyLock<Name> = LazyLock::new(|| "calc".parse().expect("a name"));
 fuzz_target!(|bytes: &[u8]| {
     let read = embedded_skill_md(bytes);
     assert_eq!(read, embedded_skill_md(bytes), "it reads the same each time");
+    shaped(bytes, &read);
     let added = embedded_skill_md(&with_section(bytes, b"added"));
     match read {
         Ok(None) => {
@@ -33,6 +35,37 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
 });
+
+/// What is judged of a component before it is compiled.
+fn shaped(bytes: &[u8], read: &Result<Option<String>, Problem>) {
+    let shape = inspect::shape(bytes);
+    assert_eq!(shape, inspect::shape(bytes), "it has the same shape each time");
+    let words = match &shape {
+        Ok(shape) => {
+            assert!(!read.as_ref().is_err_and(|problem| problem.code == Code::InvalidComponent), "{read:?}");
+            assert_eq!(
+                inspect::shape(&with_section(bytes, b"")),
+                Ok(shape.clone()),
+                "a custom section is no part of it"
+            );
+            for name in shape.imports.iter().chain(&shape.exports) {
+                assert!(
+                    name.is_empty() || bytes.windows(name.len()).any(|window| window == name.as_bytes()),
+                    "{name:?}"
+                );
+            }
+            [shape.check_skill().err(), shape.needs.check(&Limits::default()).err()]
+        }
+        Err(failure) => {
+            assert!(matches!(failure, Failure::InvalidComponent(_)));
+            [Some(failure.clone()), None]
+        }
+    };
+    for words in words.into_iter().flatten().map(|failure| failure.to_string()) {
+        assert!(!words.is_empty() && words.chars().count() <= 500, "{words:?}");
+        assert_eq!(words, text::clean_line(&words), "a failure is one clean line");
+    }
+}
 
 fn refused(problem: &Problem) {
     let Problem { code, message } = problem;

@@ -1,0 +1,215 @@
+//! Any calls to the host's functions, with any arguments, limits and grants: one guest's life, without a component.
+#![no_main]
+
+#[path = "host_functions/ask.rs"]
+mod ask;
+#[path = "host_functions/files.rs"]
+mod files;
+#[path = "host_functions/host.rs"]
+mod host;
+
+use std::sync::{Arc, LazyLock};
+
+use libfuzzer_sys::{
+    arbitrary::{self, Arbitrary},
+    fuzz_target,
+};
+use patchbay_core::{Digest, text};
+use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
+use patchbay_sandbox::{
+    Failure, Limits, Services,
+    fuzzing::{Answer, Ask, Guest},
+};
+use tokio::runtime::Runtime;
+
+use crate::{ask::AnyAsk, files::Files, host::Host};
+
+/// What a guest may do and use, and what it does.
+#[derive(Arbitrary, Debug)]
+struct Life {
+    /// Whether it is asked for its tools: then it may do nothing.
+    described: bool,
+    /// Which of [`CAPABILITIES`] its manifest asks for, and which of them are granted.
+    asked: u8,
+    granted: u8,
+    host_calls: u8,
+    output_bytes: u8,
+    log_lines: u8,
+    log_bytes: u8,
+    asks: Vec<AnyAsk>,
+}
+
+const CAPABILITIES: &[&str] =
+    &["kv", "workspace-read", "workspace-write", "inference", "tools", "http:a.example", "http:*.b.example:8443"];
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_time().max_blocking_threads(1).build().expect("a runtime")
+});
+
+fuzz_target!(|life: Life| RUNTIME.block_on(live(life)));
+
+async fn live(life: Life) {
+    let limits = Limits {
+        host_calls: life.host_calls.into(),
+        output_bytes: life.output_bytes.into(),
+        log_lines: life.log_lines.into(),
+        log_bytes: life.log_bytes.into(),
+        ..Limits::default()
+    };
+    let chosen = |bits: u8| {
+        let of = move |(place, text): (usize, &&str)| (bits >> place & 1 == 1).then(|| text.parse().expect("one"));
+        CAPABILITIES.iter().enumerate().filter_map(of).collect::<Vec<Capability>>()
+    };
+    let asked = if life.described { Vec::new() } else { chosen(life.asked) };
+    let works = if life.described { Vec::new() } else { chosen(life.asked & life.granted) };
+    let grants = chosen(life.granted).into_iter().map(|capability| Grant { capability, digest: None }).collect();
+    let identity = Identity::new(Root::User, "", "test".parse().expect("a name"));
+    let permits = Arc::new(Permits::new(identity, Digest::of(b""), asked, grants));
+
+    let mut files = Files::lend();
+    let host = Arc::new(Host::new(works.clone()));
+    let mut guest = if life.described {
+        Guest::described(limits.clone())
+    } else {
+        let services = Services {
+            kv: host.clone(),
+            http: host.clone(),
+            tools: host.clone(),
+            workspace: Arc::new(files.root()),
+            progress: host.clone(),
+            log: host.clone(),
+        };
+        Guest::called(limits.clone(), permits, services)
+    };
+    let mut spent = Spent::default();
+    for ask in life.asks {
+        let ask = ask.into_ask();
+        let heard = host.heard();
+        host.expect_left(
+            limits.host_calls.saturating_sub(spent.host_calls + 1),
+            limits.output_bytes - spent.output_bytes,
+        );
+        let answer = guest.ask(ask.clone()).await;
+        spent.add(&ask);
+        let nested = host.take_nested();
+        match answer {
+            Ok(answer) => {
+                spent.host_calls += nested.0;
+                spent.output_bytes += nested.1;
+                assert!(spent.over(&limits).is_none(), "{ask:?} goes over a limit, and is answered");
+                judge(&ask, answer, &works, &host, heard, &mut files, life.described);
+            }
+            Err(failure) => {
+                assert_eq!(Some(failure), spent.over(&limits), "{ask:?} stops the guest by the limit that it is over");
+                assert_eq!(host.heard(), heard, "what is over a limit reaches nobody");
+                break;
+            }
+        }
+    }
+    files.check();
+}
+
+/// What was used so far, counted a second time.
+#[derive(Default)]
+struct Spent {
+    host_calls: u32,
+    output_bytes: usize,
+    log_lines: u32,
+    log_bytes: usize,
+}
+
+impl Spent {
+    fn add(&mut self, ask: &Ask) {
+        self.host_calls += 1;
+        match ask {
+            Ask::LogWrite(_, message) => {
+                self.log_lines += 1;
+                self.log_bytes += message.len();
+            }
+            Ask::ProgressReport(text) => self.output_bytes += text.len(),
+            _ => {}
+        }
+    }
+
+    fn over(&self, limits: &Limits) -> Option<Failure> {
+        if self.host_calls > limits.host_calls {
+            return Some(Failure::HostCalls { limit: limits.host_calls });
+        }
+        if self.log_lines > limits.log_lines || self.log_bytes > limits.log_bytes {
+            return Some(Failure::Log { lines: limits.log_lines, bytes: limits.log_bytes });
+        }
+        (self.output_bytes > limits.output_bytes).then_some(Failure::Output { limit: limits.output_bytes })
+    }
+}
+
+/// Words of the contract for what a guest is told.
+const KINDS: &[&str] = &[
+    "denied",
+    "unavailable",
+    "invalid",
+    "not-found",
+    "too-large",
+    "too-deep",
+    "quota",
+    "timeout",
+    "conflict",
+    "failed",
+];
+
+/// Whether an answer is as the contract and the grants have it.
+fn judge(
+    ask: &Ask,
+    answer: Result<Answer, patchbay_sandbox::fuzzing::Error>,
+    works: &[Capability],
+    host: &Host,
+    heard: usize,
+    files: &mut Files,
+    described: bool,
+) {
+    let needed = match ask {
+        Ask::LogWrite(..) | Ask::ProgressReport(..) => None,
+        Ask::KvGet(..) | Ask::KvPut(..) | Ask::KvDelete(..) | Ask::KvKeys(..) => Some(Capability::Kv),
+        Ask::WorkspaceRead(..) | Ask::WorkspaceWalk(..) => Some(Capability::WorkspaceRead),
+        Ask::WorkspaceWrite(..) | Ask::WorkspaceDelete(..) => Some(Capability::WorkspaceWrite),
+        Ask::InferenceComplete(..) => Some(Capability::Inference),
+        Ask::ToolsCall(..) => Some(Capability::Tools),
+        // Judged by who sends it, with the permits at hand: see `Host`.
+        Ask::HttpSend(_) => None,
+    };
+    let permitted = needed.as_ref().is_none_or(|capability| works.contains(capability));
+    match &answer {
+        Ok(_) => assert!(permitted, "{ask:?} is answered without {needed:?}"),
+        Err(error) => {
+            assert!(KINDS.contains(&error.kind.as_str()), "{error:?}");
+            assert_eq!(error.message, text::clean(&error.message), "what is told is clean");
+            files.not_named_in(&error.message, ask);
+        }
+    }
+    if !permitted {
+        let error = answer.as_ref().expect_err("denied");
+        assert_eq!(error.kind, "denied");
+        assert!(described || error.message.contains(&needed.expect("one").to_string()), "{error:?}");
+        assert_eq!(host.heard(), heard, "what is denied reaches nobody");
+        return;
+    }
+    let spoken = matches!(ask, Ask::LogWrite(..) | Ask::ProgressReport(..)) && !described;
+    assert!(!spoken || host.heard() == heard + 1, "what is said is heard once");
+    match (ask, answer) {
+        (Ask::KvGet(scope, key), Ok(Answer::Entry(found))) => host.has(*scope, key, found),
+        (Ask::HttpSend(request), Ok(Answer::Response(response))) => {
+            assert!(!described);
+            assert_eq!(response.body, request.url.as_bytes());
+        }
+        (Ask::InferenceComplete(..), answer) => assert_eq!(answer.expect_err("not wired").kind, "unavailable"),
+        (Ask::WorkspaceRead(path, offset, max), Ok(Answer::Bytes(bytes))) => {
+            files.was_read(path, *offset, *max, &bytes)
+        }
+        (Ask::WorkspaceWalk(_, after, limit), Ok(Answer::Listing(entries))) => {
+            files.were_listed(after.as_deref(), *limit, &entries);
+        }
+        (Ask::WorkspaceWrite(path, contents), Ok(_)) => files.was_written(path, contents),
+        (Ask::WorkspaceDelete(path), Ok(_)) => files.was_deleted(path),
+        _ => {}
+    }
+}

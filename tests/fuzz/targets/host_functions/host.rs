@@ -1,0 +1,187 @@
+//! The host's side: a store in memory, a way out that leads nowhere, tools that use part of what they are given, and a
+//! count of all that reaches it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use patchbay_core::text;
+use patchbay_egress::{EgressError, Target};
+use patchbay_policy::{Capability, Permits};
+use patchbay_sandbox::{
+    BoxFuture, Budget, Entry, Fault, Http, HttpRequest, HttpResponse, Kv, KvError, Level, Limits, LogSink, Progress,
+    Scope, ToolCaller, Usage, fuzzing::kv as wit,
+};
+
+pub struct Host {
+    /// What works: what is asked for and granted.
+    works: Vec<Capability>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    entries: BTreeMap<(Scope, String), Entry>,
+    heard: usize,
+    /// Calls and bytes that a nested call must be given.
+    left: (u32, usize),
+    /// Calls and bytes that the last one used.
+    nested: (u32, usize),
+}
+
+impl Host {
+    pub fn new(works: Vec<Capability>) -> Self {
+        Self { works, inner: Mutex::default() }
+    }
+
+    /// How much has reached the host.
+    pub fn heard(&self) -> usize {
+        self.inner().heard
+    }
+
+    pub fn expect_left(&self, host_calls: u32, output_bytes: usize) {
+        self.inner().left = (host_calls, output_bytes);
+    }
+
+    pub fn take_nested(&self) -> (u32, usize) {
+        std::mem::take(&mut self.inner().nested)
+    }
+
+    /// Checks what a guest was told of an entry.
+    pub fn has(&self, scope: wit::Scope, key: &str, told: Option<wit::Entry>) {
+        let scope = match scope {
+            wit::Scope::Session => Scope::Session,
+            wit::Scope::Workspace => Scope::Workspace,
+            wit::Scope::User => Scope::User,
+        };
+        let inner = self.inner();
+        let there = inner.entries.get(&(scope, key.to_owned()));
+        let told = told.map(|entry| Entry { value: entry.value, version: entry.version });
+        assert_eq!(told.as_ref(), there, "{scope:?} {key}");
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something reaches the host, which it may only with `capability`.
+    fn hear(&self, capability: Option<&Capability>) -> MutexGuard<'_, Inner> {
+        if let Some(capability) = capability {
+            assert!(self.works.contains(capability), "{capability} is used without a grant");
+        }
+        let mut inner = self.inner();
+        inner.heard += 1;
+        inner
+    }
+}
+
+impl Kv for Host {
+    fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, KvError>> {
+        let entry = self.hear(Some(&Capability::Kv)).entries.get(&(scope, key.to_owned())).cloned();
+        Box::pin(async { Ok(entry) })
+    }
+
+    fn put<'a>(
+        &'a self,
+        scope: Scope,
+        key: &'a str,
+        value: Vec<u8>,
+        expect: Option<u64>,
+    ) -> BoxFuture<'a, Result<u64, KvError>> {
+        let mut inner = self.hear(Some(&Capability::Kv));
+        let place = (scope, key.to_owned());
+        let found = inner.entries.get(&place).map_or(0, |entry| entry.version);
+        let answer = match expect {
+            Some(expected) if expected != found => Err(KvError::Conflict { key: key.to_owned(), expected, found }),
+            _ => {
+                inner.entries.insert(place, Entry { value, version: found + 1 });
+                Ok(found + 1)
+            }
+        };
+        Box::pin(async { answer })
+    }
+
+    fn delete<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<bool, KvError>> {
+        let was = self.hear(Some(&Capability::Kv)).entries.remove(&(scope, key.to_owned())).is_some();
+        Box::pin(async move { Ok(was) })
+    }
+
+    fn keys<'a>(
+        &'a self,
+        scope: Scope,
+        prefix: &'a str,
+        _: Option<&'a str>,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<String>, KvError>> {
+        let inner = self.hear(Some(&Capability::Kv));
+        let keys = inner.entries.keys().filter(|(of, key)| *of == scope && key.starts_with(prefix));
+        let keys = keys.take(limit as usize).map(|(_, key)| key.clone()).collect();
+        Box::pin(async { Ok(keys) })
+    }
+}
+
+/// Checks a request as the host does, against the permits that come along, and sends it nowhere.
+impl Http for Host {
+    fn send<'a>(
+        &'a self,
+        request: HttpRequest,
+        permits: &'a Permits,
+    ) -> BoxFuture<'a, Result<(HttpResponse, Vec<Capability>), Fault>> {
+        Box::pin(async move {
+            assert!(request.timeout <= Duration::from_millis(Limits::default().time_ms));
+            let target = Target::parse(&request.url).map_err(|error| refused(error.into()))?;
+            let origin = target.origin().clone();
+            let rule = permits.check_http(origin.host(), origin.port(), origin.is_default_port())?;
+            target.allow(rule.clone()).map_err(refused)?;
+            let capability = Capability::Http(rule);
+            drop(self.hear(Some(&capability)));
+            // What goes out goes where the two patterns of this target say, and by https.
+            let to = (origin.host(), origin.port());
+            assert!(!origin.is_plain());
+            assert!(to == ("a.example", 443) || to.0.ends_with(".b.example") && to.1 == 8443, "{origin}");
+            Ok((HttpResponse { status: 200, headers: vec![], body: request.url.into_bytes() }, vec![capability]))
+        })
+    }
+}
+
+fn refused(error: EgressError) -> Fault {
+    Fault::Failed { kind: error.kind().to_owned(), message: error.to_string() }
+}
+
+/// Uses a part of what it is given, by the length of its input.
+impl ToolCaller for Host {
+    fn call<'a>(
+        &'a self,
+        tool: &'a str,
+        input: &'a str,
+        budget: Budget,
+    ) -> BoxFuture<'a, (Result<String, Fault>, Usage)> {
+        let mut inner = self.hear(Some(&Capability::Tools));
+        assert_eq!((budget.host_calls, budget.output_bytes), inner.left, "a nested call is given what is left");
+        assert_eq!(budget.depth, 1);
+        let part = input.len() % 4;
+        inner.nested = (budget.host_calls * part as u32 / 3, budget.output_bytes * part / 3);
+        let usage = Usage { host_calls: inner.nested.0, output_bytes: inner.nested.1, ..Usage::default() };
+        let answer = match tool {
+            "" => Err(Fault::Failed { kind: "not-found".to_owned(), message: "there is no such tool".to_owned() }),
+            _ => Ok(tool.to_owned()),
+        };
+        Box::pin(async { (answer, usage) })
+    }
+}
+
+impl LogSink for Host {
+    fn write(&self, _: Level, message: &str) {
+        assert_eq!(message, text::clean_line(message), "a line of log is one clean line");
+        drop(self.hear(None));
+    }
+}
+
+impl Progress for Host {
+    fn report(&self, text: &str) {
+        assert_eq!(text, text::clean(text), "progress is clean");
+        drop(self.hear(None));
+    }
+}
