@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use crate::guest::Guest;
 
-/// What an answer begins with, and a failure: helpers for the bodies below.
-const ANSWERS: &str = "
+/// `$say TEXT LENGTH`: the answer `ok([text])`.
+pub const SAY: &str = "
 (func $say (param $text i32) (param $len i32) (result i32)
   (i32.store8 (i32.const 0) (i32.const 0))
   (i32.store (i32.const 4) (i32.const 64))
@@ -14,6 +14,10 @@ const ANSWERS: &str = "
   (i32.store (i32.const 68) (local.get $text))
   (i32.store (i32.const 72) (local.get $len))
   (i32.const 0))
+";
+
+/// `$fail ERROR`: the answer that hands on an error of the host's.
+const FAIL: &str = "
 (func $fail (param $error i32) (result i32)
   (i32.store8 (i32.const 0) (i32.const 1))
   (i32.store (i32.const 4) (i32.load (local.get $error)))
@@ -108,7 +112,8 @@ pub fn fetching(url: &str, credential: Option<Credential<'_>>, sentinel: &str) -
   (i32.const 0))
 "#,
         )
-        .with(ANSWERS)
+        .with(SAY)
+        .with(FAIL)
         .with(&texts.data())
 }
 
@@ -125,5 +130,5 @@ pub fn relaying(tool: &str, input: &str) -> Guest {
     (call $say (i32.load (i32.const 516)) (i32.load (i32.const 520)))"
     );
     let import = "\n(import \"patchbay:host/tools@0.1.0\" \"call\" (func $other (param i32 i32 i32 i32 i32)))\n";
-    Guest::calling(&call).with(import).with(ANSWERS).with(&texts.data())
+    Guest::calling(&call).with(import).with(SAY).with(FAIL).with(&texts.data())
 }

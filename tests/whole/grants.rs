@@ -1,6 +1,6 @@
 //! What a skill may do is the operator's to say, at once, for one skill and one component.
 
-use patchbay_tests::{answers::Live, binary::Patchbay, guest::Guest};
+use patchbay_tests::{answers::Live, binary::Patchbay, calls::SAY, guest::Guest};
 
 /// A guest that says `empty` and keeps something at its first call, and says `kept` from then on; where the host refuses,
 /// it fails.
@@ -18,14 +18,6 @@ fn keeper(description: &str) -> Guest {
         r#"
 (import "patchbay:host/kv@0.1.0" "keys" (func $keys (param i32 i32 i32 i32 i32 i32 i32 i32)))
 (import "patchbay:host/kv@0.1.0" "put" (func $put (param i32 i32 i32 i32 i32 i32 i64 i32)))
-(func $say (param $text i32) (param $len i32) (result i32)
-  (i32.store8 (i32.const 0) (i32.const 0))
-  (i32.store (i32.const 4) (i32.const 64))
-  (i32.store (i32.const 8) (i32.const 1))
-  (i32.store8 (i32.const 64) (i32.const 0))
-  (i32.store (i32.const 68) (local.get $text))
-  (i32.store (i32.const 72) (local.get $len))
-  (i32.const 0))
 (func $fail (param $result i32) (result i32)
   (i32.store8 (i32.const 0) (i32.const 1))
   (i32.store (i32.const 4) (i32.const 300))
@@ -34,7 +26,8 @@ fn keeper(description: &str) -> Guest {
   (i32.store (i32.const 16) (i32.const 5))
   (i32.const 0))
 (data (i32.const 300) "emptykept")"#,
-    );
+    )
+    .with(SAY);
     guest.tools[0].1 = description.into();
     guest
 }
