@@ -10,11 +10,10 @@ use crate::{
     Candidate, Component, Found, Known, Problem, Seen, Sighting, Stat,
     component::{self, COMPONENT_BYTES, Place},
     files,
+    package::SKILL_MD_BYTES,
     reading::{candidate, checked_name, packaged, skill_md},
 };
 
-/// The largest SKILL.md: it goes into a conversation.
-const SKILL_MD_BYTES: u64 = 256 << 10;
 /// Children of a root that are looked at.
 const CHILDREN: usize = 10_000;
 

@@ -5,14 +5,17 @@ use wasmparser::{Parser, Payload};
 
 use crate::Problem;
 
+/// The largest SKILL.md, in bytes, wherever it stands: it goes into a conversation.
+pub(crate) const SKILL_MD_BYTES: u64 = 256 << 10;
+
 /// The custom section that holds the SKILL.md.
 pub const SECTION: &str = "patchbay:skill.md";
 
 /// The SKILL.md embedded in a component, if there is one.
 ///
 /// # Errors
-/// `invalid_component` where the bytes are not WebAssembly; `malformed_frontmatter` where the section is no text or
-/// comes twice.
+/// `invalid_component` where the bytes are not WebAssembly; `malformed_frontmatter` where the section is no text, is
+/// longer than a SKILL.md may be, or comes twice.
 pub fn embedded_skill_md(bytes: &[u8]) -> Result<Option<String>, Problem> {
     let invalid = |message: &str| Problem::new(Code::InvalidComponent, message.to_owned());
     if !bytes.starts_with(b"\0asm") {
@@ -34,12 +37,14 @@ pub fn embedded_skill_md(bytes: &[u8]) -> Result<Option<String>, Problem> {
                 _ => {}
             },
             Payload::CustomSection(section) if within.is_empty() && section.name() == SECTION => {
-                let text = std::str::from_utf8(section.data()).map_err(|_| {
-                    Problem::new(Code::MalformedFrontmatter, format!("The section '{SECTION}' is not UTF-8."))
-                })?;
+                let malformed =
+                    |what: &str| Problem::new(Code::MalformedFrontmatter, format!("The section '{SECTION}' {what}."));
+                if section.data().len() as u64 > SKILL_MD_BYTES {
+                    return Err(malformed(&format!("is over {SKILL_MD_BYTES} bytes, the most of a SKILL.md")));
+                }
+                let text = std::str::from_utf8(section.data()).map_err(|_| malformed("is not UTF-8"))?;
                 if found.replace(text.to_owned()).is_some() {
-                    let message = format!("The section '{SECTION}' comes twice.");
-                    return Err(Problem::new(Code::MalformedFrontmatter, message));
+                    return Err(malformed("comes twice"));
                 }
             }
             _ => {}
@@ -72,6 +77,23 @@ mod tests {
         assert_eq!(message(&component(&[b"x", b"x"])), "The section 'patchbay:skill.md' comes twice.");
         assert_eq!(message(&component(&[b"\xff"])), "The section 'patchbay:skill.md' is not UTF-8.");
         assert_eq!(message(b"hello"), "Not WebAssembly: it does not begin with the four bytes '\\0asm'.");
+    }
+
+    #[test]
+    fn a_section_is_no_larger_than_a_file() {
+        let section = |size: usize| {
+            let text = vec![b'x'; size];
+            // Three bytes of LEB128 each; the length of the name is one byte.
+            let length = (1 + SECTION.len() + size) as u32;
+            let leb = [length as u8 | 0x80, (length >> 7) as u8 | 0x80, (length >> 14) as u8];
+            [COMPONENT, &[0], &leb, &[17], SECTION.as_bytes(), &text].concat()
+        };
+        let most = SKILL_MD_BYTES as usize;
+        assert!(embedded_skill_md(&section(most)).unwrap().is_some());
+        assert_eq!(
+            embedded_skill_md(&section(most + 1)).unwrap_err().message,
+            "The section 'patchbay:skill.md' is over 262144 bytes, the most of a SKILL.md."
+        );
     }
 
     #[test]
