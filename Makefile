@@ -77,6 +77,7 @@ FUZZ_LIMITS = -timeout=10 -rss_limit_mb=1024
 fuzz: $(FUZZ) tests/fuzz/Cargo.lock ## Fuzz each of FUZZ_TARGETS for FUZZ_SECONDS
 	@echo "== building the fuzz targets"
 	@$(FUZZ_RUN) build $(FUZZ_BUILD)
+	@test -n "$(FUZZ_TARGETS)" || { echo "tests/fuzz names no target" >&2; exit 1; }
 	@for target in $(FUZZ_TARGETS); do \
 	  echo "== fuzzing $$target for $(FUZZ_SECONDS) s"; mkdir -p tests/fuzz/corpus/$$target; \
 	  $(FUZZ_RUN) run $(FUZZ_BUILD) $$target tests/fuzz/corpus/$$target tests/fuzz/seeds/$$target -- $(FUZZ_LIMITS) \
