@@ -11,6 +11,7 @@ mod compiler;
 mod describe;
 mod floods;
 mod limits;
+mod loaded;
 mod memory;
 mod neighbours;
 mod support;

@@ -4,6 +4,7 @@
 
 mod artefacts;
 mod blocks;
+mod building;
 mod bundled;
 mod commands;
 mod credentials;

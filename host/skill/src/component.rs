@@ -111,8 +111,8 @@ pub(crate) fn open_root(root: Root, path: &Path) -> io::Result<Option<Dir>> {
 
 /// Opens a skill's folder. A person's own may be links that lead elsewhere.
 pub(crate) fn open_folder(root: Root, path: &Path, parent: &Dir, name: &str) -> io::Result<Dir> {
-    match root {
-        Root::Workspace => parent.open_dir(name),
-        _ => Dir::open_ambient_dir(path.join(name), ambient_authority()),
+    match parent.open_dir(name) {
+        Err(_) if root != Root::Workspace => Dir::open_ambient_dir(path.join(name), ambient_authority()),
+        opened => opened,
     }
 }

@@ -31,7 +31,7 @@ impl Ready {
 impl Tools {
     /// The component `digest` of `skill`.
     pub(crate) async fn ready(&self, skill: &Skill, digest: Digest) -> Result<Arc<Ready>, NotReady> {
-        if let Some(ready) = self.held.ready(&digest) {
+        if let Some(ready) = self.held.ready.get(&digest) {
             return Ok(ready);
         }
         let bytes = self.store.component(&digest).map_err(NotReady::Store)?;
@@ -43,7 +43,7 @@ impl Tools {
             validators.insert(tool.name.clone(), validator);
         }
         let ready = Arc::new(Ready { component, validators });
-        self.held.keep_ready(digest, Arc::clone(&ready));
+        self.held.ready.keep(digest, Arc::clone(&ready));
         Ok(ready)
     }
 }

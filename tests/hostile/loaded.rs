@@ -1,0 +1,46 @@
+//! What stays loaded: a thousand components that were asked once are not all kept in memory.
+
+use std::sync::{Arc, Weak};
+
+use patchbay_sandbox::Loaded;
+use patchbay_tests::guest::Guest;
+
+use crate::support::{Ward, small};
+
+fn component(n: usize) -> Vec<u8> {
+    let tools = vec![("run".into(), format!("Number {n}"), r#"{"type":"object"}"#.into())];
+    Guest { tools, ..Guest::default() }.component()
+}
+
+#[tokio::test]
+async fn what_nobody_holds_is_dropped_but_for_the_last_ones() {
+    let ward = Ward::new(small());
+    let held = ward.load(&component(0)).await.unwrap();
+    let mut others: Vec<Weak<Loaded>> = Vec::new();
+    for n in 1..=40 {
+        others.push(Arc::downgrade(&ward.load(&component(n)).await.unwrap()));
+    }
+    let alive: Vec<_> = (1..=40).filter(|n| others[n - 1].strong_count() > 0).collect();
+    assert_eq!(alive, (25..=40).collect::<Vec<_>>());
+    // What somebody holds is found, and still works; so does what must be loaded again.
+    assert!(Arc::ptr_eq(&held, &ward.load(&component(0)).await.unwrap()));
+    assert_eq!(ward.sandbox.describe(&held).await.unwrap()[0].description, "Number 0");
+    let again = ward.load(&component(1)).await.unwrap();
+    assert_eq!(ward.sandbox.describe(&again).await.unwrap()[0].description, "Number 1");
+}
+
+#[tokio::test]
+async fn who_asks_at_once_gets_the_same() {
+    let ward = Arc::new(Ward::new(small()));
+    let loading: Vec<_> = (0..8)
+        .map(|_| {
+            let ward = Arc::clone(&ward);
+            tokio::spawn(async move { ward.load(&component(1)).await.unwrap() })
+        })
+        .collect();
+    let mut loaded = Vec::new();
+    for one in loading {
+        loaded.push(one.await.unwrap());
+    }
+    assert!(loaded.iter().all(|one| Arc::ptr_eq(one, &loaded[0])));
+}

@@ -1,0 +1,247 @@
+//! A snapshot in the making: who waits is told, what changes meanwhile is not mistaken, and both cores compile.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use patchbay_core::SessionId;
+use patchbay_egress::EgressLimits;
+use patchbay_sandbox::{Compiler, Limits};
+use patchbay_session::{Config, Host, Observer, Paths, Session};
+use patchbay_store::JournalSettings;
+use patchbay_tests::{
+    binary::{self, Patchbay},
+    guest::Guest,
+};
+use tokio::sync::Notify;
+
+/// A skill whose one tool says that it does `what`.
+fn skill(what: &str) -> Vec<u8> {
+    let tools = vec![("run".into(), what.into(), r#"{"type":"object"}"#.into())];
+    Guest { tools, ..Guest::default() }.packaged("---\ninvocation_mode: tool_dispatch\ncommand_tool: run\n---\n")
+}
+
+/// A home in this process, and who watches it.
+struct Stage {
+    patchbay: Patchbay,
+    seen: Arc<Seen>,
+}
+
+/// What an observer was told, and what it does the moment it is told.
+#[derive(Default)]
+struct Seen {
+    told: Mutex<Vec<String>>,
+    does: Mutex<Option<Act>>,
+}
+
+type Act = Box<dyn FnMut(usize, usize) + Send>;
+
+impl Observer for Seen {
+    fn compiling(&self, _: SessionId, done: usize, total: usize) {
+        self.told.lock().unwrap().push(format!("{done}/{total}"));
+        if let Some(act) = &mut *self.does.lock().unwrap() {
+            act(done, total);
+        }
+    }
+
+    fn compiled(&self, _: SessionId) {
+        self.told.lock().unwrap().push("over".to_owned());
+    }
+}
+
+impl Stage {
+    fn new() -> Self {
+        Self { patchbay: Patchbay::new(), seen: Arc::default() }
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.patchbay.home().join("config/skills").join(file)
+    }
+
+    fn write(&self, file: &str, bytes: impl AsRef<[u8]>) {
+        self.patchbay.write(&format!("home/config/skills/{file}"), bytes);
+    }
+
+    fn host(&self) -> Arc<Host> {
+        let limits = Limits::default();
+        let arguments = vec!["compile".into(), limits.compile_bytes.to_string(), "60".into()];
+        self.host_with(Compiler { program: binary::path(), arguments })
+    }
+
+    fn host_with(&self, compiler: Compiler) -> Arc<Host> {
+        let folder = |name: &str| self.patchbay.home().join(name);
+        let config = Config {
+            paths: Paths {
+                config: folder("config"),
+                data: folder("data"),
+                cache: folder("cache"),
+                state: folder("state"),
+            },
+            limits: Limits::default(),
+            egress: EgressLimits::default(),
+            credentials: BTreeMap::new(),
+            journal: JournalSettings::default(),
+            compiler,
+            bundled: &[],
+            bundled_answers: &[],
+            bundled_grants: &[],
+            observer: self.seen.clone(),
+        };
+        Host::open(config).unwrap()
+    }
+
+    async fn session(&self) -> Arc<Session> {
+        self.host().new_session(&self.patchbay.workspace()).await.unwrap()
+    }
+
+    fn does(&self, act: impl FnMut(usize, usize) + Send + 'static) {
+        *self.seen.does.lock().unwrap() = Some(Box::new(act));
+    }
+
+    /// What was told since this was last asked.
+    fn told(&self) -> Vec<String> {
+        std::mem::take(&mut *self.seen.told.lock().unwrap())
+    }
+}
+
+/// What the snapshot's skills and diagnostics are.
+fn shown(session: &Session) -> (Vec<String>, Vec<String>) {
+    let snapshot = session.snapshot();
+    let skills = snapshot.skills().map(|skill| format!("{}: {}", skill.name, skill.tools[0].description));
+    let diagnostics = snapshot.diagnostics().iter().map(|one| format!("{} [{}] {}", one.name, one.code, one.message));
+    (skills.collect(), diagnostics.collect())
+}
+
+#[tokio::test]
+async fn who_waits_is_told_of_new_components_and_of_no_others() {
+    let stage = Stage::new();
+    for name in ["a", "b", "c"] {
+        stage.write(&format!("{name}.wasm"), skill(name));
+    }
+    let session = stage.session().await;
+    assert_eq!(stage.told(), ["0/3", "1/3", "2/3", "3/3", "over"]);
+    let outcome = session.submit("/reload_skills").await;
+    assert_eq!(outcome.message, "Reloaded skills for current session. version=2 count=3");
+    assert_eq!(stage.told(), [""; 0]);
+    stage.write("d.wasm", skill("d"));
+    // The same bytes under another name are no new component.
+    stage.write("e.wasm", skill("a"));
+    session.submit("/reload_skills").await;
+    assert_eq!(stage.told(), ["0/1", "1/1", "over"]);
+    assert_eq!(shown(&session).0, ["a: a", "b: b", "c: c", "d: d", "e: a"]);
+    // Another process finds the answers.
+    drop(session);
+    stage.session().await;
+    assert_eq!(stage.told(), [""; 0]);
+}
+
+#[tokio::test]
+async fn who_gives_up_is_told_that_it_is_over() {
+    let stage = Stage::new();
+    stage.write("a.wasm", skill("a"));
+    let begun = Arc::new(Notify::new());
+    let tell = Arc::clone(&begun);
+    stage.does(move |_, _| tell.notify_one());
+    tokio::select! {
+        biased;
+        () = begun.notified() => {}
+        _ = stage.session() => panic!("it was there before it had begun"),
+    }
+    assert_eq!(stage.told(), ["0/1", "over"]);
+}
+
+#[tokio::test]
+async fn a_component_that_changes_before_it_is_asked_is_looked_at_again() {
+    let stage = Stage::new();
+    stage.write("a.wasm", skill("before"));
+    let path = stage.path("a.wasm");
+    stage.does(move |_, _| fs::write(&path, skill("after")).unwrap());
+    let session = stage.session().await;
+    assert_eq!(shown(&session), (vec!["a: after".to_owned()], vec![]));
+    assert_eq!(stage.told(), ["0/1", "1/1", "0/1", "1/1", "over"], "the first answer is that there is none");
+}
+
+#[tokio::test]
+async fn a_component_that_changes_before_it_is_stored_is_looked_at_again() {
+    let stage = Stage::new();
+    stage.write("a.wasm", skill("before"));
+    let path = stage.path("a.wasm");
+    let looks = AtomicUsize::new(0);
+    stage.does(move |done, total| {
+        if done == total && looks.fetch_add(1, Ordering::Relaxed) == 0 {
+            fs::write(&path, skill("after")).unwrap();
+        }
+    });
+    let session = stage.session().await;
+    assert_eq!(shown(&session), (vec!["a: after".to_owned()], vec![]));
+    // Its bytes are there, whatever becomes of the file.
+    fs::remove_file(stage.path("a.wasm")).unwrap();
+    assert_eq!(session.submit("/skill a {\"b\": 1}").await.message, "{\"b\":1}");
+}
+
+#[tokio::test]
+async fn a_component_that_never_stays_the_same_is_kept_out() {
+    for when in ["asked", "stored"] {
+        let stage = Stage::new();
+        stage.write("a.wasm", skill("a"));
+        stage.write("b.wasm", skill("b"));
+        let path = stage.path("a.wasm");
+        let mut count = 0;
+        stage.does(move |done, total| {
+            if (done == 0) == (when == "asked") && (when == "asked" || done == total) {
+                count += 1;
+                fs::write(&path, skill(&count.to_string())).unwrap();
+            }
+        });
+        let session = stage.session().await;
+        let words = "a [invalid_component] The component changed while it was read; /reload_skills reads it again.";
+        assert_eq!(shown(&session), (vec!["b: b".to_owned()], vec![words.to_owned()]), "{when}");
+        *stage.seen.does.lock().unwrap() = None;
+        session.submit("/reload_skills").await;
+        assert_eq!(shown(&session), (vec!["a: 3".to_owned(), "b: b".to_owned()], vec![]), "{when}");
+    }
+}
+
+#[tokio::test]
+async fn a_component_that_vanishes_meanwhile_is_gone() {
+    let stage = Stage::new();
+    stage.write("a.wasm", skill("a"));
+    let path = stage.path("a.wasm");
+    stage.does(move |_, _| drop(fs::remove_file(&path)));
+    assert_eq!(shown(&*stage.session().await), (vec![], vec![]));
+}
+
+/// A compiler that waits until another one runs beside it, and blames the component in any case.
+#[cfg(unix)]
+#[tokio::test]
+async fn components_are_compiled_on_all_cores_at_once() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let stage = Stage::new();
+    let running = stage.patchbay.folder().join("running");
+    fs::create_dir(&running).unwrap();
+    let program = stage.patchbay.folder().join("compiler");
+    let script = format!(
+        "#!/bin/sh\n: > '{0}'/$$\nn=0\nwhile [ $n -lt 200 ]; do\n  set -- '{0}'/*\n  [ $# -ge 2 ] && {{ echo together >&2; exit 1; \
+         }}\n  /bin/sleep 0.05\n  n=$((n + 1))\ndone\necho alone >&2\nexit 1\n",
+        running.display()
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    for name in ["a", "b"] {
+        stage.write(&format!("{name}.wasm"), skill(name));
+    }
+    let host = stage.host_with(Compiler { program, arguments: Vec::new() });
+    let session = host.new_session(&stage.patchbay.workspace()).await.unwrap();
+    // One core compiles one after the other: the first waits in vain.
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let first = if cores > 1 { "together" } else { "alone" };
+    let words = |words: &str| words.split_whitespace().last().unwrap().trim_end_matches('.').to_owned();
+    let said: Vec<_> = session.snapshot().diagnostics().iter().map(|one| words(&one.message)).collect();
+    assert_eq!(said, [first, "together"]);
+}
