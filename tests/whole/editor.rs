@@ -24,14 +24,14 @@ fn nonzero(size: u16) -> NonZeroU16 {
 }
 
 /// The binary in a terminal of its own.
-struct Terminal {
+pub(crate) struct Terminal {
     screen: Arc<Mutex<vt100::Parser>>,
     keys: Arc<Mutex<Box<dyn Write + Send>>>,
     child: Box<dyn Child + Send + Sync>,
 }
 
 impl Terminal {
-    fn open(patchbay: &Patchbay, arguments: &[&str]) -> Self {
+    pub(crate) fn open(patchbay: &Patchbay, arguments: &[&str]) -> Self {
         let size = PtySize { rows: ROWS, cols: COLUMNS, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(binary::path());
@@ -66,19 +66,19 @@ impl Terminal {
         Self { screen, keys, child }
     }
 
-    fn press(&self, keys: &str) {
+    pub(crate) fn press(&self, keys: &str) {
         self.keys.lock().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
     /// The screen's lines that are not empty.
-    fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let screen = self.screen.lock().unwrap();
         let rows = screen.screen().rows(0, COLUMNS);
         rows.map(|row| row.trim_end().to_owned()).filter(|row| !row.is_empty()).collect()
     }
 
     /// Waits until a line of the screen is `expected`.
-    fn shows(&self, expected: &str) {
+    pub(crate) fn shows(&self, expected: &str) {
         let start = Instant::now();
         while !self.lines().iter().any(|line| line == expected) {
             assert!(start.elapsed() < PATIENCE, "{expected:?} is not on the screen:\n{}", self.lines().join("\n"));
@@ -86,7 +86,7 @@ impl Terminal {
         }
     }
 
-    fn ends(mut self) -> u32 {
+    pub(crate) fn ends(mut self) -> u32 {
         self.child.wait().unwrap().exit_code()
     }
 }
@@ -94,10 +94,10 @@ impl Terminal {
 /// How a program asks a terminal where its cursor is.
 const WHERE: &[u8] = b"\x1b[6n";
 const TAB: &str = "\t";
-const ENTER: &str = "\r";
+pub(crate) const ENTER: &str = "\r";
 const UP: &str = "\x1b[A";
-const CTRL_C: &str = "\x03";
-const CTRL_D: &str = "\x04";
+pub(crate) const CTRL_C: &str = "\x03";
+pub(crate) const CTRL_D: &str = "\x04";
 
 #[test]
 fn commands_are_completed_hinted_and_run() {

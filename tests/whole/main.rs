@@ -27,3 +27,4 @@ mod sessions;
 mod skills;
 mod snapshot;
 mod terminal;
+mod waiting;

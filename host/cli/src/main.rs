@@ -15,15 +15,17 @@ mod out;
 mod plugin;
 mod sessions;
 mod terminal;
+mod waiting;
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
 use clap::Parser as _;
-use patchbay_session::{Host, Session, Unobserved};
+use patchbay_session::{Host, Observer, Session, Unobserved};
 
 use args::{Arguments, Command};
 use failure::Failure;
 use home::Home;
+use waiting::{Style, Waiting};
 
 /// Exit code where something failed, and where the command line was wrong (clap's own).
 const FAILED: u8 = 1;
@@ -51,12 +53,13 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
     match command {
         None => {
             let home = Home::find()?;
-            let host = open(&home)?;
+            let host = open_watched(&home, Waiting::new(Style::of_standard_error(), runtime.handle()))?;
             let session = runtime.block_on(start(&host, session.as_deref(), workspace.as_deref()))?;
             terminal::run(runtime, &home, session)
         }
         Some(Command::Exec(exec)) => {
-            let host = open(&Home::find()?)?;
+            let style = if exec.json { Style::Silent } else { Style::of_standard_error() };
+            let host = open_watched(&Home::find()?, Waiting::new(style, runtime.handle()))?;
             runtime.block_on(async {
                 let session = start(&host, exec.session.as_deref(), exec.workspace.as_deref()).await?;
                 exec::run(session, exec).await
@@ -72,6 +75,11 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
 }
 
 fn open(home: &Home) -> Result<Arc<Host>, Failure> {
+    open_watched(home, Unobserved)
+}
+
+/// The same for a front that makes sessions, whose person may have to wait.
+fn open_watched(home: &Home, observer: impl Observer + 'static) -> Result<Arc<Host>, Failure> {
     log::start(&home.paths.state)?;
     let config = config::read(&home.paths.config)?;
     Ok(Host::open(patchbay_session::Config {
@@ -84,7 +92,7 @@ fn open(home: &Home) -> Result<Arc<Host>, Failure> {
         bundled: bundled::SKILLS,
         bundled_grants: bundled::GRANTS,
         bundled_answers: bundled::ANSWERS,
-        observer: Arc::new(Unobserved),
+        observer: Arc::new(observer),
     })?)
 }
 

@@ -1,0 +1,188 @@
+//! What a person at a terminal sees while new components are compiled. Standard error, and only where that is a terminal:
+//! what a script gets does not depend on how fast the machine is.
+
+use std::{
+    env,
+    io::{self, IsTerminal as _, Write},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use patchbay_core::SessionId;
+use patchbay_session::Observer;
+use tokio::runtime::Handle;
+
+/// How long a person waits without being told why. What takes less is not worth a line that flashes.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// How it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// On one line that changes, and goes when all is done.
+    InPlace,
+    /// On a line of its own that stays: the terminal cannot do more.
+    Line,
+    /// Not at all.
+    Silent,
+}
+
+impl Style {
+    /// What suits standard error.
+    pub(crate) fn of_standard_error() -> Self {
+        match env::var_os("TERM") {
+            _ if !io::stderr().is_terminal() => Self::Silent,
+            Some(term) if !term.is_empty() && term != "dumb" => Self::InPlace,
+            _ => Self::Line,
+        }
+    }
+}
+
+/// Shows how far the compiling is, once it takes long enough.
+pub(crate) struct Waiting {
+    runtime: Handle,
+    line: Arc<Mutex<Line<io::Stderr>>>,
+}
+
+impl Waiting {
+    /// On standard error.
+    pub(crate) fn new(style: Style, runtime: &Handle) -> Self {
+        Self { runtime: runtime.clone(), line: Arc::new(Mutex::new(Line::new(io::stderr(), style))) }
+    }
+}
+
+impl Observer for Waiting {
+    fn compiling(&self, _: SessionId, done: usize, total: usize) {
+        if let Some(wait) = lock(&self.line).count(done, total) {
+            let line = Arc::clone(&self.line);
+            self.runtime.spawn(async move {
+                tokio::time::sleep(PATIENCE).await;
+                lock(&line).show(wait);
+            });
+        }
+    }
+
+    fn compiled(&self, _: SessionId) {
+        lock(&self.line).end();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The line, shown or not yet.
+struct Line<W> {
+    out: W,
+    style: Style,
+    /// How many are done, of how many; none while nothing is compiled.
+    count: Option<(usize, usize)>,
+    /// Which wait it is.
+    wait: u64,
+    shown: bool,
+}
+
+impl<W: Write> Line<W> {
+    fn new(out: W, style: Style) -> Self {
+        Self { out, style, count: None, wait: 0, shown: false }
+    }
+
+    /// So many are done. Where a wait begins with it: which one, to be shown when the person's patience is over.
+    fn count(&mut self, done: usize, total: usize) -> Option<u64> {
+        let begins = self.count.replace((done, total)).is_none();
+        if self.shown && self.style == Style::InPlace {
+            self.draw();
+        }
+        if begins {
+            self.wait += 1;
+        }
+        begins.then_some(self.wait)
+    }
+
+    /// The person's patience with this wait is over.
+    fn show(&mut self, wait: u64) {
+        if self.count.is_some() && self.wait == wait {
+            self.shown = true;
+            self.draw();
+        }
+    }
+
+    /// All is done.
+    fn end(&mut self) {
+        self.count = None;
+        if std::mem::take(&mut self.shown) && self.style == Style::InPlace {
+            self.write("\r\x1b[K");
+        }
+    }
+
+    fn draw(&mut self) {
+        let Some((done, total)) = self.count else { return };
+        let what = if total == 1 { "component" } else { "components" };
+        match self.style {
+            Style::InPlace => self.write(&format!("\rCompiling {total} new {what}… {done}/{total}\x1b[K")),
+            Style::Line => self.write(&format!("Compiling {total} new {what}…\n")),
+            Style::Silent => {}
+        }
+    }
+
+    /// Who has gone is noticed where it matters.
+    fn write(&mut self, text: &str) {
+        let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(style: Style) -> Line<Vec<u8>> {
+        Line::new(Vec::new(), style)
+    }
+
+    fn take(line: &mut Line<Vec<u8>>) -> String {
+        String::from_utf8(std::mem::take(&mut line.out)).unwrap()
+    }
+
+    #[test]
+    fn a_line_comes_when_patience_is_over_is_brought_up_to_date_and_goes() {
+        let mut line = line(Style::InPlace);
+        let wait = line.count(0, 12).unwrap();
+        assert_eq!(line.count(1, 12), None, "one wait");
+        assert_eq!(take(&mut line), "");
+        line.show(wait);
+        assert_eq!(take(&mut line), "\rCompiling 12 new components… 1/12\x1b[K");
+        line.count(2, 12);
+        assert_eq!(take(&mut line), "\rCompiling 12 new components… 2/12\x1b[K");
+        line.end();
+        assert_eq!(take(&mut line), "\r\x1b[K");
+        let wait = line.count(0, 1).unwrap();
+        assert_eq!(take(&mut line), "", "the next wait begins unseen");
+        line.show(wait);
+        assert_eq!(take(&mut line), "\rCompiling 1 new component… 0/1\x1b[K");
+    }
+
+    #[test]
+    fn what_is_done_soon_is_not_shown() {
+        let mut line = line(Style::InPlace);
+        let first = line.count(0, 2).unwrap();
+        line.end();
+        line.show(first);
+        assert_ne!(line.count(0, 2), Some(first));
+        // The first one's time comes while the second is young.
+        line.show(first);
+        line.end();
+        assert_eq!(take(&mut line), "");
+    }
+
+    #[test]
+    fn a_plain_terminal_is_told_once_and_nobody_else_is() {
+        for (style, expected) in [(Style::Line, "Compiling 3 new components…\n"), (Style::Silent, "")] {
+            let mut line = line(style);
+            let wait = line.count(0, 3).unwrap();
+            line.show(wait);
+            line.count(1, 3);
+            line.count(2, 3);
+            line.end();
+            assert_eq!(take(&mut line), expected, "{style:?}");
+        }
+    }
+}
