@@ -1,4 +1,5 @@
 //! `make bench`: what the host costs beside the floor, measured in one run, printed and written to docs/benchmarks.md.
+//! With names of parts as arguments it measures these alone, and writes nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod bare;
@@ -6,21 +7,40 @@ mod host;
 mod languages;
 mod path;
 mod process;
+mod reload;
 mod report;
 
-use std::{fs, path::Path};
+use std::{env, fs, path::Path};
 
 fn main() {
     if cfg!(debug_assertions) {
         eprintln!("this binary was built for tests; measure with: make bench");
         std::process::exit(1);
     }
+    let wanted: Vec<String> = env::args().skip(1).collect();
+    if let Some(unknown) = wanted.iter().find(|name| !PARTS.iter().any(|(part, _)| part == name)) {
+        let parts: Vec<_> = PARTS.iter().map(|(part, _)| *part).collect();
+        eprintln!("no part is called '{unknown}'; there are {}", parts.join(", "));
+        std::process::exit(2);
+    }
     let mut report = report::Report::new();
-    path::measure(&mut report);
-    process::measure(&mut report);
-    languages::measure(&mut report);
+    for (_, measure) in PARTS.iter().filter(|(part, _)| wanted.is_empty() || wanted.iter().any(|name| name == part)) {
+        measure(&mut report);
+    }
     let text = report.text();
     print!("{text}");
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/benchmarks.md");
-    fs::write(&file, text).unwrap();
+    if wanted.is_empty() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/benchmarks.md");
+        fs::write(&file, text).unwrap();
+    }
 }
+
+type Measure = fn(&mut report::Report);
+
+/// In the order of the page.
+const PARTS: &[(&str, Measure)] = &[
+    ("path", path::measure),
+    ("process", process::measure),
+    ("reload", reload::measure),
+    ("languages", languages::measure),
+];

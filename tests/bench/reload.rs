@@ -1,0 +1,213 @@
+//! A thousand skills: all of them new, all of them unchanged, and what they take of memory.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use patchbay_egress::EgressLimits;
+use patchbay_sandbox::{Compiler, Limits};
+use patchbay_session::{Config, Host, Paths, Session, Unobserved};
+use patchbay_store::JournalSettings;
+use patchbay_tests::{
+    binary::{self, Patchbay},
+    guest::{Guest, package},
+};
+use tokio::runtime::Runtime;
+use wasmtime::Engine;
+
+use crate::report::{Report, Samples, ms};
+
+const SKILLS: usize = 1_000;
+const BYTES: usize = 100 << 10;
+const RELOADS: usize = 40;
+
+pub fn measure(report: &mut Report) {
+    report.section(
+        "A thousand skills",
+        "A thousand component skills of 100 KiB each (four fifths of it code), no two alike, in the person's folder. *New*: \
+         from the start of a session in a new home, with every component compiled in a child process, asked for its tools \
+         and stored; beside it Cranelift alone, which compiles the same components on all cores of one process and keeps \
+         nothing. *Unchanged*: the whole line `/reload_skills`, and a new session of a host that was just opened. \
+         Milliseconds.",
+    );
+    let patchbay = Patchbay::new();
+    let components = components();
+    let skills = patchbay.home().join("config/skills");
+    fs::create_dir_all(&skills).unwrap();
+    for (name, bytes) in &components {
+        fs::write(skills.join(format!("{name}.wasm")), bytes).unwrap();
+    }
+    let alone = cranelift(&components);
+    eprintln!("Cranelift alone: {} ms", ms(alone));
+    drop(components);
+
+    let (start, (runtime, session)) = (Instant::now(), session(&patchbay));
+    let new = nanoseconds(start);
+    assert_eq!(session.snapshot().skills().len(), SKILLS);
+    eprintln!("new: {} ms", ms(new));
+    // What changed within the last two seconds is read again each time, lest a change be overlooked.
+    thread::sleep(Duration::from_secs(3));
+    runtime.block_on(session.submit("/reload_skills"));
+    drop((session, runtime));
+
+    let fresh = Samples::new(
+        (0..RELOADS)
+            .map(|_| {
+                let start = Instant::now();
+                let opened = self::session(&patchbay);
+                let time = nanoseconds(start);
+                drop(opened);
+                time
+            })
+            .collect(),
+    );
+    let (runtime, session) = self::session(&patchbay);
+    let reload = Samples::new(
+        (0..RELOADS)
+            .map(|_| {
+                let start = Instant::now();
+                let outcome = runtime.block_on(session.submit("/reload_skills"));
+                let time = nanoseconds(start);
+                assert!(outcome.is_ok() && !outcome.message.contains('\n'), "{}", outcome.message);
+                time
+            })
+            .collect(),
+    );
+    let row =
+        |name: &str, samples: &Samples| vec![name.to_owned(), ms(samples.percentile(50)), ms(samples.percentile(99))];
+    report.table(
+        &["", "p50", "p99"],
+        &[
+            vec!["a thousand new ones".to_owned(), ms(new), String::new()],
+            vec!["Cranelift alone, the same".to_owned(), ms(alone), String::new()],
+            row("`/reload_skills`, unchanged", &reload),
+            row("a new session in a new host, unchanged", &fresh),
+        ],
+    );
+    drop((session, runtime));
+
+    report.section(
+        "The memory of a thousand skills",
+        "The most memory that a process ever had (VmHWM) which opens a session, reloads its skills and calls one, in a home \
+         that has compiled them all: with the bundled skills alone, and with a thousand more. MiB.",
+    );
+    let few = Patchbay::new();
+    peak(&few, "/calc 1 + 1");
+    report.table(
+        &["", "peak"],
+        &[
+            vec!["4 skills".to_owned(), peak(&few, "/calc 1 + 1")],
+            vec![format!("{} skills", SKILLS + 4), peak(&patchbay, "/skill s1 {}")],
+        ],
+    );
+}
+
+/// Name and bytes of each component.
+fn components() -> Vec<(String, Vec<u8>)> {
+    let plain = guest().component();
+    let component = |n: usize| {
+        let skill_md = format!(
+            "---\nname: s{n}\nsummary: Skill number {n} of a thousand\nversion: 1.0.{n}\ninvocation_mode: tool_dispatch\n\
+             command_tool: run\ninput_hint: any object\neligibility:\n  os: [linux, darwin]\ncapabilities:\n  \
+             - {{name: kv, reason: keeps what it was told}}\n---\n# Skill {n}\n\n{}",
+            "Use this skill when somebody asks for what it does, and say what it answered.\n".repeat(12)
+        );
+        let mut bytes = package(plain.clone(), &skill_md);
+        let room = BYTES.checked_sub(bytes.len()).expect("the code leaves room");
+        pad(&mut bytes, room);
+        (format!("s{n}"), bytes)
+    };
+    (1..=SKILLS).map(component).collect()
+}
+
+/// A guest with about eighty kilobytes of code.
+fn guest() -> Guest {
+    let mut functions = String::new();
+    for function in 0..650_u64 {
+        functions.push_str("\n(func (param $a i64) (result i64) (local $b i64) (local.get $a)");
+        for step in 0..10 {
+            let constant = (function * 31 + step).wrapping_mul(0x9e37_79b9) % 1_000_003;
+            write!(
+                functions,
+                " (i64.const {constant}) i64.mul (local.tee $b) (i64.const {step}) i64.shr_u (local.get $b) i64.xor"
+            )
+            .unwrap();
+        }
+        functions.push(')');
+    }
+    Guest::default().with(&functions)
+}
+
+/// A custom section that takes `room` bytes.
+fn pad(component: &mut Vec<u8>, room: usize) {
+    use wasm_encoder::ComponentSection as _;
+    // The section's number, two lengths and its name.
+    let data = vec![0; room - 12];
+    wasm_encoder::CustomSection { name: "padding".into(), data: data.into() }.append_to_component(component);
+}
+
+/// All cores compile all components; nothing is kept.
+fn cranelift(components: &[(String, Vec<u8>)]) -> u64 {
+    let engine = Engine::new(&patchbay_sandbox::config(&Limits::default(), false)).unwrap();
+    let next = AtomicUsize::new(0);
+    let start = Instant::now();
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some((_, bytes)) = components.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    engine.precompile_component(bytes).unwrap();
+                }
+            });
+        }
+    });
+    nanoseconds(start)
+}
+
+/// A new session in a host that was just opened, as the binary opens it.
+fn session(patchbay: &Patchbay) -> (Runtime, Arc<Session>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let folder = |name: &str| patchbay.home().join(name);
+    let limits = Limits::default();
+    let config = Config {
+        paths: Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") },
+        compiler: Compiler {
+            program: binary::path(),
+            arguments: vec!["compile".into(), limits.compile_bytes.to_string(), (limits.compile_ms / 1000).to_string()],
+        },
+        limits,
+        egress: EgressLimits::default(),
+        credentials: BTreeMap::new(),
+        journal: JournalSettings::default(),
+        bundled: &[],
+        bundled_answers: &[],
+        bundled_grants: &[],
+        observer: Arc::new(Unobserved),
+    };
+    let session = runtime.block_on(async { Host::open(config).unwrap().new_session(&patchbay.workspace()).await });
+    (runtime, session.unwrap())
+}
+
+/// The most memory of a process that did this, in MiB.
+fn peak(patchbay: &Patchbay, line: &str) -> String {
+    let mut live = patchbay.live(&[]);
+    assert_eq!(live.answer("/reload_skills").code(), "skills_reloaded");
+    assert_eq!(live.answer(line).code(), "tool_result");
+    let status = fs::read_to_string(Path::new("/proc").join(live.pid().to_string()).join("status")).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    live.end();
+    (kilobytes >> 10).to_string()
+}
+
+fn nanoseconds(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap()
+}
