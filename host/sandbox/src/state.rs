@@ -141,11 +141,6 @@ impl State {
         self.reach()?.permit(capability)
     }
 
-    /// Whether the call may use `capability`, without using it.
-    pub(crate) fn is_granted(&self, capability: &Capability) -> bool {
-        self.reach.as_ref().is_some_and(|reach| reach.permits.check(capability).is_ok())
-    }
-
     /// The first thing that was denied to the call.
     pub(crate) fn take_denial(&self) -> Option<Denial> {
         self.reach.as_ref()?.account().denied.take()

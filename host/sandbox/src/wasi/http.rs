@@ -1,7 +1,5 @@
 //! `wasi:http` by the way of `patchbay:host/http`: the same checks, the same way out, no sender of its own.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, header};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -77,7 +75,7 @@ async fn read(
         headers.push((name.to_string(), value.to_owned()));
     }
     let mut timeout = budget.time_left();
-    if let Some(asked) = options.and_then(first_byte) {
+    if let Some(asked) = options.and_then(|options| options.first_byte_timeout) {
         timeout = timeout.min(asked);
     }
     Ok(HttpRequest {
@@ -88,10 +86,6 @@ async fn read(
         body: (!body.is_empty()).then(|| body.to_vec()),
         timeout,
     })
-}
-
-fn first_byte(options: &RequestOptions) -> Option<Duration> {
-    options.first_byte_timeout
 }
 
 fn answer(response: HttpResponse) -> Result<Response<WasiBody>, Error> {

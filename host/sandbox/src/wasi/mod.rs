@@ -66,11 +66,8 @@ impl State {
 
     /// Whether `capability` is granted; if so, it counts as used.
     fn is_used(&self, capability: &Capability) -> bool {
-        let granted = self.is_granted(capability);
-        if let Some(reach) = self.reach.as_ref().filter(|_| granted) {
-            reach.note_use(capability);
-        }
-        granted
+        let granted = self.reach.as_ref().filter(|reach| reach.permits.check(capability).is_ok());
+        granted.inspect(|reach| reach.note_use(capability)).is_some()
     }
 }
 
