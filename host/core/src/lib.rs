@@ -9,11 +9,13 @@
 //! - [`Asker`]: who has a tool called.
 //! - [`Code`], [`Outcome`]: what a line comes to. One table of codes generates `docs/codes.md`.
 //! - [`Event`]: what a front renders.
+//! - [`completion`]: what goes to a model and comes back.
 //! - [`kv`]: the words of the plugins' key-value store.
 //! - [`text`]: stripping what could deceive a terminal or a model.
 
 mod asker;
 mod code;
+pub mod completion;
 mod digest;
 mod event;
 mod id;

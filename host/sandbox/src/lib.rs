@@ -14,6 +14,7 @@
 //! How a call goes: [`Sandbox::load`] compiles once and gives an `InstancePre` to hold; [`Sandbox::call`] takes a slot,
 //! makes a store with its budgets, instantiates, calls, and drops it all. Nothing survives in a guest.
 
+pub mod adapter;
 mod artefacts;
 mod bindings;
 mod budget;

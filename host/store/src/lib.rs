@@ -49,6 +49,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/2.sql"),
     include_str!("../migrations/patchbay/3.sql"),
     include_str!("../migrations/patchbay/4.sql"),
+    include_str!("../migrations/patchbay/5.sql"),
 ];
 
 impl Store {

@@ -28,7 +28,7 @@ pub struct HttpRequest {
 }
 
 /// A credential and where it goes. The guest names it and never sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Auth {
     /// The credential's name.
     pub credential: String,
@@ -37,7 +37,7 @@ pub struct Auth {
 }
 
 /// Where a credential goes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// A header.
     Header {

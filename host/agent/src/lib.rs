@@ -1,0 +1,1 @@
+//! Agents: the turn, its conversation, compaction.

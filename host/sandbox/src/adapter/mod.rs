@@ -1,0 +1,11 @@
+//! Adapters of providers: what one says of itself, and the instance that serves one completion.
+//!
+//! An adapter has no capabilities but its log: it says what is to be done, and the caller does it.
+
+mod action;
+mod manifest;
+mod running;
+
+pub use action::{Action, AdapterFailure, AdapterRequest, BodyPiece, Input, RetryHint};
+pub use manifest::{AdapterManifest, CredentialHint, ModelEntry, ModelSize, ThinkingPlan};
+pub use running::{LoadedAdapter, Running};

@@ -1,0 +1,1 @@
+//! What every streaming adapter does.

@@ -1,0 +1,144 @@
+//! Writes a Patchbay provider in Rust: an adapter to a language-model API, as a state machine without I/O.
+//!
+//! One type implements [`Adapter`], one macro makes a component of it: [`provider!`]. The host sends what the adapter asks it
+//! to send and feeds back what comes; an adapter has no network, no clock and no secret. So its tests are plain
+//! `cargo test`: bytes in, [`Action`]s out.
+//!
+//! ```
+//! use patchbay_provider_sdk::*;
+//!
+//! /// Answers without asking anybody.
+//! struct Parrot;
+//!
+//! impl Adapter for Parrot {
+//!     fn describe() -> Manifest {
+//!         Manifest {
+//!             name: "parrot".to_owned(),
+//!             display_name: "Parrot".to_owned(),
+//!             version: "0.1.0".to_owned(),
+//!             model_prefixes: vec!["parrot-".to_owned()],
+//!             models: Vec::new(),
+//!             default_base_url: None,
+//!             credentials: Vec::new(),
+//!             extra: Vec::new(),
+//!         }
+//!     }
+//!
+//!     fn explain_thinking(_model: &str, _level: Option<&str>) -> ThinkingPlan {
+//!         ThinkingPlan { description: vec!["Thinking: off".to_owned()], warning: None }
+//!     }
+//!
+//!     fn begin(request: CompletionRequest) -> (Self, Vec<Action>) {
+//!         let text = format!("{} messages", request.messages.len());
+//!         let actions = vec![
+//!             Action::Emit(Event::BlockStart(BlockStart { index: 0, kind: BlockKind::Text })),
+//!             Action::Emit(Event::BlockDelta(BlockDelta { index: 0, text })),
+//!             Action::Emit(Event::BlockEnd(BlockEnd { index: 0, opaque: None })),
+//!             Action::Finish(Finish { stop: "end-turn".to_owned(), raw: "end".to_owned() }),
+//!         ];
+//!         (Self, actions)
+//!     }
+//!
+//!     fn resume(&mut self, _: Input) -> Vec<Action> {
+//!         unreachable!("nothing was sent")
+//!     }
+//! }
+//!
+//! provider!(Parrot);
+//! # fn main() {}
+//! ```
+//!
+//! Beside it stands a `Cargo.toml` with `crate-type = ["cdylib", "rlib"]`; `patchbay plugin build DIR` makes the component.
+
+// What the macros below expand to names this crate as its users do.
+extern crate self as patchbay_provider_sdk;
+
+/// The bindings of `wit/`, as wit-bindgen makes them.
+#[doc(hidden)]
+#[allow(missing_docs, unsafe_code, clippy::all)]
+pub mod bindings {
+    wit_bindgen::generate!({
+        path: ["../../wit/host", "../../wit/provider"],
+        world: "patchbay:provider/provider-plugin",
+        generate_all,
+        additional_derives: [PartialEq, Eq],
+        pub_export_macro: true,
+        export_macro_name: "export_component",
+        default_bindings_module: "patchbay_provider_sdk::bindings",
+        runtime_path: "patchbay_provider_sdk::wit_bindgen::rt",
+    });
+}
+
+#[doc(hidden)]
+pub use wit_bindgen;
+
+pub use bindings::patchbay::host::log;
+/// The words of the contract; `wit/provider/provider.wit` says what each means.
+pub use bindings::patchbay::provider::types::{
+    Action, Auth, BlobRef, Block, BlockDelta, BlockEnd, BlockKind, BlockStart, BodyPiece, CompletionRequest,
+    Credential, Event, Failure, Finish, HttpRequest, Input, Manifest, Message, Model, Pair, Part, Piece, Placement,
+    ResponseHead, Retry, Role, ThinkingPlan, Tool, ToolCall, ToolChoice, ToolHead, ToolResult, TransportFailure, Usage,
+};
+
+/// An adapter: one value serves one completion. The contract's law holds: `begin` comes once, one request is in flight at a
+/// time, nothing comes after `finish` or `fail`, and what neither sends, waits nor ends while nothing is in flight breaks it.
+pub trait Adapter: Sized + 'static {
+    /// What the provider is. Must be constant.
+    fn describe() -> Manifest;
+
+    /// What a thinking level comes to for `model`, in words; none is the provider's default.
+    fn explain_thinking(model: &str, level: Option<&str>) -> ThinkingPlan;
+
+    /// Begins the completion `request`.
+    fn begin(request: CompletionRequest) -> (Self, Vec<Action>);
+
+    /// Goes on with what came.
+    fn resume(&mut self, input: Input) -> Vec<Action>;
+}
+
+/// Makes a component of an [`Adapter`]. Once in a crate.
+#[macro_export]
+macro_rules! provider {
+    ($adapter:ty) => {
+        #[doc(hidden)]
+        struct PatchbayProvider;
+
+        const _: () = {
+            use $crate::bindings::exports::patchbay::provider::adapter::Guest;
+
+            ::std::thread_local! {
+                static RUNNING: ::std::cell::RefCell<::std::option::Option<$adapter>> =
+                    const { ::std::cell::RefCell::new(::std::option::Option::None) };
+            }
+
+            impl Guest for PatchbayProvider {
+                fn describe() -> $crate::Manifest {
+                    <$adapter as $crate::Adapter>::describe()
+                }
+
+                fn explain_thinking(
+                    model: ::std::string::String,
+                    level: ::std::option::Option<::std::string::String>,
+                ) -> $crate::ThinkingPlan {
+                    <$adapter as $crate::Adapter>::explain_thinking(&model, level.as_deref())
+                }
+
+                fn begin(request: $crate::CompletionRequest) -> ::std::vec::Vec<$crate::Action> {
+                    let (adapter, actions) = <$adapter as $crate::Adapter>::begin(request);
+                    RUNNING.set(::std::option::Option::Some(adapter));
+                    actions
+                }
+
+                fn resume(input: $crate::Input) -> ::std::vec::Vec<$crate::Action> {
+                    RUNNING.with_borrow_mut(|running| match running {
+                        ::std::option::Option::Some(adapter) => $crate::Adapter::resume(adapter, input),
+                        ::std::option::Option::None => ::std::panic!("resume came before begin"),
+                    })
+                }
+            }
+
+            #[cfg(target_arch = "wasm32")]
+            $crate::bindings::export_component!(PatchbayProvider with_types_in $crate::bindings);
+        };
+    };
+}
