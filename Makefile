@@ -106,7 +106,7 @@ bench: plugins guests ## Measure, and write docs/benchmarks.md
 	@target/debug/patchbay-bench
 
 docs: build ## Write the generated documents anew
-	@UPDATE_DOCS=1 $(CARGO) test --workspace --test house
+	@UPDATE_DOCS=1 $(CARGO) test --workspace --test house --bin patchbay
 
 release: plugins ## One binary that needs nothing beside it: target/patchbay
 	@echo "== building the release binary"

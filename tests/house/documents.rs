@@ -1,11 +1,9 @@
-//! Documents that come from tables in the source. `make docs` writes them anew.
+//! Documents that come from tables in the source. `make docs` writes them anew (and `docs/config.md`, which the binary's own
+//! tests compare with its types).
 
 use std::{env, fmt::Write as _, fs};
 
 use patchbay_core::Code;
-use patchbay_egress::EgressLimits;
-use patchbay_sandbox::Limits;
-use patchbay_store::JournalSettings;
 
 use crate::repository;
 
@@ -53,34 +51,6 @@ fn commands() {
          Skills without a `command_tool` put their instructions into the conversation, `$INPUT` replaced by the text.\n",
     );
     check("docs/commands.md", &text);
-}
-
-/// The rows of a section of docs/config.md.
-fn rows(section: &str) -> Vec<String> {
-    let text = fs::read_to_string(repository("docs/config.md")).unwrap();
-    let heading = format!("## `[{section}]`");
-    let lines = text.lines().skip_while(|line| *line != heading).skip(1).take_while(|line| !line.starts_with("## "));
-    lines.filter(|line| line.starts_with("| `")).map(str::to_owned).collect()
-}
-
-#[test]
-fn every_key_is_documented_with_its_default() {
-    for (section, defaults) in [
-        ("limits", serde_json::to_value(Limits::default()).unwrap()),
-        ("journal", serde_json::to_value(JournalSettings::default()).unwrap()),
-        ("egress", serde_json::to_value(EgressLimits::default()).unwrap()),
-    ] {
-        let rows = rows(section);
-        for (key, value) in defaults.as_object().unwrap() {
-            let row = format!("| `{key}` | {value} |");
-            assert!(
-                rows.iter().any(|found| found.starts_with(&row)),
-                "docs/config.md lacks the row that begins: {row}"
-            );
-        }
-        assert_eq!(rows.len(), defaults.as_object().unwrap().len(), "[{section}] in docs/config.md has rows of no key");
-    }
-    assert_eq!(rows("credentials.NAME").len(), 2, "origin and env are all that there is");
 }
 
 /// Every control of docs/security.md names the tests that show it, and they are there.

@@ -1,25 +1,43 @@
-//! `config.toml`: every key has a default, unknown keys are errors.
+//! `config.toml`: every key has a default, unknown keys are errors. What each key means, its default and its range stand with
+//! the types alone: `docs/config.md` is written from them.
+
+mod ranges;
+
+#[cfg(test)]
+mod document;
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
 use patchbay_core::{Code, Name};
-use patchbay_egress::{CredentialConfig, Egress, EgressLimits};
+use patchbay_egress::{CredentialConfig, EgressLimits};
 use patchbay_sandbox::Limits;
 use patchbay_store::JournalSettings;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::Failure;
 
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// What one call of a plugin may use.
+    /// What one call of a plugin may use. Over a limit the plugin is stopped, the error names the limit, and the session goes
+    /// on.
     pub(crate) limits: Limits,
-    /// What is kept of each call.
+    /// What is kept of each call of a tool: [operating.md](operating.md#the-journal).
     pub(crate) journal: JournalSettings,
-    /// What one request over the network may take.
+    /// What one request of a plugin over the network may take, and what its answer may be.
     pub(crate) egress: EgressLimits,
-    /// The secrets that requests may carry, and where to.
+    /// A secret that the host puts into a skill's requests, and the one origin that it may go to:
+    /// [operating.md](operating.md#credentials). The secret itself is never in `config.toml`.
+    ///
+    /// ```toml
+    /// [credentials.github]
+    /// origin = "https://api.github.com"
+    ///
+    /// [credentials.build-server]
+    /// origin = "http://localhost:8080"
+    /// env = "CI_KEY"
+    /// ```
     pub(crate) credentials: BTreeMap<Name, CredentialConfig>,
 }
 
@@ -35,29 +53,25 @@ pub(crate) fn read(config: &Path) -> Result<Config, Failure> {
 }
 
 fn parse(text: &str) -> Result<Config, String> {
-    let config: Config = toml::from_str(text).map_err(|error| describe(text, &error))?;
-    let Limits { time_ms, memory_bytes, concurrent_calls, .. } = config.limits;
-    // More than these the machine's address space does not give, or nobody would wait for.
-    for (key, value, range) in [
-        ("limits.time_ms", time_ms, 1..=3_600_000),
-        ("limits.memory_bytes", memory_bytes as u64, 64 << 10..=4 << 30),
-        ("limits.concurrent_calls", concurrent_calls.into(), 1..=1_000),
-        ("journal.keep", config.journal.keep.into(), 1..=JournalSettings::MAX_KEEP.into()),
-    ] {
-        if !range.contains(&value) {
-            return Err(format!("{key} is {value}; it must be from {} to {}", range.start(), range.end()));
-        }
-    }
-    Egress::new(config.egress.clone()).map_err(|error| error.to_string())?;
+    let config: Config = toml::from_str(text)
+        .map_err(|error| located(text, error.span().map(|span| span.start), &unquoted(error.message())))?;
+    ranges::check(text)?;
     Ok(config)
 }
 
-/// What is wrong and where. The line itself is not shown: somebody may have written a secret there.
-fn describe(text: &str, error: &toml::de::Error) -> String {
-    let message = error.message();
-    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else { return message.to_owned() };
+/// What is wrong and where: `at` is a place in `text`. The line itself is not shown: somebody may have written a secret there.
+fn located(text: &str, at: Option<usize>, message: &str) -> String {
+    let Some(before) = at.and_then(|at| text.get(..at)) else { return message.to_owned() };
     let (line, column) = (before.split('\n').count(), before.chars().rev().take_while(|c| *c != '\n').count() + 1);
     format!("line {line}, column {column}: {message}")
+}
+
+/// serde quotes a text that stands where a number or a table belongs. It may be a secret.
+fn unquoted(message: &str) -> String {
+    match (message.split_once("string \""), message.rsplit_once("\", expected")) {
+        (Some((before, _)), Some((_, after))) => format!("{before}a text, expected{after}"),
+        _ => message.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -72,9 +86,6 @@ mod tests {
         assert!(unknown.contains("fule") && unknown.contains("line 2, column 1"), "{unknown}");
         let bad = parse("[limits]\nfuel = \"x\"").unwrap_err();
         assert!(bad.contains("line 2, column 8"), "{bad}");
-        assert_eq!(parse("[limits]\ntime_ms = 0").unwrap_err(), "limits.time_ms is 0; it must be from 1 to 3600000");
-        assert_eq!(parse("[journal]\nkeep = 0").unwrap_err(), "journal.keep is 0; it must be from 1 to 10000000");
-        assert_eq!(parse("[egress]\nidle_ms = 0").unwrap_err(), "egress.idle_ms is 0; it must be from 1 to 3600000");
         let path = parse("[credentials.a]\norigin = \"https://a.org/v1\"").unwrap_err();
         assert!(path.contains("neither path nor query") && path.contains("line 2, column 10"), "{path}");
     }
@@ -84,6 +95,9 @@ mod tests {
         for text in [
             "[credentials.a]\ntoken = \"sk-12345\"",
             "[credentials]\na = \"sk-12345\"",
+            "credentials = \"sk-12345\"",
+            "[journal]\nkeep = \"sk-12345\"",
+            "[journal]\nkeep = \"\\\", expected sk-12345\"",
             "[credentials.a]\norigin = \"https://a.org\"\nenv = \"sk-12345\"",
             "[credentials.a]\norigin = \"sk-12345\"",
         ] {

@@ -1,10 +1,11 @@
 use std::{borrow::Borrow, fmt, str::FromStr};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The name of a skill, a tool, a command or a persona: `[a-z0-9][a-z0-9_-]{0,63}` without `__`
 /// (`__` parts the skill from the tool in `SKILL__TOOL`).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt, path::Path};
 
 use patchbay_core::Name;
+use schemars::JsonSchema;
 use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
@@ -15,11 +16,13 @@ use crate::{
 };
 
 /// One `[credentials.NAME]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 pub struct CredentialConfig {
-    /// The one origin that may see the secret.
+    /// The one origin that may see the secret: scheme, host and port, without a path; https, or http to this machine.
+    #[schemars(with = "String")]
     pub origin: Origin,
-    /// The environment variable that may hold the secret. None: [`CredentialConfig::variable`] makes it of the name.
+    /// The environment variable that may hold the secret. If it is not named, it is the credential's name in capitals, each
+    /// `-` an `_`, and `_TOKEN`: `GITHUB_TOKEN`.
     pub env: Option<String>,
 }
 

@@ -1,33 +1,52 @@
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::EgressError;
 
+/// The most that a limit can be meant to be. An hour is longer than anybody waits; a header buffer of the HTTP library holds
+/// some 400 KiB in all.
+const HOUR: u64 = 3_600_000;
+const HEADERS: usize = 1_000;
+const HEADER_BYTES: usize = 256 << 10;
+const GIGABYTE: u64 = 1 << 30;
+
 /// What one request may take, and what its answer may be. `[egress]` in `config.toml` sets them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EgressLimits {
-    /// From the look-up of the name to the last byte, in milliseconds. A request may ask for less. A person waits.
+    /// From the look-up of the name to the last byte, in milliseconds. A person waits. A request may ask for
+    /// less.
+    #[schemars(range(min = 1, max = HOUR))]
     pub time_ms: u64,
     /// The longest silence, in milliseconds: until the head of the answer is whole, and between two pieces of its body.
     /// A server that thinks is given that long, one that hangs no longer.
+    #[schemars(range(min = 1, max = HOUR))]
     pub idle_ms: u64,
     /// Looking up, connecting and agreeing on keys, in milliseconds: three tries of a lost packet.
+    #[schemars(range(min = 1, max = HOUR))]
     pub connect_ms: u64,
     /// Headers of a request. Browsers send a dozen.
+    #[schemars(range(min = 1, max = HEADERS))]
     pub request_headers: usize,
     /// Bytes of a request's headers, names and values. Common servers refuse more.
+    #[schemars(range(min = 1, max = HEADER_BYTES))]
     pub request_header_bytes: usize,
     /// Bytes of a request's body: as much as a plugin can hand over in one call.
+    #[schemars(range(min = 1, max = GIGABYTE))]
     pub request_bytes: usize,
     /// Headers of an answer. Servers with much to say send forty.
+    #[schemars(range(min = 1, max = HEADERS))]
     pub response_headers: usize,
     /// Bytes of an answer's headers, names and values. More than common servers ever send.
+    #[schemars(range(min = 1, max = HEADER_BYTES))]
     pub response_header_bytes: usize,
     /// Bytes of an answer's body as they come over the wire.
+    #[schemars(range(min = 1, max = GIGABYTE))]
     pub wire_bytes: u64,
     /// Bytes of an answer's body once it is decompressed: what fits a plugin's memory with room to work.
+    #[schemars(range(min = 1, max = GIGABYTE))]
     pub body_bytes: u64,
 }
 
@@ -55,18 +74,15 @@ impl EgressLimits {
     /// # Errors
     /// [`EgressError::Limit`] names a key whose value cannot be meant.
     pub(crate) fn check(&self) -> Result<(), EgressError> {
-        // An hour is longer than anybody waits; a header buffer of the HTTP library holds some 400 KiB in all.
-        const HOUR: u64 = 3_600_000;
-        const GIGABYTE: u64 = 1 << 30;
         for (key, value, most) in [
             ("time_ms", self.time_ms, HOUR),
             ("idle_ms", self.idle_ms, HOUR),
             ("connect_ms", self.connect_ms, HOUR),
-            ("request_headers", self.request_headers as u64, 1_000),
-            ("request_header_bytes", self.request_header_bytes as u64, 256 << 10),
+            ("request_headers", self.request_headers as u64, HEADERS as u64),
+            ("request_header_bytes", self.request_header_bytes as u64, HEADER_BYTES as u64),
             ("request_bytes", self.request_bytes as u64, GIGABYTE),
-            ("response_headers", self.response_headers as u64, 1_000),
-            ("response_header_bytes", self.response_header_bytes as u64, 256 << 10),
+            ("response_headers", self.response_headers as u64, HEADERS as u64),
+            ("response_header_bytes", self.response_header_bytes as u64, HEADER_BYTES as u64),
             ("wire_bytes", self.wire_bytes, GIGABYTE),
             ("body_bytes", self.body_bytes, GIGABYTE),
         ] {

@@ -1,36 +1,44 @@
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What one call may use, and how many may run at once. `[limits]` in `config.toml` sets them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Fuel of one call, about one unit an instruction: the deterministic budget. The default is a second or two of
-    /// work, a thousand times what the bundled skills need.
+    /// work, a thousand times what the bundled skills need (`limit_fuel`).
     pub fuel: u64,
     /// Fuel of asking a component for its tools, which is a matter of constants; a language runtime's start fits.
     pub describe_fuel: u64,
-    /// Wall-clock deadline of one call, in milliseconds: the net behind the fuel, and the bound of blocked host calls.
+    /// Wall-clock deadline of one call, in milliseconds: the net behind the fuel, and the bound of blocked host calls
+    /// (`limit_time`).
+    #[schemars(range(min = 1, max = 3_600_000))]
     pub time_ms: u64,
-    /// Bytes of all memories and tables of an instance together. Holds every language runtime that we know, twice.
+    /// Bytes of all memories and tables of an instance together. Holds every common language runtime twice
+    /// (`limit_memory`).
+    #[schemars(range(min = 64 << 10, max = 4_u64 << 30))]
     pub memory_bytes: usize,
-    /// Calls from the guest to the host. Enough to page through a large store one entry at a time.
+    /// Calls from the guest to the host. Enough to page through a large store one entry at a time
+    /// (`limit_host_calls`).
     pub host_calls: u32,
-    /// Bytes of a tool's input with its attachments.
+    /// Bytes of a tool's input with its attachments (`limit_input`).
     pub input_bytes: usize,
     /// Bytes of a tool's result and its progress together; also the most that one host call may carry. A model's whole
-    /// context is smaller.
+    /// context is smaller (`limit_output`).
     pub output_bytes: usize,
-    /// Lines of log of one call. More is noise that hides the operator's other lines.
+    /// Lines of log of one call. More is noise that hides the operator's other lines (`limit_log`).
     pub log_lines: u32,
-    /// Bytes of log of one call.
+    /// Bytes of log of one call (`limit_log`).
     pub log_bytes: usize,
-    /// Wall-clock deadline of compiling a component, in milliseconds: several times what the largest language runtime takes.
+    /// Wall-clock deadline of compiling a component, in milliseconds: several times what the largest language runtime
+    /// takes (`limit_compile`).
     pub compile_ms: u64,
-    /// Address space of the process that compiles, in bytes.
+    /// Address space of the process that compiles, in bytes (`limit_compile`).
     pub compile_bytes: u64,
-    /// Calls that run at once. The pool reserves address space, not memory, for each.
+    /// Calls that run at once; others wait. The pool reserves address space, not memory, for each.
+    #[schemars(range(min = 1, max = 1_000))]
     pub concurrent_calls: u32,
 }
 

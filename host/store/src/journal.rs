@@ -3,23 +3,26 @@
 
 use patchbay_core::{Asker, CallId, Code, Digest, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Store, StoreError};
 
 /// What the journal keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct JournalSettings {
-    /// Whether inputs and outputs are kept too.
+    /// Whether inputs and outputs are kept too, at most 16 KiB of each. Without them a row tells that there was a call,
+    /// never what it was about.
     pub content: bool,
-    /// How many rows stay: the newest. It is looked at once in a while, so that some 64 more may be there.
+    /// Rows that stay, the newest; older ones go, some 64 at a time. The default is months of a person's use, in about
+    /// 50 MB.
+    #[schemars(range(min = 1, max = Self::MAX_KEEP))]
     pub keep: u32,
 }
 
 impl Default for JournalSettings {
     fn default() -> Self {
-        // Months of a person's use, in about 50 MB.
         Self { content: false, keep: 100_000 }
     }
 }

@@ -1,0 +1,121 @@
+//! `docs/config.md`, written from the types.
+
+use std::{env, fmt::Write as _, fs, path::Path};
+
+use serde_json::{Map, Value};
+
+use super::ranges::schema;
+
+/// `make docs` writes it anew.
+#[test]
+fn config_md_is_what_the_types_say() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/config.md");
+    let expected = document();
+    if env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&file, &expected).unwrap();
+    }
+    assert!(
+        fs::read_to_string(&file).unwrap() == expected,
+        "docs/config.md is not what the source says; run: make docs"
+    );
+}
+
+fn document() -> String {
+    let schema = schema();
+    let keys = schema.get("properties").and_then(Value::as_object).unwrap();
+    let mut text = include_str!("introduction.md").to_owned();
+    let (tables, alone): (Vec<_>, Vec<_>) = keys.iter().partition(|(_, key)| key["type"] == "object");
+    if !alone.is_empty() {
+        text.push_str("\n## Before the first table\n\n");
+        rows(&mut text, &alone.into_iter().map(|(name, key)| (name.clone(), key.clone())).collect(), &Value::Null);
+    }
+    for (name, table) in tables {
+        // A table with names of the operator's own has the keys of each below it, or one kind of value alone.
+        let each = &table["additionalProperties"];
+        let (heading, keys) = match (table.get("properties"), each.get("properties")) {
+            (Some(keys), _) => (name.clone(), keys.clone()),
+            (None, Some(keys)) => (format!("{name}.NAME"), keys.clone()),
+            (None, None) => (name.clone(), Value::Null),
+        };
+        write!(text, "\n## `[{heading}]`\n\n{}\n", words(&name, table)).unwrap();
+        if let Value::Object(keys) = keys {
+            text.push('\n');
+            rows(&mut text, &keys, if table.get("properties").is_some() { table } else { each });
+        }
+    }
+    text
+}
+
+/// A row for each key, those that must be there first.
+fn rows(text: &mut String, keys: &Map<String, Value>, table: &Value) {
+    text.push_str("| key | default | values | what and why |\n| --- | --- | --- | --- |\n");
+    let required = |key: &str| table["required"].as_array().is_some_and(|keys| keys.iter().any(|found| found == key));
+    let (first, then): (Vec<_>, Vec<_>) = keys.iter().partition(|(key, _)| required(key));
+    for (key, schema) in first.into_iter().chain(then) {
+        let default = match &schema["default"] {
+            _ if required(key) => "none, it must be there".to_owned(),
+            Value::Null => "none".to_owned(),
+            value => shown(key, value),
+        };
+        let values = match (schema.get("minimum"), schema.get("maximum")) {
+            (Some(least), Some(most)) => format!("{} to {}", shown(key, least), shown(key, most)),
+            _ => kind(schema),
+        };
+        let why = words(key, schema).split_whitespace().collect::<Vec<_>>().join(" ");
+        writeln!(text, "| `{key}` | {default} | {values} | {why} |").unwrap();
+    }
+}
+
+/// The doc comment of a key or a table.
+fn words<'a>(key: &str, schema: &'a Value) -> &'a str {
+    let words = schema["description"].as_str().unwrap_or_else(|| panic!("{key} of config.toml has no doc comment"));
+    assert!(
+        !words.contains("[`") && !words.contains('|'),
+        "the doc comment of {key} is no Markdown of a table: {words}"
+    );
+    words
+}
+
+/// What a key without a range takes.
+fn kind(schema: &Value) -> String {
+    let name = |kind: &Value| match kind.as_str() {
+        Some("boolean") => Some("`true` or `false`"),
+        Some("integer") => Some("a number"),
+        Some("string") => Some("a text"),
+        Some("array") => Some("a list"),
+        Some("object") => Some("a table"),
+        _ => None,
+    };
+    let kinds = match &schema["type"] {
+        Value::Array(kinds) => kinds.iter().filter_map(name).collect(),
+        kind => Vec::from_iter(name(kind)),
+    };
+    let words = schema["enum"].as_array().into_iter().flatten().map(|word| format!("`{word}`"));
+    match words.collect::<Vec<_>>() {
+        words if words.is_empty() => kinds.join(" or "),
+        words => words.join(", "),
+    }
+}
+
+/// A value as TOML, and what it comes to in units that people count in.
+fn shown(key: &str, value: &Value) -> String {
+    let Some(number) = value.as_u64() else { return format!("`{value}`") };
+    let units: &[(u64, &str)] = if key.ends_with("_ms") {
+        &[(3_600_000, "h"), (60_000, "min"), (1_000, "s")]
+    } else if key.ends_with("_bytes") {
+        &[(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")]
+    } else {
+        &[]
+    };
+    match units.iter().find(|(unit, _)| number >= *unit && number % unit == 0) {
+        Some((unit, name)) => format!("`{}` ({} {name})", grouped(number), number / unit),
+        None => format!("`{}`", grouped(number)),
+    }
+}
+
+/// `1_000_000`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join("_")
+}

@@ -1,0 +1,93 @@
+//! The ranges of numbers, which the types declare and serde knows nothing of.
+
+use schemars::{JsonSchema, Schema, generate::SchemaSettings};
+use serde_json::Value;
+use toml::de::{DeTable, DeValue};
+
+use super::{Config, located};
+
+/// What the types say of `config.toml`: kinds, defaults, ranges, words.
+pub(super) fn schema() -> Schema {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    Config::json_schema(&mut settings.into_generator())
+}
+
+/// Names the first number in `text`, which is TOML, that is out of its range, and where it stands.
+pub(super) fn check(text: &str) -> Result<(), String> {
+    let document = DeTable::parse(text).map_err(|error| error.message().to_owned())?;
+    table(text, "", document.get_ref(), schema().as_value())
+}
+
+fn table(text: &str, path: &str, table_: &DeTable<'_>, schema: &Value) -> Result<(), String> {
+    for (key, value) in table_ {
+        let key = key.get_ref().as_ref();
+        let named = schema.get("properties").and_then(|properties| properties.get(key));
+        let Some(schema) = named.or_else(|| schema.get("additionalProperties")) else { continue };
+        let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+        match value.get_ref() {
+            DeValue::Table(inner) => table(text, &path, inner, schema)?,
+            DeValue::Integer(number) => {
+                let (least, most) = range(schema);
+                let found = i128::from_str_radix(number.as_str(), number.radix()).unwrap_or(i128::MAX);
+                if !(least..=most).contains(&found) {
+                    let message = format!("{path} is {found}; it must be from {least} to {most}");
+                    return Err(located(text, Some(value.span().start), &message));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The least and the most that a number may be.
+fn range(schema: &Value) -> (i128, i128) {
+    let bound = |key| schema.get(key).and_then(Value::as_i64).map(i128::from);
+    (bound("minimum").unwrap_or(i64::MIN.into()), bound("maximum").unwrap_or(i64::MAX.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use patchbay_egress::Egress;
+
+    use super::{super::parse, *};
+
+    #[test]
+    fn a_number_out_of_range_is_named_with_its_place() {
+        for (text, words) in [
+            ("[limits]\ntime_ms = 0", "line 2, column 11: limits.time_ms is 0; it must be from 1 to 3600000"),
+            ("journal = { keep = 0 }", "line 1, column 20: journal.keep is 0; it must be from 1 to 10000000"),
+            ("\negress.idle_ms = 0x0", "line 2, column 18: egress.idle_ms is 0; it must be from 1 to 3600000"),
+        ] {
+            assert_eq!(parse(text).unwrap_err(), words);
+        }
+    }
+
+    /// What the types declare is what the libraries take: both ends of each range work, and nothing beyond them.
+    #[test]
+    fn the_ends_of_each_range_are_taken() {
+        let schema = schema();
+        let mut seen = 0;
+        for (table, keys) in schema.get("properties").and_then(Value::as_object).unwrap() {
+            for (key, schema) in keys.get("properties").and_then(Value::as_object).into_iter().flatten() {
+                if schema.get("maximum").is_none() {
+                    continue;
+                }
+                let (least, most) = range(schema);
+                for value in [least, most] {
+                    let config = parse(&format!("[{table}]\n{key} = {value}")).unwrap();
+                    Egress::new(config.egress).unwrap();
+                }
+                let Range { start, end } = least - 1..most + 1;
+                for value in [start, end] {
+                    let error = parse(&format!("[{table}]\n{key} = {value}")).unwrap_err();
+                    assert!(error.starts_with("line 2, column ") && error.contains(&value.to_string()), "{error}");
+                }
+                seen += 1;
+            }
+        }
+        assert!(seen > 10, "the ranges are not found");
+    }
+}
