@@ -7,3 +7,14 @@ wasmtime::component::bindgen!({
     imports: { default: async | trappable },
     exports: { default: async },
 });
+
+pub mod adapter {
+    wasmtime::component::bindgen!({
+        path: ["../../wit/host", "../../wit/provider"],
+        world: "patchbay:provider/provider-plugin",
+        imports: { default: async | trappable },
+        exports: { default: async },
+        // One log for both worlds.
+        with: { "patchbay:host": super::patchbay::host },
+    });
+}

@@ -1,36 +1,78 @@
 use patchbay_core::{Digest, text};
-use wasmtime::component::Component;
+use wasmtime::{
+    Store,
+    component::{Component, InstancePre, Linker},
+};
 
 use crate::{
     Failure, Limits,
-    bindings::SkillPluginPre,
+    bindings::{SkillPlugin, SkillPluginPre},
     engine::Machine,
-    inspect::{self, Needs},
+    inspect::{self, Needs, Shape},
     state::State,
 };
 
 /// The world that a skill's component implements. Answers are kept by digest and world.
 pub const WORLD: &str = "patchbay:skill@0.1";
 
-/// A compiled and checked component, ready to be instantiated.
-pub struct Loaded {
-    pub(crate) digest: Digest,
-    pub(crate) pre: SkillPluginPre<State>,
-    /// Slots of the pool that one instance takes.
-    pub(crate) slots: u32,
-}
+/// A skill's component, compiled and checked, ready to be instantiated.
+pub struct Loaded(pub(crate) Ready<SkillPluginPre<State>>);
 
 impl Loaded {
     /// The digest of the component's bytes.
     pub fn digest(&self) -> Digest {
-        self.digest
+        self.0.digest
+    }
+}
+
+/// A component that is ready to be instantiated.
+pub(crate) struct Ready<P> {
+    pub(crate) digest: Digest,
+    pub(crate) pre: P,
+    /// Slots of the pool that one instance takes.
+    pub(crate) slots: u32,
+}
+
+/// A world of the contract, as what makes instances of one of its components.
+pub(crate) trait World: Send + Sync + Sized + 'static {
+    /// An instance.
+    type Guest: Send + Sync;
+
+    /// Whether a component is of this world, and wants nothing that this world has not.
+    fn check(shape: &Shape) -> Result<(), Failure>;
+
+    /// What the world offers.
+    fn linker(machine: &Machine) -> &Linker<State>;
+
+    fn new(pre: InstancePre<State>) -> wasmtime::Result<Self>;
+
+    fn instantiate(&self, store: &mut Store<State>) -> impl Future<Output = wasmtime::Result<Self::Guest>> + Send;
+}
+
+impl World for SkillPluginPre<State> {
+    type Guest = SkillPlugin;
+
+    fn check(shape: &Shape) -> Result<(), Failure> {
+        shape.check_skill()
+    }
+
+    fn linker(machine: &Machine) -> &Linker<State> {
+        &machine.skills
+    }
+
+    fn new(pre: InstancePre<State>) -> wasmtime::Result<Self> {
+        Self::new(pre)
+    }
+
+    fn instantiate(&self, store: &mut Store<State>) -> impl Future<Output = wasmtime::Result<SkillPlugin>> + Send {
+        self.instantiate_async(store)
     }
 }
 
 /// Judges bytes before the compiler sees them: the pool would refuse them there, in words of its own.
-pub(crate) fn judge(limits: &Limits, bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn judge<W: World>(limits: &Limits, bytes: &[u8]) -> Result<(), Failure> {
     let shape = inspect::shape(bytes)?;
-    shape.check_skill()?;
+    W::check(&shape)?;
     shape.needs.check(limits)
 }
 
@@ -49,18 +91,17 @@ pub(crate) fn revive(machine: &Machine, artefact: &[u8]) -> Result<Component, Fa
 }
 
 /// Checks what a compiled component needs, and links it.
-pub(crate) fn link(
+pub(crate) fn link<W: World>(
     machine: &Machine,
     limits: &Limits,
     digest: Digest,
     component: &Component,
-) -> Result<Loaded, Failure> {
+) -> Result<Ready<W>, Failure> {
     let needs = needs(component)?;
     needs.check(limits)?;
     let slots = needs.memories.div_ceil(Limits::MEMORIES_PER_SLOT).max(needs.tables.div_ceil(Limits::TABLES_PER_SLOT));
-    let pre = machine.linker.instantiate_pre(component).map_err(invalid)?;
-    let pre = SkillPluginPre::new(pre).map_err(invalid)?;
-    Ok(Loaded { digest, pre, slots: slots.max(1) })
+    let pre = W::linker(machine).instantiate_pre(component).and_then(W::new).map_err(invalid)?;
+    Ok(Ready { digest, pre, slots: slots.max(1) })
 }
 
 /// What all instances of the component's modules want: one module may be in it several times.

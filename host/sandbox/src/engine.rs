@@ -9,17 +9,26 @@ use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Strategy, component::Linker,
 };
 
-use crate::{Artefacts, Failure, Limits, Loaded, artefacts, capability, component, held::Held, state::State, wasi};
+use crate::{
+    Artefacts, Failure, Limits, Loaded,
+    adapter::{self, LoadedAdapter},
+    artefacts, capability,
+    component::{self, Ready, World},
+    held::Held,
+    state::State,
+    wasi,
+};
 
 /// How often a running guest looks at the wall clock.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The engine, its linker, and the components that it has loaded. Cheap until a component is first needed.
+/// The engine, its linkers, and the components that it has loaded. Cheap until a component is first needed.
 pub struct Sandbox {
     pub(crate) limits: Arc<Limits>,
     machine: OnceLock<Result<Machine, Failure>>,
     artefacts: Option<Artefacts>,
-    held: Held,
+    skills: Held<Loaded>,
+    pub(crate) adapters: Held<LoadedAdapter>,
     pub(crate) places: Places,
 }
 
@@ -30,13 +39,13 @@ pub(crate) struct Places {
 
 /// The slots of calls of one depth.
 pub(crate) struct Place {
-    pub(crate) free: Semaphore,
+    pub(crate) free: Arc<Semaphore>,
     pub(crate) most: u32,
 }
 
 impl Places {
     fn new(limits: &Limits) -> Self {
-        let place = |most: u32| Place { free: Semaphore::new(most as usize), most };
+        let place = |most: u32| Place { free: Arc::new(Semaphore::new(most as usize)), most };
         let nested = (0..Limits::DEPTH).map(|_| Limits::NESTED_CALLS);
         Self { by_depth: std::iter::once(limits.concurrent_calls.max(1)).chain(nested).map(place).collect() }
     }
@@ -50,7 +59,10 @@ impl Places {
 /// What is made once, when the first component comes.
 pub(crate) struct Machine {
     pub(crate) engine: Engine,
-    pub(crate) linker: Linker<State>,
+    /// What skills are linked with.
+    pub(crate) skills: Linker<State>,
+    /// What adapters are linked with.
+    pub(crate) adapters: Linker<State>,
     /// What an artefact must have been compiled for.
     fingerprint: String,
 }
@@ -59,7 +71,14 @@ impl Sandbox {
     /// A sandbox whose calls stay within `limits`. It compiles in this process, and keeps nothing on disk.
     pub fn new(limits: Limits) -> Self {
         let places = Places::new(&limits);
-        Self { limits: Arc::new(limits), machine: OnceLock::new(), artefacts: None, held: Held::default(), places }
+        Self {
+            limits: Arc::new(limits),
+            machine: OnceLock::new(),
+            artefacts: None,
+            skills: Held::default(),
+            adapters: Held::default(),
+            places,
+        }
     }
 
     /// The same with compiled components on disk, compiled in a child process.
@@ -87,14 +106,18 @@ impl Sandbox {
     /// [`Failure::InvalidComponent`] and [`Failure::Memory`] say what is wrong with the bytes, [`Failure::Compile`] that the
     /// compiler had to be stopped, [`Failure::Unavailable`] that there is no engine.
     pub async fn load(self: &Arc<Self>, digest: Digest, bytes: Vec<u8>) -> Result<Arc<Loaded>, Failure> {
-        self.held.get(digest, self.compiled(digest, bytes.into())).await
+        self.skills.get(digest, async { Ok(Loaded(self.ready(digest, bytes.into()).await?)) }).await
     }
 
     /// Judges, compiles or takes up, and links a component.
-    async fn compiled(self: &Arc<Self>, digest: Digest, bytes: Arc<[u8]>) -> Result<Loaded, Failure> {
+    pub(crate) async fn ready<W: World>(
+        self: &Arc<Self>,
+        digest: Digest,
+        bytes: Arc<[u8]>,
+    ) -> Result<Ready<W>, Failure> {
         let judged = Arc::clone(&bytes);
         let found = self.off_thread(move |sandbox, machine| {
-            component::judge(&sandbox.limits, &judged)?;
+            component::judge::<W>(&sandbox.limits, &judged)?;
             let Some(artefacts) = &sandbox.artefacts else {
                 return component::compile(machine, &judged).map(Some);
             };
@@ -140,13 +163,21 @@ impl Machine {
             Engine::new(&config(limits, false))
         });
         let engine = engine.map_err(|error| Failure::Unavailable(format!("no engine for components: {error:#}")))?;
-        let mut linker = Linker::new(&engine);
-        capability::add_to_linker(&mut linker)
-            .and_then(|()| wasi::add_to_linker(&mut linker))
-            .map_err(|error| Failure::Unavailable(format!("no linker for components: {error:#}")))?;
+        let (skills, adapters) =
+            linkers(&engine).map_err(|error| Failure::Unavailable(format!("no linker for components: {error:#}")))?;
         start_ticking(&engine)?;
-        Ok(Self { fingerprint: artefacts::fingerprint(&engine), engine, linker })
+        Ok(Self { fingerprint: artefacts::fingerprint(&engine), engine, skills, adapters })
     }
+}
+
+/// What skills are linked with, and what adapters.
+fn linkers(engine: &Engine) -> wasmtime::Result<(Linker<State>, Linker<State>)> {
+    let mut skills = Linker::new(engine);
+    wasi::add_to_linker(&mut skills)?;
+    let mut adapters = skills.clone();
+    capability::add_to_linker(&mut skills)?;
+    adapter::add_to_linker(&mut adapters)?;
+    Ok((skills, adapters))
 }
 
 /// Advances the engine's epoch until the engine is gone.

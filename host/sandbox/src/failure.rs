@@ -1,6 +1,8 @@
 use patchbay_core::Code;
 use patchbay_policy::Denial;
 
+use crate::adapter::Exceeded;
+
 /// Why a call gave no result. Each has a stable [`Code`] and says what was wrong, with which value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
@@ -72,6 +74,9 @@ pub enum Failure {
         /// Bytes that it may write.
         bytes: usize,
     },
+    /// An adapter went over a limit of its exchange.
+    #[error("{0}")]
+    Exceeded(Exceeded),
     /// The compiler was stopped.
     #[error(
         "compiling the component took more than {limit_ms} ms or {limit_bytes} bytes (limits.compile_ms, limits.compile_bytes)"
@@ -103,6 +108,7 @@ impl Failure {
             Self::Input { .. } => Code::LimitInput,
             Self::Output { .. } => Code::LimitOutput,
             Self::Log { .. } => Code::LimitLog,
+            Self::Exceeded(exceeded) => exceeded.code(),
             Self::Compile { .. } => Code::LimitCompile,
             Self::Unavailable(_) => Code::Unavailable,
         }
@@ -111,6 +117,9 @@ impl Failure {
     /// Whether the same bytes and input would fail so again: then the failure may be kept. The wall clock and the
     /// host's own troubles are no property of a component.
     pub fn is_deterministic(&self) -> bool {
-        !matches!(self, Self::Time { .. } | Self::Compile { .. } | Self::Unavailable(_))
+        !matches!(
+            self,
+            Self::Time { .. } | Self::Exceeded(Exceeded::StepTime(_)) | Self::Compile { .. } | Self::Unavailable(_)
+        )
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use patchbay_core::Digest;
 
-use crate::{Failure, Loaded};
+use crate::Failure;
 
 /// How many components stay loaded that nobody holds, the last ones. A person's usual handful is asked for its tools and
 /// later called without being taken up again; of a thousand that were asked, most are never called, and each has its code
@@ -15,23 +15,28 @@ use crate::{Failure, Loaded};
 const RECENT: usize = 16;
 
 /// Components that somebody holds, those that are being loaded, and the last ones that were. Any other is dropped.
-#[derive(Default)]
-pub(crate) struct Held {
-    slots: Mutex<HashMap<Digest, Arc<Slot>>>,
-    recent: Mutex<VecDeque<Arc<Loaded>>>,
+pub(crate) struct Held<T> {
+    slots: Mutex<HashMap<Digest, Arc<Slot<T>>>>,
+    recent: Mutex<VecDeque<Arc<T>>>,
 }
 
 /// Locked by whoever loads.
-type Slot = tokio::sync::Mutex<Weak<Loaded>>;
+type Slot<T> = tokio::sync::Mutex<Weak<T>>;
 
-impl Held {
+impl<T> Default for Held<T> {
+    fn default() -> Self {
+        Self { slots: Mutex::default(), recent: Mutex::default() }
+    }
+}
+
+impl<T> Held<T> {
     /// The component `digest`, by `load` where nobody holds it. Who asks for the same one meanwhile waits for the same
     /// result.
     pub(crate) async fn get(
         &self,
         digest: Digest,
-        load: impl Future<Output = Result<Loaded, Failure>>,
-    ) -> Result<Arc<Loaded>, Failure> {
+        load: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<Arc<T>, Failure> {
         let slot = self.slot(digest);
         let mut held = slot.lock().await;
         if let Some(loaded) = held.upgrade() {
@@ -47,7 +52,7 @@ impl Held {
         Ok(loaded)
     }
 
-    fn slot(&self, digest: Digest) -> Arc<Slot> {
+    fn slot(&self, digest: Digest) -> Arc<Slot<T>> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         // Nobody takes up a slot without this lock: one that is in no other hands and holds nothing is of no use.
         slots

@@ -33,18 +33,40 @@ pub struct Needs {
 
 const PAGE: u64 = 64 << 10;
 
-const SKILL: &str = "patchbay:skill/skill@0.1.";
-const OFFERED: &[&str] = &["patchbay:host/", "patchbay:skill/types@0.1."];
+/// What a component of a world exports and may import.
+struct World {
+    /// What implements it.
+    what: &'static str,
+    export: &'static str,
+    /// How names that it may import begin, besides those of WASI; the linker judges the rest.
+    offered: &'static [&'static str],
+    /// Where its components go.
+    place: &'static str,
+}
+
+const SKILL: World = World {
+    what: "a skill",
+    export: "patchbay:skill/skill@0.1.",
+    offered: &["patchbay:host/", "patchbay:skill/types@0.1."],
+    place: "a folder 'skills'",
+};
+const ADAPTER: World = World {
+    what: "a provider's adapter",
+    export: "patchbay:provider/adapter@0.1.",
+    offered: &["patchbay:host/log@0.1.", "patchbay:host/types@0.1.", "patchbay:provider/types@0.1."],
+    place: "the folder 'providers' of the configuration",
+};
 /// Packages of WASI 0.2, closed and virtual.
 const WASI: &[&str] = &["cli", "clocks", "filesystem", "http", "io", "random", "sockets"];
 
-/// Whether the host has something of this name; the linker judges the rest.
-fn is_offered(import: &str) -> bool {
-    let wasi = |import: &str| {
-        let (package, interface) = import.strip_prefix("wasi:")?.split_once('/')?;
-        Some(WASI.contains(&package) && interface.split_once('@')?.1.starts_with("0.2."))
-    };
-    OFFERED.iter().any(|offered| import.starts_with(offered)) || wasi(import) == Some(true)
+impl World {
+    fn offers(&self, import: &str) -> bool {
+        let wasi = |import: &str| {
+            let (package, interface) = import.strip_prefix("wasi:")?.split_once('/')?;
+            Some(WASI.contains(&package) && interface.split_once('@')?.1.starts_with("0.2."))
+        };
+        self.offered.iter().any(|offered| import.starts_with(offered)) || wasi(import) == Some(true)
+    }
 }
 
 /// Reads the shape of a component.
@@ -182,14 +204,31 @@ impl Shape {
     /// # Errors
     /// [`Failure::InvalidComponent`] names what is missing or too much.
     pub fn check_skill(&self) -> Result<(), Failure> {
+        self.check(&SKILL, &ADAPTER)
+    }
+
+    /// Whether this is the adapter of a provider, and imports only what adapters may.
+    ///
+    /// # Errors
+    /// [`Failure::InvalidComponent`] names what is missing or too much.
+    pub fn check_adapter(&self) -> Result<(), Failure> {
+        self.check(&ADAPTER, &SKILL)
+    }
+
+    fn check(&self, world: &World, other: &World) -> Result<(), Failure> {
         let invalid = |message: String| Err(Failure::InvalidComponent(message));
-        if !self.exports.iter().any(|export| export.starts_with(SKILL)) {
+        let World { what, export, .. } = world;
+        if !self.has(world) {
+            if self.has(other) {
+                let World { what: other, place, .. } = other;
+                return invalid(format!("another world: it is {other}, not {what}; {other} belongs into {place}"));
+            }
             let exports = if self.exports.is_empty() {
                 "nothing".to_owned()
             } else {
                 text::excerpt(&self.exports.join(", "), 200)
             };
-            return invalid(format!("another world: a skill exports {SKILL}x, this component exports {exports}"));
+            return invalid(format!("another world: {what} exports {export}x, this component exports {exports}"));
         }
         if self.is_async {
             return invalid(
@@ -198,13 +237,17 @@ impl Shape {
                     .to_owned(),
             );
         }
-        match self.imports.iter().find(|import| !is_offered(import)) {
+        match self.imports.iter().find(|import| !world.offers(import)) {
             Some(import) => {
                 let import = text::excerpt(import, 200);
-                invalid(format!("it imports '{import}', which this host does not offer"))
+                invalid(format!("it imports '{import}', which this host does not offer to {what}"))
             }
             None => Ok(()),
         }
+    }
+
+    fn has(&self, world: &World) -> bool {
+        self.exports.iter().any(|export| export.starts_with(world.export))
     }
 }
 

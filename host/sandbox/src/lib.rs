@@ -31,6 +31,7 @@ pub mod inspect;
 mod limiter;
 mod limits;
 mod output;
+mod run;
 mod state;
 mod wasi;
 

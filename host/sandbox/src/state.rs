@@ -91,7 +91,9 @@ pub(crate) struct State {
     pub(crate) limiter: Limiter,
     pub(crate) log_lines: u32,
     pub(crate) log_bytes: usize,
-    /// None while a component is asked for its tools: then nothing is granted, and nobody listens.
+    /// None while a component is asked what it is: then nobody listens.
+    pub(crate) log: Option<Arc<dyn LogSink>>,
+    /// None while a component is asked what it is, and for an adapter: then nothing is granted.
     pub(crate) reach: Option<Reach>,
     /// Opened when first used.
     pub(crate) workspace: Option<Workspace>,
@@ -108,6 +110,7 @@ impl State {
             spent: Spent::default(),
             log_lines: 0,
             log_bytes: 0,
+            log: reach.as_ref().map(|reach| Arc::clone(&reach.services.log)),
             reach,
             workspace: None,
             wasi: None,
@@ -132,7 +135,8 @@ impl State {
 
     /// What the call may do and reach; else what the guest is told.
     pub(crate) fn reach(&self) -> Result<&Reach, WitError> {
-        let nothing = || denied("nothing is granted while a component is asked for its tools".to_owned());
+        let nothing =
+            || denied("nothing is granted to an adapter, nor while a component is asked what it is".to_owned());
         self.reach.as_ref().ok_or_else(nothing)
     }
 

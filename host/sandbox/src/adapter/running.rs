@@ -1,28 +1,33 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
-use patchbay_core::{
-    Digest,
-    completion::{Blob, CompletionRequest, ThinkingLevel},
+use patchbay_core::completion::{Blob, CompletionRequest};
+use tokio::sync::OwnedSemaphorePermit;
+use wasmtime::Store;
+
+use super::{
+    Action, Budgets, Input, LoadedAdapter,
+    budgets::Left,
+    wire::{self, Deltas},
+};
+use crate::{
+    Budget, Failure, LogSink, Sandbox,
+    bindings::adapter::{ProviderPlugin, patchbay::provider::types as wit},
+    budget::Spent,
+    component::invalid,
+    state::State,
 };
 
-use super::{Action, AdapterManifest, Input, ThinkingPlan};
-use crate::{Failure, LogSink, Sandbox};
-
-/// A compiled and checked adapter, ready to be instantiated.
-pub struct LoadedAdapter {
-    digest: Digest,
-}
-
-impl LoadedAdapter {
-    /// The digest of its bytes.
-    pub fn digest(&self) -> Digest {
-        self.digest
-    }
-}
-
-/// The instance that serves one completion.
+/// The instance that serves one completion. It holds its place in the pool until it is dropped.
 pub struct Running {
+    /// None once a step has failed, or was given up: what is left of the instance is not called again.
+    guest: Option<ProviderPlugin>,
+    store: Store<State>,
+    left: Left,
+    deltas: Deltas,
     blobs: Vec<Blob>,
+    sandbox: Arc<Sandbox>,
+    /// Given back after the store is gone: fields are dropped in their order.
+    _slots: OwnedSemaphorePermit,
 }
 
 impl Running {
@@ -34,42 +39,44 @@ impl Running {
     /// Goes on with what came.
     ///
     /// # Errors
-    /// A [`Failure`]; the instance is of no use any more then.
-    pub async fn resume(&mut self, _input: Input) -> Result<Vec<Action>, Failure> {
-        unimplemented!()
+    /// A [`Failure`]; the instance is of no use any more then, nor is one whose step was given up.
+    pub async fn resume(&mut self, input: Input) -> Result<Vec<Action>, Failure> {
+        let over = || Failure::Unavailable("this completion has failed before and does not go on".to_owned());
+        let guest = self.guest.take().ok_or_else(over)?;
+        let input = wit::Input::from(input);
+        let fuel = open_step(&mut self.store, &self.left)?;
+        let sandbox = &self.sandbox;
+        let resume = async |store: &mut Store<State>| {
+            sandbox.judge(guest.patchbay_provider_adapter().call_resume(store, &input).await, fuel)
+        };
+        let actions = sandbox.within(&mut self.store, resume).await.map_err(|failure| self.left.name(failure))?;
+        let actions = self.close_step(fuel, actions)?;
+        self.guest = Some(guest);
+        Ok(actions)
+    }
+
+    /// Counts what a step took, and reads what it gave.
+    fn close_step(&mut self, fuel: u64, actions: Vec<wit::Action>) -> Result<Vec<Action>, Failure> {
+        self.left.use_fuel(fuel.saturating_sub(self.store.get_fuel().unwrap_or(0)));
+        self.left.take_actions(actions.len())?;
+        actions.into_iter().map(|action| wire::action(action, &mut self.deltas)).collect()
     }
 }
 
+/// Gives the store what the next step may use; gives the fuel of that.
+fn open_step(store: &mut Store<State>, left: &Left) -> Result<u64, Failure> {
+    let fuel = left.step_fuel();
+    store.set_fuel(fuel).map_err(invalid)?;
+    // Ticks went by since the last step.
+    store.set_epoch_deadline(1);
+    let state = store.data_mut();
+    state.spent = Spent::default();
+    state.budget.fuel = fuel;
+    state.budget.deadline = Instant::now() + left.step_time();
+    Ok(fuel)
+}
+
 impl Sandbox {
-    /// Compiles an adapter, as [`Sandbox::load`] does a skill's component.
-    ///
-    /// # Errors
-    /// Those of [`Sandbox::load`].
-    pub async fn load_adapter(self: &Arc<Self>, _digest: Digest, _bytes: Vec<u8>) -> Result<Arc<LoadedAdapter>, Failure> {
-        unimplemented!()
-    }
-
-    /// Asks an adapter what it is, with a small budget.
-    ///
-    /// # Errors
-    /// A [`Failure`]; [`Failure::InvalidOutput`] where the answer breaks the contract.
-    pub async fn describe_adapter(&self, _adapter: &LoadedAdapter) -> Result<AdapterManifest, Failure> {
-        unimplemented!()
-    }
-
-    /// Asks an adapter what a thinking level comes to for a model, in a fresh instance with a small budget.
-    ///
-    /// # Errors
-    /// A [`Failure`].
-    pub async fn explain_thinking(
-        &self,
-        _adapter: &LoadedAdapter,
-        _model: &str,
-        _level: Option<ThinkingLevel>,
-    ) -> Result<ThinkingPlan, Failure> {
-        unimplemented!()
-    }
-
     /// Begins a completion in a fresh instance: what serves it, and its first actions. `options` are the operator's settings;
     /// what the adapter logs goes to `log`.
     ///
@@ -77,11 +84,27 @@ impl Sandbox {
     /// A [`Failure`].
     pub async fn begin(
         self: &Arc<Self>,
-        _adapter: &LoadedAdapter,
-        _request: CompletionRequest,
-        _options: &[(String, String)],
-        _log: Arc<dyn LogSink>,
+        adapter: &LoadedAdapter,
+        request: CompletionRequest,
+        options: &[(String, String)],
+        budgets: &Budgets,
+        log: Arc<dyn LogSink>,
     ) -> Result<(Running, Vec<Action>), Failure> {
-        unimplemented!()
+        let slots = self.slots(adapter.0.slots, 0).await?;
+        let (request, blobs) = wire::request(request, options);
+        let left = Left::new(budgets);
+        let budget = Budget { output_bytes: budgets.step_bytes, ..Budget::whole(&self.limits) };
+        let mut store = self.store(budget, None)?;
+        store.data_mut().log = Some(log);
+        let fuel = open_step(&mut store, &left)?;
+        let begin = async |guest: ProviderPlugin, store: &mut Store<State>| {
+            let actions = guest.patchbay_provider_adapter().call_begin(store, &request).await?;
+            Ok((guest, actions))
+        };
+        let (guest, actions) = self.run(&adapter.0, &mut store, begin).await.map_err(|failure| left.name(failure))?;
+        let (guest, deltas, sandbox) = (Some(guest), Deltas::default(), Arc::clone(self));
+        let mut running = Running { guest, store, left, deltas, blobs, sandbox, _slots: slots };
+        let actions = running.close_step(fuel, actions)?;
+        Ok((running, actions))
     }
 }

@@ -38,8 +38,8 @@ impl wit::Host for State {
             wit::Level::Warn => Level::Warn,
             wit::Level::Error => Level::Error,
         };
-        if let Some(services) = self.services() {
-            services.log.write(level, &text::clean_line(&message));
+        if let Some(log) = &self.log {
+            log.write(level, &text::clean_line(&message));
         }
         Ok(())
     }

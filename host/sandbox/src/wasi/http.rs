@@ -14,7 +14,7 @@ use crate::{
 
 /// What sends the requests of a guest that speaks `wasi:http`.
 pub(super) struct Hooks {
-    /// None while a component is asked for its tools.
+    /// None where nothing is granted.
     reach: Option<Reach>,
     budget: Budget,
 }

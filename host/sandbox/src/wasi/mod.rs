@@ -33,7 +33,7 @@ impl Wasi {
     fn new(state: &State) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(Limits::WASI_RESOURCES);
-        let log = stdio::Output::new(state.services().map(|services| services.log.clone()), &state.limits);
+        let log = stdio::Output::new(state.log.clone(), &state.limits);
         let mut ctx = WasiCtx::builder();
         ctx.stdout(log.stream(Level::Info))
             .stderr(log.stream(Level::Warn))

@@ -1,0 +1,118 @@
+use std::time::Duration;
+
+use patchbay_core::Code;
+
+use crate::Failure;
+
+/// What the adapter of one completion may use, besides what its sandbox's [`Limits`](crate::Limits) say: the ceiling on
+/// memory, and by step the host calls. `[exchange]` in `config.toml` sets them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Budgets {
+    /// Fuel of one step, about one unit an instruction.
+    pub step_fuel: u64,
+    /// Fuel of all steps together.
+    pub fuel: u64,
+    /// Wall clock of one step, in milliseconds.
+    pub step_ms: u64,
+    /// Actions that one step may give.
+    pub step_actions: u32,
+    /// Actions of all steps together.
+    pub actions: u32,
+    /// Bytes of all that one step gives: a request's body stands in it.
+    pub step_bytes: usize,
+}
+
+/// What an adapter used too much of. The text names the key that sets the limit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Exceeded {
+    /// Fuel of one step.
+    #[error("the adapter used up its fuel of {0} units for one step (exchange.step_fuel)")]
+    StepFuel(u64),
+    /// Fuel in all.
+    #[error("the adapter used up its fuel of {0} units for one completion (exchange.fuel)")]
+    Fuel(u64),
+    /// Wall clock of one step, in milliseconds.
+    #[error("the adapter ran over its time of {0} ms for one step (exchange.step_ms)")]
+    StepTime(u64),
+    /// Memory and tables.
+    #[error("the adapter wants {wanted} and may have {limit} (exchange.memory_bytes)")]
+    Memory {
+        /// What it wanted, with its unit.
+        wanted: String,
+        /// What it may have, with its unit.
+        limit: String,
+    },
+    /// Actions of one step.
+    #[error("the adapter gave more than {0} actions in one step (exchange.step_actions)")]
+    StepActions(u32),
+    /// Actions in all.
+    #[error("the adapter gave more than {0} actions in one completion (exchange.actions)")]
+    Actions(u32),
+    /// Bytes of one step.
+    #[error("the adapter handed over more than {0} bytes in one step (exchange.step_bytes)")]
+    StepBytes(usize),
+}
+
+impl Exceeded {
+    /// The stable code.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::StepFuel(_) | Self::Fuel(_) => Code::LimitFuel,
+            Self::StepTime(_) => Code::LimitTime,
+            Self::Memory { .. } => Code::LimitMemory,
+            Self::StepActions(_) | Self::Actions(_) | Self::StepBytes(_) => Code::LimitOutput,
+        }
+    }
+}
+
+/// What is left of the budgets, from step to step.
+pub(super) struct Left {
+    budgets: Budgets,
+    fuel: u64,
+    actions: u32,
+}
+
+impl Left {
+    pub(super) fn new(budgets: &Budgets) -> Self {
+        Self { fuel: budgets.fuel, actions: budgets.actions, budgets: budgets.clone() }
+    }
+
+    /// Fuel of the next step.
+    pub(super) fn step_fuel(&self) -> u64 {
+        self.budgets.step_fuel.min(self.fuel)
+    }
+
+    /// Wall clock of the next step.
+    pub(super) fn step_time(&self) -> Duration {
+        Duration::from_millis(self.budgets.step_ms)
+    }
+
+    /// Counts what a step used of its fuel.
+    pub(super) fn use_fuel(&mut self, used: u64) {
+        self.fuel = self.fuel.saturating_sub(used);
+    }
+
+    /// Counts what a step gave.
+    pub(super) fn take_actions(&mut self, count: usize) -> Result<(), Failure> {
+        let Budgets { step_actions, actions, .. } = self.budgets;
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        if count > step_actions {
+            return Err(Failure::Exceeded(Exceeded::StepActions(step_actions)));
+        }
+        self.actions = self.actions.checked_sub(count).ok_or(Failure::Exceeded(Exceeded::Actions(actions)))?;
+        Ok(())
+    }
+
+    /// A failure of a step, in the words of the exchange.
+    pub(super) fn name(&self, failure: Failure) -> Failure {
+        let Budgets { step_fuel, fuel, step_ms, step_bytes, .. } = self.budgets;
+        Failure::Exceeded(match failure {
+            Failure::Fuel { budget } if budget == step_fuel => Exceeded::StepFuel(step_fuel),
+            Failure::Fuel { .. } => Exceeded::Fuel(fuel),
+            Failure::Time { .. } => Exceeded::StepTime(step_ms),
+            Failure::Memory { wanted, limit } => Exceeded::Memory { wanted, limit },
+            Failure::Output { .. } => Exceeded::StepBytes(step_bytes),
+            other => return other,
+        })
+    }
+}

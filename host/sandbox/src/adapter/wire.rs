@@ -1,0 +1,237 @@
+//! Between the contract's types and the crate's own.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use patchbay_core::{
+    completion::{
+        Blob, Block, BlockKind, CompletionRequest, FailureKind, Finish, Message, Part, Piece, Role, Stop, StreamEvent,
+        ThinkingLevel, TokenUsage, ToolChoice,
+    },
+    text,
+};
+
+use super::{Action, AdapterFailure, AdapterRequest, BodyPiece, Input, RetryHint};
+use crate::{Auth, Failure, Placement, bindings::adapter::patchbay::provider::types as wit};
+
+/// What an adapter is asked, and the blobs of it by their ids.
+pub(super) fn request(request: CompletionRequest, options: &[(String, String)]) -> (wit::CompletionRequest, Vec<Blob>) {
+    let mut blobs = Vec::new();
+    let request = wit::CompletionRequest {
+        model: request.model,
+        system: request.system,
+        messages: request.messages.into_iter().map(|said| message(said, &mut blobs)).collect(),
+        tools: request
+            .tools
+            .into_iter()
+            .map(|tool| wit::Tool { name: tool.name, description: tool.description, input_schema: tool.input_schema })
+            .collect(),
+        tool_choice: match request.tool_choice {
+            ToolChoice::Auto => wit::ToolChoice::Auto,
+            ToolChoice::None => wit::ToolChoice::None,
+            ToolChoice::Required => wit::ToolChoice::Required,
+            ToolChoice::Named(name) => wit::ToolChoice::Named(name),
+        },
+        thinking: request.thinking.map(ThinkingLevel::as_str).map(str::to_owned),
+        max_output_tokens: request.max_output_tokens,
+        options: options.iter().map(|(name, value)| wit::Pair { name: name.clone(), value: value.clone() }).collect(),
+    };
+    (request, blobs)
+}
+
+fn message(message: Message, blobs: &mut Vec<Blob>) -> wit::Message {
+    let role = match message.role {
+        Role::User => wit::Role::User,
+        Role::Assistant => wit::Role::Assistant,
+    };
+    let part = |Part { block, opaque }| wit::Part { block: self::block(block, blobs), opaque };
+    wit::Message { role, parts: message.parts.into_iter().map(part).collect() }
+}
+
+fn block(block: Block, blobs: &mut Vec<Blob>) -> wit::Block {
+    match block {
+        Block::Text(text) => wit::Block::Text(text),
+        Block::Blob(blob) => wit::Block::Blob(held(blob, blobs)),
+        Block::Thinking(text) => wit::Block::Thinking(text),
+        Block::ToolCall(call) => {
+            wit::Block::ToolCall(wit::ToolCall { id: call.id, name: call.name, input: call.input })
+        }
+        Block::ToolResult(result) => {
+            let piece = |piece| match piece {
+                Piece::Text(text) => wit::Piece::Text(text),
+                Piece::Blob(blob) => wit::Piece::Blob(held(blob, blobs)),
+            };
+            let content = result.content.into_iter().map(piece).collect();
+            let (call_id, name, is_error) = (result.call_id, result.name, result.is_error);
+            wit::Block::ToolResult(wit::ToolResult { call_id, name, content, is_error })
+        }
+        Block::Opaque(opaque) => wit::Block::Opaque(opaque),
+    }
+}
+
+/// What an adapter is told of a blob, which is the next one from now on.
+fn held(blob: Blob, blobs: &mut Vec<Blob>) -> wit::BlobRef {
+    let held = wit::BlobRef {
+        // A conversation with so many does not fit into memory.
+        id: u32::try_from(blobs.len()).unwrap_or(u32::MAX),
+        media_type: blob.media_type.clone(),
+        name: blob.name.clone(),
+        size: blob.data.len() as u64,
+    };
+    blobs.push(blob);
+    held
+}
+
+impl From<Input> for wit::Input {
+    fn from(input: Input) -> Self {
+        match input {
+            Input::Head { status, headers } => {
+                let headers = headers.into_iter().map(|(name, value)| wit::Pair { name, value }).collect();
+                Self::ResponseHead(wit::ResponseHead { status, headers })
+            }
+            Input::Chunk(bytes) => Self::BodyChunk(bytes),
+            Input::End => Self::BodyEnd,
+            Input::TransportFailed { kind, message } => {
+                Self::TransportFailed(wit::TransportFailure { kind: kind.to_owned(), message })
+            }
+            Input::Timer => Self::Timer,
+        }
+    }
+}
+
+/// How much of what an API calls things is kept, in characters.
+const WORD_CHARS: usize = 200;
+const MESSAGE_CHARS: usize = 2_000;
+/// Bytes of a tool call's id: it goes back as it came, or not at all.
+const ID_BYTES: usize = 512;
+const PATH_BYTES: usize = 16 << 10;
+const HEADERS: usize = 100;
+const HEADER_BYTES: usize = 64 << 10;
+const CREDENTIALS: usize = 8;
+
+/// What an adapter wants done: texts cleaned, sizes bounded.
+pub(super) fn action(action: wit::Action, deltas: &mut Deltas) -> Result<Action, Failure> {
+    Ok(match action {
+        wit::Action::Send(request) => Action::Send(send(request)?),
+        wit::Action::WaitMs(ms) => Action::Wait(Duration::from_millis(ms.into())),
+        wit::Action::Emit(event) => Action::Emit(deltas.event(event)?),
+        wit::Action::Finish(finish) => {
+            Action::Finish(Finish { stop: Stop::from_word(&finish.stop), raw: word(&finish.raw) })
+        }
+        wit::Action::Fail(failure) => Action::Fail(AdapterFailure {
+            kind: FailureKind::from_word(&failure.kind),
+            message: text::excerpt(&failure.message, MESSAGE_CHARS),
+            http_status: failure.http_status.filter(|status| (100..1000).contains(status)),
+            code: failure.code.as_deref().map(word),
+            retry: match failure.retry {
+                wit::Retry::Never => RetryHint::Never,
+                wit::Retry::Backoff => RetryHint::Backoff,
+                wit::Retry::AfterMs(ms) => RetryHint::After(Duration::from_millis(ms)),
+            },
+        }),
+    })
+}
+
+fn send(request: wit::HttpRequest) -> Result<AdapterRequest, Failure> {
+    let wit::HttpRequest { method, path_and_query, headers, auth: credentials, body } = request;
+    at_most("bytes of method, path and query", method.len() + path_and_query.len(), PATH_BYTES)?;
+    at_most("headers", headers.len(), HEADERS)?;
+    let size = headers.iter().map(|header| header.name.len() + header.value.len()).sum();
+    at_most("bytes of headers", size, HEADER_BYTES)?;
+    at_most("credentials", credentials.len(), CREDENTIALS)?;
+    let auth = |auth: wit::Auth| {
+        let placement = match auth.placement {
+            wit::Placement::Header(wit::Pair { name, value }) => Placement::Header { name, prefix: value },
+            wit::Placement::Query(name) => Placement::Query(name),
+        };
+        Auth { credential: auth.credential, placement }
+    };
+    let piece = |piece| match piece {
+        wit::BodyPiece::Bytes(bytes) => BodyPiece::Bytes(bytes),
+        wit::BodyPiece::BlobBase64(id) => BodyPiece::BlobBase64(id),
+    };
+    Ok(AdapterRequest {
+        method,
+        path_and_query,
+        headers: headers.into_iter().map(|header| (header.name, header.value)).collect(),
+        auth: credentials.into_iter().map(auth).collect(),
+        body: body.into_iter().map(piece).collect(),
+    })
+}
+
+fn at_most(what: &str, count: usize, limit: usize) -> Result<(), Failure> {
+    if count > limit {
+        let message = format!("a request with {count} {what}, at most {limit} are allowed");
+        return Err(Failure::InvalidOutput(message));
+    }
+    Ok(())
+}
+
+fn word(word: &str) -> String {
+    text::excerpt(word, WORD_CHARS)
+}
+
+/// What must be known of the pieces of blocks that came before, to clean those that come.
+#[derive(Default)]
+pub(super) struct Deltas {
+    /// Blocks whose deltas are JSON: that is cleaned when it is whole and parsed, its escapes can hold anything.
+    raw: BTreeSet<u32>,
+    /// The block whose last delta ended with a carriage return: a line feed may follow in the next.
+    returned: Option<u32>,
+}
+
+impl Deltas {
+    fn event(&mut self, event: wit::Event) -> Result<StreamEvent, Failure> {
+        Ok(match event {
+            wit::Event::Started(model) => StreamEvent::Started(word(&model)),
+            wit::Event::BlockStart(wit::BlockStart { index, kind }) => {
+                StreamEvent::BlockStart { index, kind: self.start(index, kind)? }
+            }
+            wit::Event::BlockDelta(wit::BlockDelta { index, text }) => {
+                StreamEvent::BlockDelta { index, text: self.delta(index, text) }
+            }
+            wit::Event::BlockEnd(wit::BlockEnd { index, opaque }) => {
+                self.raw.remove(&index);
+                StreamEvent::BlockEnd { index, opaque }
+            }
+            wit::Event::Usage(usage) => StreamEvent::Usage(TokenUsage {
+                input: usage.input_tokens,
+                output: usage.output_tokens,
+                thinking: usage.thinking_tokens,
+                cache_read: usage.cache_read_tokens,
+                cache_write: usage.cache_write_tokens,
+            }),
+            wit::Event::Extra(wit::Pair { name, value }) => {
+                StreamEvent::Extra { name: word(&name), value: text::excerpt(&value, MESSAGE_CHARS) }
+            }
+        })
+    }
+
+    fn start(&mut self, index: u32, kind: wit::BlockKind) -> Result<BlockKind, Failure> {
+        Ok(match kind {
+            wit::BlockKind::Text => BlockKind::Text,
+            wit::BlockKind::Thinking => BlockKind::Thinking,
+            wit::BlockKind::ToolCall(wit::ToolHead { id, name }) => {
+                if id.len() > ID_BYTES || id != text::clean_line(&id) {
+                    let id = text::excerpt(&id, 80);
+                    let message = format!("a tool call's id '{id}' is no line of at most {ID_BYTES} bytes");
+                    return Err(Failure::InvalidOutput(message));
+                }
+                self.raw.insert(index);
+                BlockKind::ToolCall { id, name: word(&name) }
+            }
+            wit::BlockKind::Opaque(opaque) => BlockKind::Opaque(opaque),
+        })
+    }
+
+    fn delta(&mut self, index: u32, text: String) -> String {
+        if self.raw.contains(&index) {
+            return text;
+        }
+        let rest = match text.strip_prefix('\n') {
+            Some(rest) if self.returned == Some(index) => rest,
+            _ => &text,
+        };
+        self.returned = text.ends_with('\r').then_some(index);
+        text::clean(rest)
+    }
+}

@@ -1,0 +1,116 @@
+use std::sync::Arc;
+
+use patchbay_core::{Digest, completion::ThinkingLevel};
+use wasmtime::{
+    Store,
+    component::{HasSelf, InstancePre, Linker},
+};
+
+use super::{AdapterManifest, ThinkingPlan};
+use crate::{
+    Budget, Failure, Sandbox,
+    bindings::{
+        adapter::{ProviderPlugin, ProviderPluginPre, patchbay::provider},
+        patchbay::host,
+    },
+    component::{Ready, World},
+    engine::Machine,
+    inspect::Shape,
+    state::State,
+};
+
+/// The world that an adapter implements. Answers are kept by digest and world.
+pub const WORLD: &str = "patchbay:provider@0.1";
+
+/// A provider's adapter, compiled and checked, ready to be instantiated.
+pub struct LoadedAdapter(pub(super) Ready<ProviderPluginPre<State>>);
+
+impl LoadedAdapter {
+    /// The digest of its bytes.
+    pub fn digest(&self) -> Digest {
+        self.0.digest
+    }
+}
+
+impl World for ProviderPluginPre<State> {
+    type Guest = ProviderPlugin;
+
+    fn check(shape: &Shape) -> Result<(), Failure> {
+        shape.check_adapter()
+    }
+
+    fn linker(machine: &Machine) -> &Linker<State> {
+        &machine.adapters
+    }
+
+    fn new(pre: InstancePre<State>) -> wasmtime::Result<Self> {
+        Self::new(pre)
+    }
+
+    fn instantiate(&self, store: &mut Store<State>) -> impl Future<Output = wasmtime::Result<ProviderPlugin>> + Send {
+        self.instantiate_async(store)
+    }
+}
+
+// An interface of types alone.
+impl provider::types::Host for State {}
+
+/// Links what adapters may import of the contract.
+pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    fn own(state: &mut State) -> &mut State {
+        state
+    }
+    host::types::add_to_linker::<_, HasSelf<_>>(linker, own)?;
+    host::log::add_to_linker::<_, HasSelf<_>>(linker, own)?;
+    provider::types::add_to_linker::<_, HasSelf<_>>(linker, own)
+}
+
+impl Sandbox {
+    /// Compiles an adapter, as [`Sandbox::load`] does a skill's component.
+    ///
+    /// # Errors
+    /// Those of [`Sandbox::load`].
+    pub async fn load_adapter(self: &Arc<Self>, digest: Digest, bytes: Vec<u8>) -> Result<Arc<LoadedAdapter>, Failure> {
+        self.adapters.get(digest, async { Ok(LoadedAdapter(self.ready(digest, bytes.into()).await?)) }).await
+    }
+
+    /// Asks an adapter what it is, with a small budget.
+    ///
+    /// # Errors
+    /// A [`Failure`]; [`Failure::InvalidOutput`] where the answer breaks the contract.
+    pub async fn describe_adapter(&self, adapter: &LoadedAdapter) -> Result<AdapterManifest, Failure> {
+        let ask = async |guest: ProviderPlugin, store: &mut Store<State>| {
+            guest.patchbay_provider_adapter().call_describe(store).await
+        };
+        AdapterManifest::read(self.ask(adapter, ask).await?)
+    }
+
+    /// Asks an adapter what a thinking level comes to for a model, in a fresh instance with a small budget.
+    ///
+    /// # Errors
+    /// A [`Failure`]; [`Failure::InvalidOutput`] where the answer breaks the contract.
+    pub async fn explain_thinking(
+        &self,
+        adapter: &LoadedAdapter,
+        model: &str,
+        level: Option<ThinkingLevel>,
+    ) -> Result<ThinkingPlan, Failure> {
+        let level = level.map(ThinkingLevel::as_str);
+        let ask = async |guest: ProviderPlugin, store: &mut Store<State>| {
+            guest.patchbay_provider_adapter().call_explain_thinking(store, model, level).await
+        };
+        ThinkingPlan::read(self.ask(adapter, ask).await?)
+    }
+
+    /// Asks a fresh instance, with a small budget and nobody who listens.
+    async fn ask<T>(
+        &self,
+        adapter: &LoadedAdapter,
+        ask: impl AsyncFnOnce(ProviderPlugin, &mut Store<State>) -> wasmtime::Result<T>,
+    ) -> Result<T, Failure> {
+        let _slots = self.slots(adapter.0.slots, 0).await?;
+        let budget = Budget { fuel: self.limits.describe_fuel, ..Budget::whole(&self.limits) };
+        let mut store = self.store(budget, None)?;
+        self.run(&adapter.0, &mut store, ask).await
+    }
+}

@@ -1,0 +1,123 @@
+//! How a guest runs, of whichever world: its places in the pool, its store, its budgets, and what it is called that stops it.
+
+use std::{sync::Arc, time::Instant};
+
+use patchbay_core::text;
+use tokio::sync::OwnedSemaphorePermit;
+use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline, component::ResourceTableError};
+use wasmtime_wasi::I32Exit;
+
+use crate::{
+    Budget, Failure, Limits, Sandbox,
+    component::{Ready, World, invalid},
+    state::{Reach, State},
+};
+
+impl Sandbox {
+    /// As many places in the pool as a component takes. Whoever drops them before the store finds the pool full for the next call.
+    ///
+    /// A nested call has places of its own depth, so that a call never waits for one that waits for it.
+    pub(crate) async fn slots(&self, slots: u32, depth: u32) -> Result<OwnedSemaphorePermit, Failure> {
+        let places = self.places.at(depth);
+        let free = Arc::clone(&places.free).acquire_many_owned(slots.min(places.most));
+        // The semaphore is never closed.
+        free.await.map_err(|error| Failure::Unavailable(error.to_string()))
+    }
+
+    /// A store for one call, with all its budgets but the wall clock's timer.
+    pub(crate) fn store(&self, budget: Budget, reach: Option<Reach>) -> Result<Store<State>, Failure> {
+        let Budget { fuel, output_bytes, .. } = budget;
+        let mut store = Store::new(&self.machine()?.engine, State::new(Arc::clone(&self.limits), budget, reach));
+        store.limiter(|state| &mut state.limiter);
+        store.set_fuel(fuel).map_err(invalid)?;
+        store.set_hostcall_fuel(output_bytes);
+        store.set_max_component_handles(Limits::HANDLES);
+        // At each tick a running guest lets others run, and is stopped when its time is over.
+        let limit_ms = self.limits.time_ms;
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(move |store| {
+            let state = store.data();
+            if Instant::now() >= state.budget.deadline {
+                return Err(Failure::Time { limit_ms }.into());
+            }
+            // Calls of `wasi:*` are counted where nothing can be refused, and so judged here.
+            state.spent.check_host_calls(&state.budget)?;
+            Ok(UpdateDeadline::Yield(1))
+        });
+        Ok(store)
+    }
+
+    /// One fresh instance, and what `work` makes of it, within all the store's budgets.
+    pub(crate) async fn run<W: World, T>(
+        &self,
+        component: &Ready<W>,
+        store: &mut Store<State>,
+        work: impl AsyncFnOnce(W::Guest, &mut Store<State>) -> wasmtime::Result<T>,
+    ) -> Result<T, Failure> {
+        let fuel = store.data().budget.fuel;
+        let run = async |store: &mut Store<State>| match component.pre.instantiate(store).await {
+            Ok(guest) => self.judge(work(guest, store).await, fuel),
+            Err(error) => Err(classify(error, fuel, &self.limits, invalid)),
+        };
+        self.within(store, run).await
+    }
+
+    /// What a guest's function gave, or what stopped it.
+    pub(crate) fn judge<T>(&self, answer: wasmtime::Result<T>, fuel: u64) -> Result<T, Failure> {
+        answer.map_err(|error| classify(error, fuel, &self.limits, broken))
+    }
+
+    /// `work`, within the wall clock and the host calls of the store's budget.
+    pub(crate) async fn within<T>(
+        &self,
+        store: &mut Store<State>,
+        work: impl AsyncFnOnce(&mut Store<State>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let time_left = store.data().budget.time_left();
+        // Behind the epochs: a blocked host call sees no tick.
+        let answer = tokio::time::timeout(time_left, work(store)).await;
+        let answer = answer.unwrap_or(Err(Failure::Time { limit_ms: self.limits.time_ms }));
+        let state = store.data();
+        state.spent.check_host_calls(&state.budget)?;
+        answer
+    }
+}
+
+/// Finds out by type what stopped a guest; `other` names what is left over.
+fn classify(
+    error: wasmtime::Error,
+    fuel: u64,
+    limits: &Limits,
+    other: impl FnOnce(wasmtime::Error) -> Failure,
+) -> Failure {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        return failure.clone();
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::OutOfFuel) => return Failure::Fuel { budget: fuel },
+        Some(Trap::Interrupt) => return Failure::Time { limit_ms: limits.time_ms },
+        Some(trap) => return Failure::Trap(trap.to_string()),
+        None => {}
+    }
+    if let Some(I32Exit(code)) = error.downcast_ref() {
+        return Failure::Trap(format!("it ended itself with exit code {code}"));
+    }
+    if let Some(ResourceTableError::Full) = error.downcast_ref() {
+        return Failure::Trap(format!("it held more than {} things of wasi:* at once", Limits::WASI_RESOURCES));
+    }
+    if let Some(full) = error.downcast_ref::<PoolConcurrencyLimitError>() {
+        return Failure::Unavailable(format!("{full}; try again, or lower limits.concurrent_calls"));
+    }
+    // The engine keeps this one type to itself; a hostile guest in the tests pins its words.
+    if error.root_cause().to_string().starts_with(HOSTCALL_FUEL_EXHAUSTED) {
+        return Failure::Output { limit: limits.output_bytes };
+    }
+    other(error)
+}
+
+/// What is left after a guest ran: it broke the canonical ABI, by bad UTF-8 or a pointer that leads nowhere.
+fn broken(error: wasmtime::Error) -> Failure {
+    Failure::InvalidOutput(text::excerpt(&error.root_cause().to_string(), 400))
+}
+
+const HOSTCALL_FUEL_EXHAUSTED: &str = "too much data is being copied between the host and the guest";
