@@ -1,0 +1,205 @@
+//! A request's body: JSON with the host's blobs spliced in.
+//!
+//! A blob is a node of the tree and never a marker within a text, so that no text, whoever wrote it, can pass for one.
+
+use patchbay_provider_sdk::BodyPiece;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+/// JSON that may hold blobs. Objects keep the order in which they were written: the same request is the same bytes, which
+/// the servers' caches live on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Json {
+    /// Any JSON without blobs.
+    Value(Value),
+    /// JSON text, as it was given; made by [`Json::raw`] and [`Json::raw_object`].
+    Raw(RawJson),
+    /// A string: a text, then the bytes of the blob of that id in base64.
+    Blob(String, u32),
+    /// An array.
+    Array(Vec<Json>),
+    /// An object; made by [`object!`](crate::object).
+    Object(Vec<(&'static str, Json)>),
+}
+
+/// Text that was found to be JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawJson(String);
+
+/// An object of [`Json`]: `object! { "role": "user", "content": parts }`. Each value is whatever is `Into<Json>`.
+#[macro_export]
+macro_rules! object {
+    ($($key:literal : $value:expr),* $(,)?) => {
+        $crate::body::Json::Object(::std::vec![$(($key, $crate::body::Json::from($value))),*])
+    };
+}
+
+impl Json {
+    /// A string of the blob's bytes in base64, behind `prefix` (`data:image/png;base64,`, or nothing).
+    pub fn blob(prefix: impl Into<String>, id: u32) -> Self {
+        Self::Blob(prefix.into(), id)
+    }
+
+    /// Any JSON text, kept to the byte. None if it is not JSON.
+    pub fn raw(text: &str) -> Option<Self> {
+        serde_json::from_str::<IgnoredAny>(text).is_ok().then(|| Self::Raw(RawJson(text.to_owned())))
+    }
+
+    /// The text of an object, kept to the byte: a tool's schema, a call's input. `{}` if it is nothing such.
+    pub fn raw_object(text: &str) -> Self {
+        let object = text.trim_start().starts_with('{');
+        object.then(|| Self::raw(text)).flatten().unwrap_or(Self::Object(Vec::new()))
+    }
+
+    /// Adds `key` to an object. To anything else it adds nothing.
+    pub fn put(&mut self, key: &'static str, value: impl Into<Json>) {
+        if let Self::Object(entries) = self {
+            entries.push((key, value.into()));
+        }
+    }
+
+    /// The body's pieces, for [`HttpRequest::body`](patchbay_provider_sdk::HttpRequest).
+    pub fn into_body(self) -> Vec<BodyPiece> {
+        let mut writer = Writer::default();
+        writer.json(&self);
+        writer.flush();
+        writer.pieces
+    }
+}
+
+#[derive(Default)]
+struct Writer {
+    pieces: Vec<BodyPiece>,
+    text: String,
+}
+
+impl Writer {
+    fn json(&mut self, json: &Json) {
+        match json {
+            Json::Value(value) => self.text.push_str(&value.to_string()),
+            Json::Raw(RawJson(text)) => self.text.push_str(text),
+            Json::Blob(prefix, id) => {
+                self.string(prefix);
+                // The string goes on behind its prefix.
+                self.text.pop();
+                self.flush();
+                self.pieces.push(BodyPiece::BlobBase64(*id));
+                self.text.push('"');
+            }
+            Json::Array(items) => {
+                self.text.push('[');
+                for (at, item) in items.iter().enumerate() {
+                    self.comma(at);
+                    self.json(item);
+                }
+                self.text.push(']');
+            }
+            Json::Object(entries) => {
+                self.text.push('{');
+                for (at, (key, value)) in entries.iter().enumerate() {
+                    self.comma(at);
+                    self.string(key);
+                    self.text.push(':');
+                    self.json(value);
+                }
+                self.text.push('}');
+            }
+        }
+    }
+
+    fn string(&mut self, text: &str) {
+        self.text.push_str(&Value::from(text).to_string());
+    }
+
+    fn comma(&mut self, at: usize) {
+        if at > 0 {
+            self.text.push(',');
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.text.is_empty() {
+            self.pieces.push(BodyPiece::Bytes(std::mem::take(&mut self.text).into_bytes()));
+        }
+    }
+}
+
+impl From<Vec<Json>> for Json {
+    fn from(items: Vec<Json>) -> Self {
+        Self::Array(items)
+    }
+}
+
+macro_rules! from_value {
+    ($($type:ty),*) => {
+        $(impl From<$type> for Json {
+            fn from(value: $type) -> Self {
+                Self::Value(value.into())
+            }
+        })*
+    };
+}
+from_value!(Value, &str, String, bool, u32, u64);
+
+impl From<&String> for Json {
+    fn from(text: &String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    /// The body as a server reads it, a blob as `<ID>`.
+    fn read(json: Json) -> Value {
+        let mut text = Vec::new();
+        for piece in json.into_body() {
+            match piece {
+                BodyPiece::Bytes(bytes) => text.extend(bytes),
+                BodyPiece::BlobBase64(id) => text.extend(format!("<{id}>").bytes()),
+            }
+        }
+        serde_json::from_slice(&text).expect("JSON")
+    }
+
+    #[test]
+    fn blobs_are_spliced_into_strings() {
+        let image = object! { "type": "image", "data": Json::blob("data:image/png;base64,", 7) };
+        let body = object! { "n": 1u32, "list": vec![image, Json::blob("", 8), "\"<7>\"".into()], "o": object! {} };
+        assert_eq!(body.clone().into_body().len(), 5);
+        let expected = json!({"n": 1, "list": [{"type": "image", "data": "data:image/png;base64,<7>"}, "<8>", "\"<7>\""], "o": {}});
+        assert_eq!(read(body), expected);
+    }
+
+    #[test]
+    fn raw_json_is_kept_to_the_byte_and_what_is_none_is_refused() {
+        let text = r#" {"z": 1.00, "a": 123456789012345678901234567890, "z": "\u0041"}"#;
+        let body = object! { "b": Json::raw_object(text), "a": Json::raw("[ ]").expect("JSON") };
+        let written = format!(r#"{{"b":{text},"a":[ ]}}"#);
+        assert_eq!(body.into_body(), [BodyPiece::Bytes(written.into_bytes())]);
+        for bad in ["", "{", "{}, \"admin\": {}", "{} {}", "[1", "nul"] {
+            assert_eq!(Json::raw(bad), None, "{bad}");
+            assert_eq!(Json::raw_object(bad), object! {}, "{bad}");
+        }
+        assert_eq!(Json::raw_object("[]"), object! {});
+    }
+
+    #[test]
+    fn put_adds_to_objects() {
+        let mut body = object! { "a": true };
+        body.put("b", Vec::new());
+        assert_eq!(read(body), json!({"a": true, "b": []}));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_leaves_its_string(text in ".*", prefix in ".*") {
+            let body = object! { "a": &text, "b": Json::blob(prefix.as_str(), 3), "c": vec![Json::from(text.as_str())] };
+            prop_assert_eq!(read(body), json!({"a": text, "b": format!("{prefix}<3>"), "c": [text]}));
+        }
+    }
+}

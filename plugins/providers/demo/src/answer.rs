@@ -1,0 +1,181 @@
+//! What the demo answers to a request, before it is cut into words.
+
+use patchbay_provider_sdk::{CompletionRequest, Failure, Finish, Retry, Usage};
+
+use crate::{
+    context, history,
+    script::{self, Again, Fail, Round},
+};
+
+/// What a text that is to break off says where nothing else is said.
+const BROKEN: &str = "This answer breaks off before its end.";
+
+/// An answer, whole.
+pub(crate) struct Answer {
+    /// A thought, and what is attached to it.
+    pub(crate) thought: Option<(String, String)>,
+    pub(crate) text: String,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) usage: Usage,
+    pub(crate) end: End,
+}
+
+/// A call in an answer.
+pub(crate) struct Call {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) input: String,
+}
+
+/// How an answer ends.
+pub(crate) enum End {
+    Finish(Finish),
+    /// Before it has begun.
+    Refuse(Failure),
+    /// In the middle of its text.
+    Break(Failure),
+}
+
+/// The answer to `request`.
+pub(crate) fn answer(request: &CompletionRequest) -> Answer {
+    let mut answer = Answer {
+        thought: thought(request),
+        text: String::new(),
+        calls: Vec::new(),
+        usage: Usage {
+            input_tokens: history::words(request),
+            output_tokens: 0,
+            thinking_tokens: 0,
+            cache_read_tokens: 0,
+            cache_write_tokens: 0,
+        },
+        end: End::Finish(finish("end-turn")),
+    };
+    match history::summary(&request.messages) {
+        Some(summary) => answer.text = summary,
+        None => answer.follow(request),
+    }
+    answer.shorten(request.max_output_tokens);
+    answer.count();
+    answer
+}
+
+impl Answer {
+    /// Does what the person's last text says.
+    fn follow(&mut self, request: &CompletionRequest) {
+        let (texts, number) = history::last_said(&request.messages);
+        let results = results(request);
+        let round = script::round(&texts, number);
+        // Results are named, unless a later round says what to do with them.
+        let echo = if number == 0 || round.is_none() { results } else { Vec::new() };
+        let round = round.unwrap_or_default();
+        self.text = text(request, &round, echo);
+        self.calls = calls(request, &round);
+        self.end =
+            End::Finish(finish(round.stop.unwrap_or(if self.calls.is_empty() { "end-turn" } else { "tool-use" })));
+        if let Some(fail) = &round.fail {
+            self.fail(fail);
+        }
+    }
+
+    fn fail(&mut self, fail: &Fail<'_>) {
+        self.calls.clear();
+        let failure = Failure {
+            kind: fail.kind.to_owned(),
+            message: format!("demo fails as it was told: {}", fail.kind),
+            http_status: None,
+            code: None,
+            retry: match fail.again {
+                Again::AsTheHostSees => Retry::Backoff,
+                Again::Never => Retry::Never,
+                Again::After { seconds } => Retry::AfterMs(seconds.saturating_mul(1000)),
+            },
+        };
+        self.end = match fail.after {
+            None => End::Refuse(failure),
+            Some(words) => {
+                self.text = first_words(&self.text, words);
+                End::Break(failure)
+            }
+        };
+    }
+
+    /// Ends the answer where it may be no longer.
+    fn shorten(&mut self, most: Option<u32>) {
+        let (Some(most), End::Finish(_)) = (most, &self.end) else { return };
+        let thought = self.thought.as_ref().map_or(0, |(thought, _)| history::count(thought));
+        let left = u64::from(most).saturating_sub(thought);
+        if history::count(&self.text) > left {
+            let end = self.text.split_whitespace().nth(usize::try_from(left).unwrap_or(usize::MAX));
+            let end = end.map_or(self.text.len(), |word| word.as_ptr() as usize - self.text.as_ptr() as usize);
+            self.text.truncate(end);
+            self.calls.clear();
+            self.end = End::Finish(finish("max-tokens"));
+        }
+    }
+
+    fn count(&mut self) {
+        let thinking = self.thought.as_ref().map_or(0, |(thought, _)| history::count(thought));
+        let calls = self.calls.iter().map(|call| 1 + history::count(&call.input)).sum::<u64>();
+        self.usage.thinking_tokens = thinking;
+        self.usage.output_tokens = thinking + history::count(&self.text) + calls;
+    }
+}
+
+fn thought(request: &CompletionRequest) -> Option<(String, String)> {
+    let level = request.thinking.as_deref().filter(|level| ["low", "med", "high"].contains(level))?;
+    let messages = request.messages.len();
+    Some((history::thought(&request.model, level, messages), history::signature(messages)))
+}
+
+fn results(request: &CompletionRequest) -> Vec<String> {
+    let results = request.messages.last().into_iter().flat_map(history::results);
+    let line = |result: &patchbay_provider_sdk::ToolResult| {
+        let how = if result.is_error { "failed" } else { "said" };
+        format!("{} {how}: {}", result.name, history::content(result))
+    };
+    results.map(line).collect()
+}
+
+/// The text of an answer; `lines` come before what is said besides.
+fn text(request: &CompletionRequest, round: &Round<'_>, mut lines: Vec<String>) -> String {
+    if let Some(said) = &round.say {
+        return said.clone();
+    }
+    let echo = round.echo.join("\n");
+    match echo.trim() {
+        "" => {}
+        echo => lines.push(format!("You said: {echo}")),
+    }
+    if round.show_context {
+        lines.extend(context::show(request));
+    }
+    let silent = round.calls.is_empty() && round.fail.is_none();
+    if lines.is_empty() && silent {
+        lines.push("You said nothing.".to_owned());
+    }
+    if history::lost_a_signature(request) {
+        lines.push("[thinking came back without its signature]".to_owned());
+    }
+    lines.join("\n")
+}
+
+fn calls(request: &CompletionRequest, round: &Round<'_>) -> Vec<Call> {
+    let ids = history::next_call(&request.messages)..;
+    let call = |(id, call): (u64, &script::Call<'_>)| Call {
+        id: format!("call_{id}"),
+        name: call.name.to_owned(),
+        input: call.input.to_owned(),
+    };
+    ids.zip(&round.calls).map(call).collect()
+}
+
+/// That many words, as often from the beginning as it takes.
+fn first_words(text: &str, words: usize) -> String {
+    let text = if text.trim().is_empty() { BROKEN } else { text };
+    text.split_whitespace().cycle().take(words).collect::<Vec<_>>().join(" ")
+}
+
+fn finish(stop: &str) -> Finish {
+    Finish { stop: stop.to_owned(), raw: stop.to_owned() }
+}

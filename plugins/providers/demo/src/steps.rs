@@ -1,0 +1,136 @@
+//! An answer as actions: word by word, with waits between.
+
+use std::collections::VecDeque;
+
+use patchbay_provider_sdk::{Action, BlockDelta, BlockEnd, BlockKind, BlockStart, Event, Failure, ToolHead};
+
+use crate::answer::{Answer, Call, End};
+
+/// Words in one step at most, so that a step stays small.
+const WORDS_A_STEP: usize = 1_000;
+/// Pieces that a call's input comes in.
+const PIECES: usize = 3;
+
+/// What is left to do.
+pub(crate) struct Steps {
+    left: VecDeque<Step>,
+    delay_ms: u32,
+}
+
+enum Step {
+    Do(Action),
+    /// The words of a text, from a byte on.
+    Words {
+        index: u32,
+        text: String,
+        from: usize,
+    },
+}
+
+impl Steps {
+    /// Gives `answer`, with `delay_ms` after each word.
+    pub(crate) fn new(model: &str, answer: Answer, delay_ms: u32) -> Self {
+        let mut steps = Self { left: VecDeque::new(), delay_ms };
+        let usage = Event::Usage(answer.usage);
+        let end = match answer.end {
+            End::Refuse(failure) => return Self::failing(failure),
+            End::Break(failure) => Action::Fail(failure),
+            End::Finish(finish) => Action::Finish(finish),
+        };
+        let breaks = matches!(end, Action::Fail(_));
+        steps.emit(Event::Started(model.to_owned()));
+        let mut index = 0;
+        if let Some((thought, signature)) = answer.thought {
+            steps.start(index, BlockKind::Thinking);
+            steps.left.push_back(Step::Words { index, text: thought, from: 0 });
+            steps.end(index, Some(signature));
+            index += 1;
+        }
+        if breaks || !answer.text.is_empty() {
+            steps.start(index, BlockKind::Text);
+            steps.left.push_back(Step::Words { index, text: answer.text, from: 0 });
+            // What breaks in its middle has no end.
+            if !breaks {
+                steps.end(index, None);
+            }
+            index += 1;
+        }
+        for (index, call) in (index..).zip(answer.calls) {
+            steps.call(index, call);
+        }
+        steps.emit(usage);
+        steps.left.push_back(Step::Do(end));
+        steps
+    }
+
+    /// Fails, and does nothing else.
+    pub(crate) fn failing(failure: Failure) -> Self {
+        Self { left: [Step::Do(Action::Fail(failure))].into(), delay_ms: 0 }
+    }
+
+    /// The next actions: up to the end, or to a wait.
+    pub(crate) fn next(&mut self) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let mut words = 0;
+        while let Some(step) = self.left.pop_front() {
+            let Step::Words { index, text, from } = step else {
+                if let Step::Do(action) = step {
+                    actions.push(action);
+                }
+                continue;
+            };
+            let to = end_of_word(&text, from);
+            if from == to {
+                continue;
+            }
+            actions.push(delta(index, &text[from..to]));
+            words += 1;
+            if to < text.len() {
+                self.left.push_front(Step::Words { index, text, from: to });
+            }
+            if self.delay_ms > 0 || words == WORDS_A_STEP {
+                actions.push(Action::WaitMs(self.delay_ms));
+                break;
+            }
+        }
+        actions
+    }
+
+    fn call(&mut self, index: u32, call: Call) {
+        self.start(index, BlockKind::ToolCall(ToolHead { id: call.id, name: call.name }));
+        let mut rest = call.input.as_str();
+        for left in (1..=PIECES).rev() {
+            let at = rest.ceil_char_boundary(rest.len().div_ceil(left));
+            if at > 0 {
+                self.left.push_back(Step::Do(delta(index, &rest[..at])));
+            }
+            rest = &rest[at..];
+        }
+        self.end(index, None);
+    }
+
+    fn start(&mut self, index: u32, kind: BlockKind) {
+        self.emit(Event::BlockStart(BlockStart { index, kind }));
+    }
+
+    fn end(&mut self, index: u32, opaque: Option<String>) {
+        self.emit(Event::BlockEnd(BlockEnd { index, opaque }));
+    }
+
+    fn emit(&mut self, event: Event) {
+        self.left.push_back(Step::Do(Action::Emit(event)));
+    }
+}
+
+fn delta(index: u32, text: &str) -> Action {
+    Action::Emit(Event::BlockDelta(BlockDelta { index, text: text.to_owned() }))
+}
+
+/// Where the word ends that begins at `from`, with the white space before it, and, behind the last one, after it.
+fn end_of_word(text: &str, from: usize) -> usize {
+    let rest = &text[from..];
+    let start = rest.len() - rest.trim_start().len();
+    let Some(length) = rest[start..].find(char::is_whitespace) else { return text.len() };
+    let end = start + length;
+    if rest[end..].trim_start().is_empty() { text.len() } else { from + end }
+}

@@ -1,0 +1,508 @@
+//! Conversations with the demo, as a host would lead them.
+
+use patchbay_provider_sdk::{
+    BlobRef, Block, BlockKind, Event, Finish, Message, Pair, Part, Piece, Role, Tool, ToolCall, ToolChoice, ToolResult,
+    Usage,
+};
+use proptest::prelude::*;
+
+use super::*;
+
+/// What came of a completion.
+#[derive(Debug, PartialEq, Eq)]
+struct Said {
+    /// Each block, whole: its kind, its text, what was attached. An open block has no end.
+    blocks: Vec<(BlockKind, String, Option<String>)>,
+    open: bool,
+    deltas: usize,
+    waits: Vec<u32>,
+    usage: Option<Usage>,
+    end: Result<Finish, Failure>,
+}
+
+impl Said {
+    fn text(&self) -> &str {
+        let texts: Vec<_> = self.blocks.iter().filter(|(kind, ..)| *kind == BlockKind::Text).collect();
+        match texts.as_slice() {
+            [] => "",
+            [(_, text, _)] => text,
+            more => panic!("one text, not {more:?}"),
+        }
+    }
+
+    fn calls(&self) -> Vec<(&str, &str, &str)> {
+        let calls = self.blocks.iter().filter_map(|(kind, input, _)| match kind {
+            BlockKind::ToolCall(head) => Some((head.id.as_str(), head.name.as_str(), input.as_str())),
+            _ => None,
+        });
+        calls.collect()
+    }
+
+    fn stop(&self) -> &str {
+        &self.end.as_ref().expect("an answer that ends well").stop
+    }
+
+    fn failure(&self) -> &Failure {
+        self.end.as_ref().expect_err("a failure")
+    }
+
+    /// What the host keeps of it.
+    fn message(&self) -> Message {
+        let part = |(kind, text, opaque): &(BlockKind, String, Option<String>)| {
+            let block = match kind {
+                BlockKind::Text => Block::Text(text.clone()),
+                BlockKind::Thinking => Block::Thinking(text.clone()),
+                BlockKind::ToolCall(head) => {
+                    Block::ToolCall(ToolCall { id: head.id.clone(), name: head.name.clone(), input: text.clone() })
+                }
+                BlockKind::Opaque(data) => Block::Opaque(data.clone()),
+            };
+            Part { block, opaque: opaque.clone() }
+        };
+        Message { role: Role::Assistant, parts: self.blocks.iter().map(part).collect() }
+    }
+}
+
+/// Runs a completion to its end, and holds it to the law of the contract.
+fn run(request: CompletionRequest) -> Said {
+    let model = request.model.clone();
+    let mut said =
+        Said { blocks: Vec::new(), open: false, deltas: 0, waits: Vec::new(), usage: None, end: Err(broken()) };
+    let (mut demo, mut actions) = Demo::begin(request);
+    let mut started = false;
+    loop {
+        let last = actions.pop().expect("something to do");
+        assert!(actions.len() <= 2_100, "{} actions in a step", actions.len());
+        for action in actions {
+            let Action::Emit(event) = action else { panic!("{action:?} before the end of a step") };
+            match event {
+                Event::Started(name) => {
+                    assert!(!started && name == model);
+                    started = true;
+                }
+                Event::BlockStart(start) => {
+                    assert!(started && !said.open && start.index as usize == said.blocks.len());
+                    said.open = true;
+                    said.blocks.push((start.kind, String::new(), None));
+                }
+                Event::BlockDelta(delta) => {
+                    assert!(said.open && delta.index as usize + 1 == said.blocks.len() && !delta.text.is_empty());
+                    said.deltas += 1;
+                    said.blocks.last_mut().unwrap().1.push_str(&delta.text);
+                }
+                Event::BlockEnd(end) => {
+                    assert!(said.open && end.index as usize + 1 == said.blocks.len());
+                    said.open = false;
+                    said.blocks.last_mut().unwrap().2 = end.opaque;
+                }
+                Event::Usage(usage) => said.usage = Some(usage),
+                Event::Extra(extra) => panic!("{extra:?}"),
+            }
+        }
+        match last {
+            Action::WaitMs(ms) => said.waits.push(ms),
+            Action::Finish(finish) => {
+                assert!(!said.open && started);
+                return Said { end: Ok(finish), ..said };
+            }
+            Action::Fail(failure) => return Said { end: Err(failure), ..said },
+            other => panic!("{other:?} at the end of a step"),
+        }
+        actions = demo.resume(Input::Timer);
+    }
+}
+
+fn broken() -> Failure {
+    Failure { kind: String::new(), message: String::new(), http_status: None, code: None, retry: Retry::Never }
+}
+
+fn request(messages: Vec<Message>) -> CompletionRequest {
+    CompletionRequest {
+        model: "demo-1".to_owned(),
+        system: Vec::new(),
+        messages,
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        thinking: None,
+        max_output_tokens: None,
+        options: vec![Pair { name: "delay-ms".to_owned(), value: "0".to_owned() }],
+    }
+}
+
+fn part(block: Block) -> Part {
+    Part { block, opaque: None }
+}
+
+fn text(text: &str) -> Part {
+    part(Block::Text(text.to_owned()))
+}
+
+fn result(id: &str, name: &str, content: &str) -> Part {
+    let content = vec![Piece::Text(content.to_owned())];
+    part(Block::ToolResult(ToolResult { call_id: id.to_owned(), name: name.to_owned(), content, is_error: false }))
+}
+
+fn user(parts: Vec<Part>) -> Message {
+    Message { role: Role::User, parts }
+}
+
+fn person(said: &str) -> Message {
+    user(vec![text(said)])
+}
+
+fn ask(said: &str) -> Said {
+    run(request(vec![person(said)]))
+}
+
+fn thinking(level: &str, messages: Vec<Message>) -> Said {
+    run(CompletionRequest { thinking: Some(level.to_owned()), ..request(messages) })
+}
+
+#[test]
+fn an_echo_is_all_that_it_says_by_itself() {
+    let said = ask("Hello,  dear\nworld ");
+    assert_eq!(said.text(), "You said: Hello,  dear\nworld");
+    assert_eq!(said.blocks.len(), 1);
+    assert_eq!(said.deltas, 5);
+    assert_eq!(said.stop(), "end-turn");
+    for nothing in ["", "  \n "] {
+        assert_eq!(ask(nothing).text(), "You said nothing.");
+    }
+    assert_eq!(run(request(Vec::new())).text(), "You said nothing.");
+}
+
+#[test]
+fn words_are_as_far_apart_as_the_option_says() {
+    let with = |value: &str| {
+        let options = vec![Pair { name: "delay-ms".to_owned(), value: value.to_owned() }];
+        run(CompletionRequest { options, ..request(vec![person("hello")]) }).waits
+    };
+    assert_eq!(with("0"), []);
+    assert_eq!(with("5"), [5, 5, 5]);
+    assert_eq!(with("soon"), [20, 20, 20]);
+    assert_eq!(with("4000000000"), [60_000; 3]);
+    let without = run(CompletionRequest { options: Vec::new(), ..request(vec![person("hello")]) });
+    assert_eq!(without.waits, [20, 20, 20]);
+}
+
+#[test]
+fn exact_answers() {
+    assert_eq!(ask("say  a b ").text(), " a b ");
+    assert_eq!(ask("say one\nnot this\nsay two").text(), "one\ntwo");
+    assert_eq!(ask("repeat 3 ab c").text(), "ab c ab c ab c");
+    assert_eq!(ask("say ").blocks, []);
+    assert_eq!(ask("repeat 0 a").text(), "You said: repeat 0 a");
+    assert_eq!(ask("they say so").text(), "You said: they say so");
+}
+
+#[test]
+fn a_long_answer_is_bounded_and_comes_in_small_steps() {
+    let said = ask("repeat 5000 x");
+    assert_eq!((said.deltas, said.waits), (5000, vec![0; 5]));
+    assert_eq!(ask("repeat 99999999999 x").deltas, 1_000_000);
+    assert_eq!(ask("repeat 99999999999 two words").deltas, 1_000_000);
+    let long = "x".repeat(1 << 20);
+    assert_eq!(ask(&format!("repeat 100 {long}")).deltas, 7);
+    assert_eq!(ask(&format!("repeat 100 {long}\n").repeat(9)).text().len() >> 20, 8);
+}
+
+#[test]
+fn calls_come_in_order_behind_the_text() {
+    let said = ask("before\ncall calc__eval {\"line\": \"1+1\"}\nafter\n  call x {}  \r\ncall broken {\"a\": ");
+    assert_eq!(said.text(), "You said: before\nafter");
+    assert_eq!(said.blocks[0].0, BlockKind::Text);
+    let calls =
+        [("call_1", "calc__eval", "{\"line\": \"1+1\"}"), ("call_2", "x", "{}"), ("call_3", "broken", "{\"a\":")];
+    assert_eq!(said.calls(), calls);
+    assert_eq!(said.deltas, 4 + 3 + 2 + 3);
+    assert_eq!(said.stop(), "tool-use");
+    // What is no call is text.
+    assert_eq!(ask("call mom").text(), "You said: call mom");
+    assert_eq!(ask("call mom about {dinner}").text(), "You said: call mom about {dinner}");
+    // No text, no block of it.
+    assert_eq!(ask("call x {}").blocks.len(), 1);
+    assert_eq!(ask("call x {\"ä\":\"öüß€😀\"}").calls(), [("call_1", "x", "{\"ä\":\"öüß€😀\"}")]);
+}
+
+#[test]
+fn results_are_named_and_later_rounds_follow() {
+    let first = person("go\ncall a {\"n\":1}\ncall b {}\nthen call c {\"n\":2}\nthen say done");
+    let mut messages = vec![first];
+    let said = run(request(messages.clone()));
+    assert_eq!((said.text(), said.calls().len()), ("You said: go", 2));
+
+    messages.extend([said.message(), user(vec![result("call_1", "a", "1"), result("call_2", "b", "2")])]);
+    let said = run(request(messages.clone()));
+    assert_eq!((said.text(), said.stop()), ("", "tool-use"));
+    assert_eq!(said.calls(), [("call_3", "c", "{\"n\":2}")]);
+
+    messages.extend([said.message(), user(vec![result("call_3", "c", "3")])]);
+    let said = run(request(messages.clone()));
+    assert_eq!((said.text(), said.stop()), ("done", "end-turn"));
+
+    // The next text begins anew; ids go on.
+    messages.extend([said.message(), person("call d {}")]);
+    let said = run(request(messages.clone()));
+    assert_eq!(said.calls(), [("call_4", "d", "{}")]);
+
+    let failed = ToolResult {
+        call_id: "call_4".to_owned(),
+        name: "d".to_owned(),
+        content: vec![
+            Piece::Text("no\nluck".to_owned()),
+            Piece::Blob(BlobRef { id: 1, media_type: "image/png".to_owned(), name: None, size: 9 }),
+        ],
+        is_error: true,
+    };
+    messages.extend([said.message(), user(vec![part(Block::ToolResult(failed)), result("x", "e", "5")])]);
+    let said = run(request(messages.clone()));
+    assert_eq!(said.text(), "d failed: no\nluck\n[image/png, 9 bytes]\ne said: 5");
+    assert_eq!(said.stop(), "end-turn");
+
+    // Where a turn was cancelled, results and the next text stand in one message.
+    messages.last_mut().unwrap().parts.push(text("hello"));
+    let said = run(request(messages));
+    assert!(said.text().ends_with("\ne said: 5\nYou said: hello"), "{}", said.text());
+}
+
+#[test]
+fn ids_stay_unique_where_the_beginning_was_left_out() {
+    let call = |id: &str| ToolCall { id: id.to_owned(), name: "a".to_owned(), input: "{}".to_owned() };
+    let with = |id: &str| {
+        let called = Message { role: Role::Assistant, parts: vec![part(Block::ToolCall(call(id)))] };
+        let messages = vec![person("x"), called, user(vec![result(id, "a", "1"), text("call a {}")])];
+        run(request(messages)).calls()[0].0.to_owned()
+    };
+    assert_eq!(with("call_7"), "call_8");
+    assert_eq!(with("toolu_abc"), "call_2");
+    assert_eq!(with("call_18446744073709551615"), "call_2");
+}
+
+#[test]
+fn it_fails_as_it_is_told() {
+    let cases = [
+        ("fail rate-limit", "rate-limit", Retry::Backoff),
+        ("hello\nfail rate-limit 3", "rate-limit", Retry::AfterMs(3000)),
+        ("fail authentication never", "authentication", Retry::Never),
+        ("call x {}\nfail server", "server", Retry::Backoff),
+        ("fail network 18446744073709551615", "network", Retry::AfterMs(u64::MAX)),
+    ];
+    for (told, kind, retry) in cases {
+        let said = ask(told);
+        assert_eq!(said.blocks, []);
+        let message = format!("demo fails as it was told: {kind}");
+        let failure = Failure { kind: kind.to_owned(), message, http_status: None, code: None, retry };
+        assert_eq!(*said.failure(), failure);
+    }
+    for told in ["fail early", "fail server soon", "fail server after", "fail server 3 times", "fail server after x"] {
+        assert_eq!(ask(told).text(), format!("You said: {told}"));
+    }
+}
+
+#[test]
+fn it_fails_in_the_middle_of_an_answer() {
+    for told in ["say one two three\nfail server 2 after 2", "say one two three\nfail server 2 after 2 words"] {
+        let said = ask(told);
+        assert_eq!((said.text(), said.open), ("one two", true));
+        assert_eq!(said.failure().retry, Retry::AfterMs(2000));
+        assert_eq!(said.usage.unwrap().output_tokens, 2);
+    }
+    assert_eq!(ask("fail network after 9").text(), "This answer breaks off before its end. This answer");
+    let said = ask("fail network after 0");
+    assert_eq!((said.blocks.len(), said.text(), said.open), (1, "", true));
+    // In a later round, too.
+    let mut messages = vec![person("call a {}\nthen fail server never after 1")];
+    messages.extend([run(request(messages.clone())).message(), user(vec![result("call_1", "a", "1")])]);
+    assert_eq!(run(request(messages)).failure().kind, "server");
+}
+
+#[test]
+fn what_failed_once_does_not_fail_what_comes_next() {
+    let said = run(request(vec![user(vec![text("fail rate-limit"), text("hello")])]));
+    assert_eq!(said.text(), "You said: hello");
+}
+
+#[test]
+fn it_stops_with_the_word_that_it_is_told() {
+    let said = ask("hello\nstop refusal");
+    assert_eq!((said.text(), said.stop()), ("You said: hello", "refusal"));
+    assert_eq!(ask("stop max-tokens").stop(), "max-tokens");
+    assert_eq!(ask("stop it").text(), "You said: stop it");
+}
+
+#[test]
+fn a_thought_comes_first_and_wants_its_signature_back() {
+    assert_eq!(thinking("none", vec![person("hello")]).blocks.len(), 1);
+    let mut messages = vec![person("hello")];
+    let said = thinking("med", messages.clone());
+    let (kind, thought, signature) = &said.blocks[0];
+    assert_eq!(*kind, BlockKind::Thinking);
+    assert_eq!(thought, "Thinking at level med about 1 message.");
+    assert_eq!(signature.as_deref(), Some("demo-signature-1"));
+    assert_eq!(said.text(), "You said: hello");
+
+    messages.extend([said.message(), person("again")]);
+    let said = thinking("high", messages.clone());
+    assert_eq!(said.blocks[0].1, "Thinking at level high about 3 messages.");
+    assert_eq!(said.text(), "You said: again");
+
+    messages.extend([said.message(), person("once more")]);
+    assert_eq!(run(request(messages.clone())).text(), "You said: once more");
+    let lost = "You said: once more\n[thinking came back without its signature]";
+    for wrong in [None, Some("demo-signature-1".to_owned())] {
+        messages[3].parts[0].opaque = wrong;
+        assert_eq!(run(request(messages.clone())).text(), lost);
+    }
+    // A thought of another model, or of another provider, has none.
+    let another = CompletionRequest { model: "demo-big".to_owned(), ..request(messages.clone()) };
+    assert_eq!(run(another).text(), "You said: once more");
+    messages[3].parts[0].block = Block::Thinking("Thinking at level high about many messages.".to_owned());
+    assert_eq!(run(request(messages)).text(), "You said: once more");
+}
+
+#[test]
+fn each_model_thinks_in_words_of_its_own() {
+    for (model, thought) in [("demo-small", "Thinking small at"), ("demo-big", "Thinking big at")] {
+        let ask = |messages: Vec<Message>| {
+            run(CompletionRequest { model: model.to_owned(), thinking: Some("low".to_owned()), ..request(messages) })
+        };
+        let mut messages = vec![person("hello")];
+        let said = ask(messages.clone());
+        assert!(said.blocks[0].1.starts_with(thought), "{said:?}");
+        messages.extend([said.message(), person("again")]);
+        assert_eq!(ask(messages.clone()).text(), "You said: again");
+        messages[1].parts[0].opaque = None;
+        assert!(ask(messages).text().ends_with("signature]"));
+    }
+}
+
+#[test]
+fn a_summary_names_the_last_text_before_it() {
+    let answer = |text: &str| Message { role: Role::Assistant, parts: vec![self::text(text)] };
+    let please = "Summarise the conversation so far. Keep it short.";
+    let long = "fail server\n".to_owned() + &"ä".repeat(100);
+    let said = run(request(vec![person("first"), answer("a"), person(&long), answer("b"), person(please)]));
+    assert_eq!(said.text(), format!("Summary: 4 messages, last: fail server {}", "ä".repeat(48)));
+    // In one message with what was said.
+    let said = run(request(vec![person("first"), answer("a"), user(vec![text("second"), text(please)])]));
+    assert_eq!(said.text(), "Summary: 3 messages, last: second");
+    let called = user(vec![result("call_1", "a", "1"), text(please)]);
+    let said = run(request(vec![person("first"), answer("a"), called]));
+    assert_eq!(said.text(), "Summary: 3 messages, last: first");
+    assert_eq!(run(request(vec![person(please)])).text(), "Summary: 0 messages, last: ");
+    let not_first = format!("Please. {please}");
+    assert_eq!(ask(&not_first).text(), format!("You said: {not_first}"));
+}
+
+#[test]
+fn the_context_is_shown_when_asked_for() {
+    let image = BlobRef { id: 1, media_type: "image/png".to_owned(), name: Some("a.png".to_owned()), size: 345 };
+    let thought = Part { block: Block::Thinking("hm".to_owned()), opaque: Some("sig".to_owned()) };
+    let call = ToolCall { id: "call_1".to_owned(), name: "calc__eval".to_owned(), input: "{}".to_owned() };
+    let said = run(CompletionRequest {
+        system: vec!["You are kind.\nVery.".to_owned(), String::new()],
+        tools: vec![Tool {
+            name: "calc__eval".to_owned(),
+            description: "Reckons".to_owned(),
+            input_schema: "{}".to_owned(),
+        }],
+        thinking: Some("low".to_owned()),
+        ..request(vec![
+            user(vec![text("hello"), part(Block::Blob(image))]),
+            Message { role: Role::Assistant, parts: vec![thought, part(Block::ToolCall(call))] },
+            user(vec![result("call_1", "calc__eval", "2"), text("look\nshow context")]),
+        ])
+    });
+    let expected = "\
+calc__eval said: 2
+You said: look
+model: demo-1
+level: low
+messages: 3
+1 user: text(5), image/png(345, a.png)
+2 assistant: thinking(2) + opaque(3), call(call_1, calc__eval, 2)
+3 user: result(call_1, calc__eval, text(1)), text(17)
+system: 2
+system 1: You are kind.
+system 2: 
+tools: calc__eval
+tool choice: auto
+max output tokens: provider default
+options: delay-ms=0";
+    assert_eq!(said.text(), expected);
+}
+
+#[test]
+fn tokens_are_words() {
+    let said = run(CompletionRequest {
+        system: vec!["be kind".to_owned()],
+        thinking: Some("med".to_owned()),
+        ..request(vec![person("a b\ncall x {\"a\": 1}")])
+    });
+    let usage = said.usage.unwrap();
+    assert_eq!((usage.input_tokens, usage.thinking_tokens), (2 + 6, 7));
+    assert_eq!(usage.output_tokens, 7 + 4 + 3);
+}
+
+#[test]
+fn an_answer_is_no_longer_than_it_may_be() {
+    let with =
+        |most| run(CompletionRequest { max_output_tokens: Some(most), ..request(vec![person("a b\ncall x {}")]) });
+    let said = with(3);
+    assert_eq!((said.text(), said.stop(), said.calls()), ("You said: a ", "max-tokens", vec![]));
+    assert_eq!(with(4).stop(), "tool-use");
+    assert_eq!((with(0).text(), with(0).stop()), ("", "max-tokens"));
+}
+
+#[test]
+fn no_other_model_is_known() {
+    let failure = run(CompletionRequest { model: "demo-x".to_owned(), ..request(Vec::new()) }).end.unwrap_err();
+    assert_eq!((failure.kind.as_str(), failure.message.as_str()), ("not-found", "There is no model 'demo-x'."));
+    assert_eq!(failure.retry, Retry::Never);
+}
+
+#[test]
+fn the_manifest_and_what_levels_come_to() {
+    let manifest = Demo::describe();
+    assert_eq!(manifest, Demo::describe());
+    let models: Vec<_> = manifest.models.iter().map(|model| (model.id.as_str(), model.size.as_str())).collect();
+    assert_eq!(models, [("demo-1", "normal"), ("demo-small", "small"), ("demo-big", "large")]);
+    for (level, line) in [
+        (Some("none"), "Thinking: off"),
+        (Some("low"), "Thinking: low"),
+        (Some("med"), "Thinking: medium"),
+        (Some("high"), "Thinking: high"),
+        (None, "Thinking: provider default"),
+    ] {
+        let plan = Demo::explain_thinking("demo-1", level);
+        assert_eq!((plan.description, plan.warning), (vec![line.to_owned()], None));
+    }
+}
+
+proptest! {
+    /// Whatever is said, the law holds, and the same comes twice.
+    #[test]
+    fn nothing_makes_it_stumble(
+        lines in proptest::collection::vec(
+            prop_oneof![
+                "(then )?(say|repeat|call|fail|stop|show)( [a-z0-9{}-]{0,6}){0,3}",
+                "(then )?fail (server|network)( (never|[0-9]{1,20}))?( after [0-9]{1,3})?",
+                "(then )?(call [a-z]{1,3} \\{.{0,9}|stop (other|tool-use)|repeat [0-9]{1,4} \\PC{0,5}|show context)",
+                "\\PC{0,20}",
+            ],
+            0..6,
+        ),
+        level in proptest::option::of(prop_oneof!["none", "low", "\\PC{0,5}"]),
+        most in proptest::option::of(0_u32..30),
+        answered in any::<bool>(),
+    ) {
+        let mut messages = vec![person(&lines.join("\n"))];
+        if answered {
+            let called = ToolCall { id: lines.concat(), name: lines.concat(), input: lines.concat() };
+            messages.push(Message { role: Role::Assistant, parts: vec![part(Block::ToolCall(called))] });
+            messages.push(user(vec![result("x", "y", "z")]));
+        }
+        let request = CompletionRequest { thinking: level, max_output_tokens: most, ..request(messages) };
+        prop_assert_eq!(run(request.clone()), run(request));
+    }
+}
