@@ -88,6 +88,8 @@ impl Host {
             attachments: Vec::new(),
             progress: services::nobody().progress,
             budget: None,
+            inference: None,
+            internal: &[],
         };
         match &self.tools.run(request).await.0.unwrap()[..] {
             [Content::Text(text)] => text.clone(),

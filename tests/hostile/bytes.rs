@@ -89,7 +89,7 @@ fn claiming(more: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn an_import_that_the_host_does_not_have_is_named() {
-    let foreign = |name: &str| format!("it imports '{name}', which this host does not offer");
+    let foreign = |name: &str| format!("it imports '{name}', which this host does not offer to a skill");
     for name in ["wasi:cli/environment@0.3.0", "wasi:keyvalue/store@0.2.0", "wasi:sockets/tcp", "acme:robot/arm@1.0.0"]
     {
         assert_eq!(why(&claiming(&format!("(import \"{name}\" (instance))"))).await, foreign(name));
@@ -175,7 +175,7 @@ async fn names_are_cleaned_and_bounded() {
     exports.export("patchbay:skill/skill@0.1.0", ComponentExportKind::Instance, 0, None);
     let mut component = wasm_encoder::Component::new();
     component.section(&imports).section(&exports);
-    assert_eq!(why(&component.finish()).await, "it imports '[2Jevil line', which this host does not offer");
+    assert_eq!(why(&component.finish()).await, "it imports '[2Jevil line', which this host does not offer to a skill");
     let mut exports = ComponentExportSection::new();
     for _ in 0..100 {
         exports.export("\u{9b}31mlong", ComponentExportKind::Instance, 0, None);

@@ -1,11 +1,15 @@
 //! What a guest may do is the host's word alone: what its manifest asks for and the operator granted.
 
+use std::{sync::Arc, time::Duration};
+
 use patchbay_core::Code;
 use patchbay_policy::Denial;
-use patchbay_sandbox::Failure;
+use patchbay_sandbox::{BoxFuture, Failure, Fault, Inference, Limits};
 use patchbay_tests::guest::Guest;
 
-use crate::support::{KV_GET, Ward, data, failure, import, imports, permits, small, text};
+use crate::support::{
+    KV_GET, Ward, by_the_clock, data, failure, for_ever, import, imports, permits, small, text, text_of,
+};
 
 const GET: &str = "(call $get (i32.const 2) (i32.const 1024) (i32.const 3) (i32.const 512))";
 const PUT: (&str, &str, &str) = ("kv", "put", "(param i32 i32 i32 i32 i32 i32 i64 i32)");
@@ -115,7 +119,40 @@ async fn inference_is_unavailable_to_who_may_ask() {
     };
     let ward = Ward::new(small()).with_permits(permits(&["inference"], &["inference"]));
     assert_eq!(ward.text(&guest(516)).await, "unavailable");
-    assert_eq!(ward.text(&guest(524)).await, "no model provider is available to skills");
+    assert_eq!(ward.text(&guest(524)).await, "no model is there for this call to ask");
+}
+
+/// Answers after a while.
+struct SlowModel(Duration);
+
+impl Inference for SlowModel {
+    fn complete<'a>(&'a self, _: &'a str, _: &'a str, _: u64) -> BoxFuture<'a, (Result<String, Fault>, u64)> {
+        Box::pin(async {
+            tokio::time::sleep(self.0).await;
+            (Ok("slowly".to_owned()), 7)
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_may_ask_a_model_has_time_for_its_answer() {
+    let (_, interface, name, signature, arguments) = &calls()[5];
+    let asking =
+        telling(&format!("(call ${name} {arguments} (i32.const 512))"), 516, &import(interface, name, signature));
+    let ward = |time_ms, inference_ms, granted: &[&str]| {
+        let ward = Ward::new(Limits { time_ms, inference_ms, ..small() });
+        ward.with_permits(permits(&["inference"], granted)).with_model(Arc::new(SlowModel(Duration::from_millis(400))))
+    };
+    let output = ward(100, 25_000, &["inference"]).call(&asking).await.unwrap();
+    assert_eq!((text_of(&output).as_str(), output.usage.inference_tokens), ("slowly", 7));
+    let failure = ward(100, 100, &["inference"]).call(&asking).await.unwrap_err();
+    assert_eq!(failure, Failure::InferenceTime { limit_ms: 200 });
+    assert_eq!(failure.code(), Code::LimitTime);
+    // Whoever may not has the time of any call.
+    let spin = Guest::calling(&format!("{} (unreachable)", for_ever("")));
+    let limits = Limits { time_ms: 60, inference_ms: 25_000, ..by_the_clock(60) };
+    let ward = Ward::new(limits).with_permits(permits(&["inference"], &[]));
+    assert_eq!(ward.call(&spin).await.unwrap_err(), Failure::Time { limit_ms: 60 });
 }
 
 #[tokio::test]

@@ -4,12 +4,14 @@
 //! small limits, within 30 seconds, and calls a good guest in the same sandbox after it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod adapters;
 mod answers;
 mod bytes;
 mod capabilities;
 mod compiler;
 mod describe;
 mod floods;
+mod internal;
 mod limits;
 mod loaded;
 mod memory;

@@ -8,8 +8,8 @@ use std::{
 use patchbay_core::{Digest, ToolSpec};
 use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
 use patchbay_sandbox::{
-    BoxFuture, Call, Content, Entry, Failure, Kv, KvError, Level, Limits, Loaded, LogSink, Progress, Sandbox, Scope,
-    Services, Usage,
+    BoxFuture, Call, Content, Entry, Failure, Inference, Kv, KvError, Level, Limits, Loaded, LogSink, Progress,
+    Sandbox, Scope, Services, Usage,
 };
 use patchbay_tests::{guest::Guest, services};
 
@@ -66,6 +66,10 @@ impl Ward {
 
     pub fn with_kv(self, kv: Arc<dyn Kv>) -> Self {
         Self { services: Services { kv, ..self.services }, ..self }
+    }
+
+    pub fn with_model(self, model: Arc<dyn Inference>) -> Self {
+        Self { services: Services { inference: Some(model), ..self.services }, ..self }
     }
 
     pub async fn load(&self, bytes: &[u8]) -> Result<Arc<Loaded>, Failure> {

@@ -174,7 +174,7 @@ pub fn package(mut component: Vec<u8>, skill_md: &str) -> Vec<u8> {
 pub fn contract() -> Resolve {
     let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit");
     let mut resolve = Resolve::default();
-    for package in ["host", "skill"] {
+    for package in ["host", "skill", "provider"] {
         resolve.push_dir(wit.join(package)).expect("the contract parses");
     }
     resolve

@@ -15,6 +15,7 @@ pub fn nobody() -> Services {
         http: Arc::new(Nobody),
         tools: Arc::new(Nobody),
         workspace: Arc::new("/nowhere".into()),
+        inference: None,
         progress: Arc::new(Nobody),
         log: Arc::new(Nobody),
     }

@@ -70,6 +70,20 @@ codes! {
         Unavailable = "unavailable", "The host cannot run components now; the message says why.";
         Cancelled = "cancelled", "The call was given up before it ended; the journal alone knows of it.";
     }
+    "A model did not answer" {
+        MissingCredentials = "missing_credentials", "The provider's key is not known; nothing was sent, and the message says where it belongs.";
+        ProviderAuthentication = "provider_authentication", "The provider refuses the key.";
+        ProviderRateLimit = "provider_rate_limit", "Too many requests, or a quota that is used up; the message says when to try again, where that is known.";
+        ProviderInvalidRequest = "provider_invalid_request", "The provider says that the request is wrong.";
+        ProviderNotFound = "provider_not_found", "The provider knows no such model, or no such address.";
+        ProviderServer = "provider_server", "The provider is in trouble.";
+        ProviderTimeout = "provider_timeout", "The provider, or the whole exchange, took too long.";
+        ProviderContentFilter = "provider_content_filter", "A filter of the provider's refused the request or its answer.";
+        ProviderNetwork = "provider_network", "There is no connection to the provider, or it broke.";
+        ProviderUnknown = "provider_unknown", "The provider failed in a way that nobody here knows.";
+        AdapterViolation = "adapter_violation", "The provider's adapter broke the contract; the message says how.";
+        LimitExchange = "limit_exchange", "The provider's adapter went over a limit of `[exchange]`.";
+    }
     "A skill was kept out of a snapshot" {
         MissingSkillMd = "missing_skill_md", "No SKILL.md in the folder or the component.";
         MalformedFrontmatter = "malformed_frontmatter", "The frontmatter cannot be read.";

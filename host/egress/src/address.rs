@@ -14,15 +14,23 @@ pub enum Reach {
     Loopback,
     /// One private address that a grant names exactly.
     Private,
+    /// This machine and the network around it: what may be asked in plain text where the operator allowed private addresses.
+    Near,
+    /// All of these: what may be asked over https there.
+    NearOrPublic,
 }
 
 impl Reach {
     /// Whether `address` may be dialled.
     pub(crate) fn covers(self, address: IpAddr) -> bool {
-        matches!(
-            (self, Class::of(address)),
-            (Self::Public, Class::Public) | (Self::Loopback, Class::Loopback) | (Self::Private, Class::Private)
-        )
+        let class = Class::of(address);
+        match self {
+            Self::Public => class == Class::Public,
+            Self::Loopback => class == Class::Loopback,
+            Self::Private => class == Class::Private,
+            Self::Near => matches!(class, Class::Loopback | Class::Private),
+            Self::NearOrPublic => matches!(class, Class::Loopback | Class::Private | Class::Public),
+        }
     }
 
     /// # Errors
@@ -39,6 +47,7 @@ impl Reach {
             }
             (Self::Loopback, _) => "this name is only for this machine; look at what the system's resolver says of it",
             (Self::Private, _) => "the grant is for a private address",
+            (Self::Near | Self::NearOrPublic, _) => "plain http is only for private and loopback addresses; use https",
         };
         Err(EgressError::Address { host: host.to_owned(), address, what: class.to_string(), next })
     }
@@ -177,7 +186,7 @@ mod tests {
                 Ipv6Addr::new(0, 0, 0, 0, 0xffff, 0, high, low),
                 Ipv6Addr::new(0, 0, 0, 0, 0, 0, high | 1, low),
             ] {
-                for reach in [Reach::Public, Reach::Loopback, Reach::Private] {
+                for reach in [Reach::Public, Reach::Loopback, Reach::Private, Reach::Near, Reach::NearOrPublic] {
                     prop_assert!(!reach.covers(other.into()), "{} by {:?}", other, reach);
                 }
             }
@@ -189,6 +198,10 @@ mod tests {
                 let reaches = [Reach::Public, Reach::Loopback, Reach::Private];
                 let within = reaches.iter().filter(|reach| reach.covers(address)).count();
                 prop_assert_eq!(within, usize::from(!matches!(Class::of(address), Class::Never(_))));
+                // The wide ones are the sum of these, and no more.
+                let near = Reach::Loopback.covers(address) || Reach::Private.covers(address);
+                prop_assert_eq!(Reach::Near.covers(address), near);
+                prop_assert_eq!(Reach::NearOrPublic.covers(address), near || Reach::Public.covers(address));
             }
         }
     }

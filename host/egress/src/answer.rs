@@ -2,7 +2,7 @@ use std::{io, pin::Pin, sync::Arc};
 
 use async_compression::tokio::bufread::GzipDecoder;
 use bytes::{Bytes, BytesMut};
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{FutureExt, Stream, StreamExt, stream};
 use reqwest::{StatusCode, header::CONTENT_ENCODING};
 use tokio::io::AsyncReadExt;
 use tokio_util::io::StreamReader;
@@ -60,12 +60,17 @@ impl Answer {
     }
 
     /// The next piece of the body, decompressed and scrubbed, as soon as it is there; None at its end. Held back is only
-    /// what could be the beginning of a secret.
+    /// what could be the beginning of a secret. A call that is given up loses nothing: the next one goes on.
     ///
     /// # Errors
     /// A limit of time or size, or a body that is damaged or cut short. Every later call says the same.
     pub async fn chunk(&mut self) -> Result<Option<Vec<u8>>, EgressError> {
         self.body.chunk().await
+    }
+
+    /// What [`Answer::chunk`] would give at once; None if it would have to wait.
+    pub fn chunk_ready(&mut self) -> Option<Result<Option<Vec<u8>>, EgressError>> {
+        self.body.chunk().now_or_never()
     }
 
     /// All of it.
@@ -204,8 +209,9 @@ fn is_gzip(response: &reqwest::Response, exchange: &Exchange) -> Result<bool, Eg
         b"" | b"identity" if second.is_none() => Ok(false),
         b"gzip" | b"x-gzip" if second.is_none() => Ok(true),
         coding => {
-            let coding = patchbay_core::text::excerpt(&String::from_utf8_lossy(coding), 40);
-            let cause = format!("it is encoded as '{}', and only gzip was offered", exchange.scrub.text(&coding));
+            // Scrubbed first: of what is cut, a part would stay.
+            let coding = patchbay_core::text::excerpt(&exchange.scrub.text(&String::from_utf8_lossy(coding)), 40);
+            let cause = format!("it is encoded as '{coding}', and only gzip was offered");
             Err(EgressError::Encoding { origin: exchange.origin.clone(), cause })
         }
     }

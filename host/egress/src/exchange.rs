@@ -44,16 +44,16 @@ impl Exchange {
         })
     }
 
-    /// What an error of the HTTP library comes to. It is told by type; only what is shown of it is its text, cleaned and
-    /// scrubbed, for a server can have put words into it.
+    /// What an error of the HTTP library comes to. It is told by type; only what is shown of it is its text, scrubbed
+    /// before it is cut, and cleaned, for a server can have put words into it.
     pub(crate) fn fault(&self, error: &reqwest::Error) -> EgressError {
         let origin = self.origin.clone();
-        let cause = || self.scrub.text(&text::excerpt(&chain(error).last().unwrap_or(error).to_string(), 200));
+        let cause = || text::excerpt(&self.scrub.text(&chain(error).last().unwrap_or(error).to_string()), 200);
         if let Some(own) = find::<EgressError>(error) {
             return own.clone();
         }
         if let Some(tls) = find::<rustls::Error>(error) {
-            return EgressError::Tls { origin, cause: self.scrub.text(&text::excerpt(&tls.to_string(), 200)) };
+            return EgressError::Tls { origin, cause: text::excerpt(&self.scrub.text(&tls.to_string()), 200) };
         }
         if error.is_connect() {
             return if error.is_timeout() {

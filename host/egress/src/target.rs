@@ -138,6 +138,11 @@ impl Target {
         &self.origin
     }
 
+    /// Its path as it would be sent, without the query: the URL standard has taken `.` and `..` out of it.
+    pub fn path(&self) -> &str {
+        self.url.path()
+    }
+
     /// What may be sent to by a permit for `granted`. No name is looked up yet.
     ///
     /// A pattern that names a host exactly is the operator's word for that host: `localhost`, names below it and loopback
@@ -165,6 +170,26 @@ impl Target {
         }
         if origin.is_plain() && reach != Reach::Loopback {
             return Err(EgressError::PlainHttp { origin });
+        }
+        Ok(Checked { url, origin, rule: granted, reach })
+    }
+
+    /// The same by the operator's word that `granted`, a pattern that names a host exactly, may be of this machine or of the
+    /// network around it: a private or loopback address, or a name that stands for one. These are asked in plain text, too;
+    /// public addresses by https alone.
+    ///
+    /// # Errors
+    /// [`EgressError::NotCovered`], or [`EgressError::Address`] for an address that is not reached so.
+    pub fn allow_private(self, granted: Host) -> Result<Checked, EgressError> {
+        let Self { url, origin } = self;
+        let covered = granted.covers(&origin.host, origin.port, origin.is_default_port());
+        if !covered || !matches!(granted, Host::One(..)) {
+            return Err(EgressError::NotCovered { rule: granted, origin });
+        }
+        // What a name stands for is seen when it is looked up.
+        let reach = if origin.is_plain() { Reach::Near } else { Reach::NearOrPublic };
+        if let Ok(address) = origin.host.parse::<Ipv4Addr>() {
+            reach.check(&origin.host, address.into())?;
         }
         Ok(Checked { url, origin, rule: granted, reach })
     }
@@ -308,6 +333,29 @@ mod tests {
     }
 
     #[test]
+    fn private_addresses_are_reached_where_they_are_allowed() {
+        use Reach::{Near, NearOrPublic};
+        for (url, granted, reach) in [
+            ("http://192.168.1.5:8080/", "192.168.1.5:8080", Ok(Near)),
+            ("http://127.0.0.1/", "127.0.0.1", Ok(Near)),
+            ("http://models.lan/", "models.lan", Ok(Near)),
+            ("https://models.lan/", "models.lan", Ok(NearOrPublic)),
+            ("https://8.8.8.8/", "8.8.8.8", Ok(NearOrPublic)),
+            ("http://8.8.8.8/", "8.8.8.8", Err("denied")),
+            ("http://169.254.169.254/", "169.254.169.254", Err("denied")),
+            ("https://169.254.169.254/", "169.254.169.254", Err("denied")),
+            ("https://100.100.100.200/", "100.100.100.200", Err("denied")),
+            ("http://models.lan/", "other.lan", Err("denied")),
+            ("http://models.lan:81/", "models.lan", Err("denied")),
+            ("https://models.lan/", "*.lan", Err("denied")),
+            ("https://models.lan/", "*", Err("denied")),
+        ] {
+            let checked = Target::parse(url).unwrap().allow_private(rule(granted));
+            assert_eq!(checked.map(|checked| checked.reach).map_err(|error| error.kind()), reach, "{url} by {granted}");
+        }
+    }
+
+    #[test]
     fn a_refusal_says_what_to_do() {
         let refusal = |url, granted| Target::parse(url).unwrap().allow(rule(granted)).unwrap_err().to_string();
         assert_eq!(
@@ -317,6 +365,10 @@ mod tests {
         assert_eq!(
             refusal("https://169.254.169.254/", "169.254.169.254"),
             "'169.254.169.254' is 169.254.169.254, a link-local address, where clouds serve their metadata, which this request may not reach: no grant opens it"
+        );
+        assert_eq!(
+            Target::parse("http://8.8.8.8/").unwrap().allow_private(rule("8.8.8.8")).unwrap_err().to_string(),
+            "'8.8.8.8' is 8.8.8.8, a public address, which this request may not reach: plain http is only for private and loopback addresses; use https"
         );
         assert_eq!(
             refusal("http://example.com/secret", "example.com"),

@@ -97,6 +97,11 @@ impl Permits {
         state
     }
 
+    /// Whether the call may use `capability`, for who needs no words about it.
+    pub fn allows(&self, capability: &Capability) -> bool {
+        self.asked.contains(capability) && self.state(capability) == State::Granted
+    }
+
     /// Whether the call may use `capability`.
     ///
     /// # Errors
@@ -182,14 +187,16 @@ mod tests {
     fn asked_and_granted_or_denied_with_the_command() {
         let kv = Capability::Kv;
         let granted = |digest| vec![Grant { capability: Capability::Kv, digest }];
-        assert!(matches!(permits(&[], granted(None)).check(&kv), Err(Denial::NotAsked { .. })));
-        assert_eq!(permits(std::slice::from_ref(&kv), granted(Some(Digest::of(b"now")))).check(&kv), Ok(()));
+        let not_asked = permits(&[], granted(None));
+        assert!(matches!(not_asked.check(&kv), Err(Denial::NotAsked { .. })) && !not_asked.allows(&kv));
+        let allowed = permits(std::slice::from_ref(&kv), granted(Some(Digest::of(b"now"))));
+        assert!(allowed.check(&kv) == Ok(()) && allowed.allows(&kv));
         assert_eq!(
             permits(std::slice::from_ref(&kv), vec![]).check(&kv).unwrap_err().to_string(),
             "skill 'notes' may not use 'kv': it is not granted. To grant it: patchbay grant add --root workspace notes kv"
         );
         let stale = permits(std::slice::from_ref(&kv), granted(Some(Digest::of(b"before"))));
-        assert!(matches!(stale.check(&kv), Err(Denial::Stale { .. })));
+        assert!(matches!(stale.check(&kv), Err(Denial::Stale { .. })) && !stale.allows(&kv));
         assert_eq!(stale.state(&kv), State::Stale);
     }
 

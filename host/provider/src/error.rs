@@ -7,10 +7,10 @@ use patchbay_sandbox::Failure;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExchangeError {
-    /// Nobody has told the host the provider's key.
+    /// Nobody has told the host the provider's key, or it cannot be used.
     #[error("{message}")]
     MissingCredentials {
-        /// The whole text of `reference`: what to set, and where to get a key.
+        /// What to set, and where to get a key.
         message: String,
     },
     /// The provider, or the way to it, failed.
@@ -20,13 +20,13 @@ pub enum ExchangeError {
         provider: String,
         /// What kind of failure it is.
         kind: FailureKind,
-        /// What was said, cleaned and scrubbed.
+        /// What was said, cleaned and scrubbed, and what to do next.
         message: String,
         /// The status, where there was an answer.
         status: Option<u16>,
         /// The provider's own code.
         code: Option<String>,
-        /// When it may work again, where that is too long to wait.
+        /// When it may work again, where the provider says so.
         again_in: Option<Duration>,
     },
     /// The adapter broke the contract's law or a limit of the exchange; what and how.
@@ -47,4 +47,44 @@ pub enum ExchangeError {
         /// How.
         failure: Failure,
     },
+}
+
+impl ExchangeError {
+    /// The stable code.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::MissingCredentials { .. } => Code::MissingCredentials,
+            Self::Failed { kind, .. } => match kind {
+                FailureKind::Authentication => Code::ProviderAuthentication,
+                FailureKind::RateLimit => Code::ProviderRateLimit,
+                FailureKind::InvalidRequest => Code::ProviderInvalidRequest,
+                FailureKind::NotFound => Code::ProviderNotFound,
+                FailureKind::Server => Code::ProviderServer,
+                FailureKind::Timeout => Code::ProviderTimeout,
+                FailureKind::ContentFilter => Code::ProviderContentFilter,
+                FailureKind::Network => Code::ProviderNetwork,
+                FailureKind::Unknown => Code::ProviderUnknown,
+            },
+            Self::Adapter { code, .. } => *code,
+            Self::Sandbox { failure, .. } => failure.code(),
+        }
+    }
+
+    /// What kind of failure it is to whoever asked for the completion. A fault of the adapter's is
+    /// [`FailureKind::Unknown`].
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            Self::MissingCredentials { .. } => FailureKind::Authentication,
+            Self::Failed { kind, .. } => *kind,
+            Self::Adapter { .. } | Self::Sandbox { .. } => FailureKind::Unknown,
+        }
+    }
+
+    /// When it may work again, where the provider says so.
+    pub fn again_in(&self) -> Option<Duration> {
+        match self {
+            Self::Failed { again_in, .. } => *again_in,
+            _ => None,
+        }
+    }
 }

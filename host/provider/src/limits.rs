@@ -1,5 +1,21 @@
+use std::time::Duration;
+
+use patchbay_egress::{Egress, EgressError, EgressLimits};
+use patchbay_sandbox::adapter::Budgets;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// A limit with a value that cannot be meant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("exchange.{key} is {value}; it must be from 1 to {most}")]
+pub struct LimitError {
+    /// The limit's key in `config.toml`, below `exchange`.
+    pub key: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// The most that it may be.
+    pub most: u64,
+}
 
 /// What one exchange with a provider may take. `[exchange]` in `config.toml` sets them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -15,7 +31,8 @@ pub struct ExchangeLimits {
     pub total_ms: u64,
     /// Bytes of a request's body: a long conversation with several images.
     pub request_bytes: usize,
-    /// Bytes of an answer, decompressed. The longest answer of a model, with what its provider wraps it in, has a few million.
+    /// Bytes of the answers of one completion together, decompressed, and of what its adapter makes of them. The longest
+    /// answer of a model, with what its provider wraps it in, has a few million.
     pub answer_bytes: u64,
     /// Fuel of one step of an adapter, about one unit an instruction: a chunk costs a few hundred thousand, the first step
     /// of a long conversation some hundred million.
@@ -26,6 +43,8 @@ pub struct ExchangeLimits {
     pub step_ms: u64,
     /// Bytes of an adapter's memories and tables: the whole conversation stands there more than once.
     pub memory_bytes: usize,
+    /// Bytes of all that one step gives: a request's body, and as much again as a large answer's last block.
+    pub step_bytes: usize,
     /// Actions that one step may give: a chunk of 16 KiB holds a few hundred events.
     pub step_actions: u32,
     /// Actions of one completion.
@@ -49,10 +68,124 @@ impl Default for ExchangeLimits {
             fuel: 50_000_000_000,
             step_ms: 10_000,
             memory_bytes: 256 << 20,
+            step_bytes: 80 << 20,
             step_actions: 10_000,
             actions: 1_000_000,
             requests: 16,
             concurrent: 256,
+        }
+    }
+}
+
+impl ExchangeLimits {
+    /// No time is longer: nobody waits that long for an answer.
+    const HOUR: u64 = 3_600_000;
+    const GIGABYTE: u64 = 1 << 30;
+
+    /// # Errors
+    /// [`LimitError`] names a key whose value cannot be meant.
+    pub fn check(&self) -> Result<(), LimitError> {
+        const MANY: u64 = 1_000_000_000;
+        for (key, value, most) in [
+            ("connect_ms", self.connect_ms, Self::HOUR),
+            ("first_byte_ms", self.first_byte_ms, Self::HOUR),
+            ("idle_ms", self.idle_ms, Self::HOUR),
+            ("total_ms", self.total_ms, Self::HOUR),
+            ("request_bytes", self.request_bytes as u64, Self::GIGABYTE),
+            ("answer_bytes", self.answer_bytes, Self::GIGABYTE),
+            ("step_fuel", self.step_fuel, u64::MAX),
+            ("fuel", self.fuel, u64::MAX),
+            ("step_ms", self.step_ms, Self::HOUR),
+            ("memory_bytes", self.memory_bytes as u64, 4 * Self::GIGABYTE),
+            ("step_bytes", self.step_bytes as u64, Self::GIGABYTE),
+            ("step_actions", self.step_actions.into(), MANY),
+            ("actions", self.actions.into(), MANY),
+            ("requests", self.requests.into(), MANY),
+            ("concurrent", self.concurrent.into(), 10_000),
+        ] {
+            if !(1..=most).contains(&value) {
+                return Err(LimitError { key, value, most });
+            }
+        }
+        Ok(())
+    }
+
+    /// The way out for providers: a model thinks for longer, hears and says more than a tool may.
+    ///
+    /// # Errors
+    /// [`EgressError::Limit`] for limits that [`ExchangeLimits::check`] refuses.
+    pub fn egress(&self) -> Result<Egress, EgressError> {
+        Egress::new(self.of_egress())
+    }
+
+    /// The exchange keeps its times and counts its bytes itself, and these are the net behind it: no text should ever name
+    /// a limit that the operator cannot set.
+    pub(crate) fn of_egress(&self) -> EgressLimits {
+        EgressLimits {
+            time_ms: Self::HOUR,
+            idle_ms: Self::HOUR,
+            connect_ms: self.connect_ms,
+            request_bytes: self.request_bytes,
+            // What compression cannot make smaller is a little larger with it.
+            wire_bytes: (self.answer_bytes + self.answer_bytes / 64 + 1024).min(Self::GIGABYTE),
+            body_bytes: self.answer_bytes,
+            ..EgressLimits::default()
+        }
+    }
+
+    /// What an adapter may use in one completion. Its memory, and how many run at once, are limits of the sandbox.
+    pub(crate) fn budgets(&self) -> Budgets {
+        Budgets {
+            step_fuel: self.step_fuel,
+            fuel: self.fuel,
+            step_ms: self.step_ms,
+            step_actions: self.step_actions,
+            actions: self.actions,
+            step_bytes: self.step_bytes,
+        }
+    }
+
+    pub(crate) fn first_byte(&self) -> Duration {
+        Duration::from_millis(self.first_byte_ms)
+    }
+
+    pub(crate) fn idle(&self) -> Duration {
+        Duration::from_millis(self.idle_ms)
+    }
+
+    pub(crate) fn total(&self) -> Duration {
+        Duration::from_millis(self.total_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_hold_and_mistakes_are_named() {
+        assert_eq!(ExchangeLimits::default().check(), Ok(()));
+        assert!(ExchangeLimits::default().egress().is_ok());
+        let zero = ExchangeLimits { idle_ms: 0, ..ExchangeLimits::default() };
+        assert_eq!(zero.check().unwrap_err().to_string(), "exchange.idle_ms is 0; it must be from 1 to 3600000");
+        let parsed: ExchangeLimits = toml::from_str("answer_bytes = 5").unwrap();
+        assert_eq!(parsed, ExchangeLimits { answer_bytes: 5, ..ExchangeLimits::default() });
+        assert!(toml::from_str::<ExchangeLimits>("answer_byte = 5").unwrap_err().to_string().contains("answer_byte"));
+    }
+
+    /// Whatever passes here passes there: a mistake is never named by a key of egress.
+    #[test]
+    fn the_largest_and_smallest_limits_make_a_way_out() {
+        let largest = ExchangeLimits {
+            connect_ms: 3_600_000,
+            request_bytes: 1 << 30,
+            answer_bytes: 1 << 30,
+            ..ExchangeLimits::default()
+        };
+        let smallest = ExchangeLimits { connect_ms: 1, request_bytes: 1, answer_bytes: 1, ..ExchangeLimits::default() };
+        for limits in [largest, smallest] {
+            assert_eq!(limits.check(), Ok(()));
+            assert!(limits.egress().is_ok());
         }
     }
 }

@@ -18,10 +18,23 @@ pub struct Budget {
     pub host_calls: u32,
     /// Bytes of result and progress together.
     pub output_bytes: usize,
+    /// Tokens that models may take.
+    pub inference_tokens: u64,
     /// When it is stopped.
     pub deadline: Instant,
+    /// What there was until then.
+    pub time: Time,
     /// How many calls it is within: 0 for one that a person or a model made.
     pub depth: u32,
+}
+
+/// The wall clock of a call, from its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// That of any call, in milliseconds.
+    Plain(u64),
+    /// That of a call that may ask a model, in milliseconds.
+    WithInference(u64),
 }
 
 impl Budget {
@@ -32,8 +45,25 @@ impl Budget {
             memory_bytes: limits.memory_bytes,
             host_calls: limits.host_calls,
             output_bytes: limits.output_bytes,
+            inference_tokens: limits.inference_tokens,
             deadline: Instant::now() + limits.time(),
+            time: Time::Plain(limits.time_ms),
             depth: 0,
+        }
+    }
+
+    /// The same with the time that a model may take.
+    pub(crate) fn with_inference(self, limits: &Limits) -> Self {
+        let deadline = self.deadline + limits.inference_time();
+        let time = Time::WithInference(limits.time_ms.saturating_add(limits.inference_ms));
+        Self { deadline, time, ..self }
+    }
+
+    /// What a call ends with that is not done in time.
+    pub(crate) fn late(&self) -> Failure {
+        match self.time {
+            Time::Plain(limit_ms) => Failure::Time { limit_ms },
+            Time::WithInference(limit_ms) => Failure::InferenceTime { limit_ms },
         }
     }
 
@@ -56,15 +86,18 @@ pub struct Usage {
     pub host_calls: u32,
     /// Bytes of result and progress.
     pub output_bytes: usize,
+    /// Tokens that models took, with those of the tools it called.
+    pub inference_tokens: u64,
     /// The capabilities that it used.
     pub capabilities: BTreeSet<Capability>,
 }
 
-/// What a store has spent of its budget so far, host calls and bytes.
+/// What a store has spent of its budget so far, besides fuel, memory and time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spent {
     pub(crate) host_calls: u32,
     pub(crate) output_bytes: usize,
+    pub(crate) inference_tokens: u64,
 }
 
 impl Spent {

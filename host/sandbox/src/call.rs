@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Instant};
 
 use patchbay_core::{ToolSpec, text};
-use patchbay_policy::Permits;
+use patchbay_policy::{Capability, Permits};
 use wasmtime::Store;
 
 use crate::{
@@ -49,7 +49,7 @@ impl Sandbox {
             (slots, None) => slots.await,
             (slots, Some(budget)) => match tokio::time::timeout(budget.time_left(), slots).await {
                 Ok(slots) => slots,
-                Err(_) => Err(Failure::Time { limit_ms: self.limits.time_ms }),
+                Err(_) => Err(budget.late()),
             },
         };
         let _slots = match slots {
@@ -58,7 +58,10 @@ impl Sandbox {
         };
         let start = Instant::now();
         let Call { tool, input, attachments, permits, services, budget } = call;
-        let budget = budget.unwrap_or_else(|| Budget::whole(&self.limits));
+        let budget = budget.unwrap_or_else(|| {
+            let whole = Budget::whole(&self.limits);
+            if permits.allows(&Capability::Inference) { whole.with_inference(&self.limits) } else { whole }
+        });
         let fuel = budget.fuel;
         let mut store = match self.store(budget, Some(Reach::new(permits, services))) {
             Ok(store) => store,
@@ -73,6 +76,7 @@ impl Sandbox {
             peak_memory: state.limiter.peak,
             host_calls: state.spent.host_calls,
             output_bytes: state.spent.output_bytes,
+            inference_tokens: state.spent.inference_tokens,
             capabilities: state.take_used(),
         };
         (answer, usage)

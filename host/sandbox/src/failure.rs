@@ -38,6 +38,12 @@ pub enum Failure {
         /// What it had.
         limit_ms: u64,
     },
+    /// The deadline of a call that may ask a model has passed.
+    #[error("the call ran over its time of {limit_ms} ms (limits.time_ms with limits.inference_ms)")]
+    InferenceTime {
+        /// What it had.
+        limit_ms: u64,
+    },
     /// The instance wanted more memory and tables than it may have.
     #[error("the component wants {wanted} and may have {limit} (limits.memory_bytes)")]
     Memory {
@@ -102,7 +108,7 @@ impl Failure {
             Self::Trap(_) => Code::Trap,
             Self::InvalidOutput(_) => Code::InvalidOutput,
             Self::Fuel { .. } => Code::LimitFuel,
-            Self::Time { .. } => Code::LimitTime,
+            Self::Time { .. } | Self::InferenceTime { .. } => Code::LimitTime,
             Self::Memory { .. } => Code::LimitMemory,
             Self::HostCalls { .. } => Code::LimitHostCalls,
             Self::Input { .. } => Code::LimitInput,
@@ -119,7 +125,11 @@ impl Failure {
     pub fn is_deterministic(&self) -> bool {
         !matches!(
             self,
-            Self::Time { .. } | Self::Exceeded(Exceeded::StepTime(_)) | Self::Compile { .. } | Self::Unavailable(_)
+            Self::Time { .. }
+                | Self::InferenceTime { .. }
+                | Self::Exceeded(Exceeded::StepTime(_))
+                | Self::Compile { .. }
+                | Self::Unavailable(_)
         )
     }
 }

@@ -36,11 +36,12 @@ mod state;
 mod wasi;
 
 pub use artefacts::{Artefacts, Compiler, Ledger, precompile};
-pub use budget::{Budget, Usage};
+pub use budget::{Budget, Time, Usage};
 pub use call::Call;
 pub use capability::{
     Fault,
     http::{Auth, Http, HttpRequest, HttpResponse, Placement},
+    inference::Inference,
     kv::Kv,
     log::{Level, LogSink},
     progress::Progress,

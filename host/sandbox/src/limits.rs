@@ -16,6 +16,15 @@ pub struct Limits {
     /// (`limit_time`).
     #[schemars(range(min = 1, max = 3_600_000))]
     pub time_ms: u64,
+    /// What is added to `time_ms` for a call that may ask a model, in milliseconds: models are slow, and the guest's own work
+    /// is bounded by its fuel.
+    #[schemars(range(min = 0, max = 3_600_000))]
+    pub inference_ms: u64,
+    /// Tokens that one call may have models take, with those of the tools it calls: several long documents.
+    pub inference_tokens: u64,
+    /// Tokens that one session may take, its agents and tools together; 0 is no ceiling, since only the operator knows what a
+    /// token costs. Who runs the agents sees to it, not the sandbox.
+    pub session_tokens: u64,
     /// Bytes of all memories and tables of an instance together. Holds every common language runtime twice
     /// (`limit_memory`).
     #[schemars(range(min = 64 << 10, max = 4_u64 << 30))]
@@ -48,6 +57,9 @@ impl Default for Limits {
             fuel: 2_000_000_000,
             describe_fuel: 500_000_000,
             time_ms: 10_000,
+            inference_ms: 120_000,
+            inference_tokens: 100_000,
+            session_tokens: 0,
             memory_bytes: 64 << 20,
             host_calls: 10_000,
             input_bytes: 8 << 20,
@@ -93,5 +105,9 @@ impl Limits {
 
     pub(crate) fn time(&self) -> Duration {
         Duration::from_millis(self.time_ms)
+    }
+
+    pub(crate) fn inference_time(&self) -> Duration {
+        Duration::from_millis(self.inference_ms)
     }
 }

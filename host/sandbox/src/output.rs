@@ -52,6 +52,16 @@ impl fmt::Display for Content {
     }
 }
 
+/// A value as an answer: a text stands for itself. Cleaned.
+impl From<Value> for Content {
+    fn from(value: Value) -> Self {
+        match clean_json(value) {
+            Value::String(text) => Self::Text(text),
+            other => Self::Json(other),
+        }
+    }
+}
+
 /// Checks what a component says of its tools.
 pub(crate) fn read_tools(tools: Vec<Tool>) -> Result<Vec<ToolSpec>, Failure> {
     if tools.len() > Limits::TOOLS {

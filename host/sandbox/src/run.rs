@@ -33,12 +33,11 @@ impl Sandbox {
         store.set_hostcall_fuel(output_bytes);
         store.set_max_component_handles(Limits::HANDLES);
         // At each tick a running guest lets others run, and is stopped when its time is over.
-        let limit_ms = self.limits.time_ms;
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(move |store| {
             let state = store.data();
             if Instant::now() >= state.budget.deadline {
-                return Err(Failure::Time { limit_ms }.into());
+                return Err(state.budget.late().into());
             }
             // Calls of `wasi:*` are counted where nothing can be refused, and so judged here.
             state.spent.check_host_calls(&state.budget)?;
@@ -54,48 +53,46 @@ impl Sandbox {
         store: &mut Store<State>,
         work: impl AsyncFnOnce(W::Guest, &mut Store<State>) -> wasmtime::Result<T>,
     ) -> Result<T, Failure> {
-        let fuel = store.data().budget.fuel;
         let run = async |store: &mut Store<State>| match component.pre.instantiate(store).await {
-            Ok(guest) => self.judge(work(guest, store).await, fuel),
-            Err(error) => Err(classify(error, fuel, &self.limits, invalid)),
+            Ok(guest) => work(guest, store).await.map_err(|error| classify(error, &store.data().budget, broken)),
+            Err(error) => Err(classify(error, &store.data().budget, invalid)),
         };
-        self.within(store, run).await
-    }
-
-    /// What a guest's function gave, or what stopped it.
-    pub(crate) fn judge<T>(&self, answer: wasmtime::Result<T>, fuel: u64) -> Result<T, Failure> {
-        answer.map_err(|error| classify(error, fuel, &self.limits, broken))
-    }
-
-    /// `work`, within the wall clock and the host calls of the store's budget.
-    pub(crate) async fn within<T>(
-        &self,
-        store: &mut Store<State>,
-        work: impl AsyncFnOnce(&mut Store<State>) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
-        let time_left = store.data().budget.time_left();
-        // Behind the epochs: a blocked host call sees no tick.
-        let answer = tokio::time::timeout(time_left, work(store)).await;
-        let answer = answer.unwrap_or(Err(Failure::Time { limit_ms: self.limits.time_ms }));
-        let state = store.data();
-        state.spent.check_host_calls(&state.budget)?;
-        answer
+        within(store, run).await
     }
 }
 
+/// A function of an instance that there is already, within all the store's budgets.
+pub(crate) async fn go_on<T>(
+    store: &mut Store<State>,
+    work: impl AsyncFnOnce(&mut Store<State>) -> wasmtime::Result<T>,
+) -> Result<T, Failure> {
+    let run = async |store: &mut Store<State>| {
+        work(store).await.map_err(|error| classify(error, &store.data().budget, broken))
+    };
+    within(store, run).await
+}
+
+/// `work`, within the wall clock and the host calls of the store's budget.
+async fn within<T>(
+    store: &mut Store<State>,
+    work: impl AsyncFnOnce(&mut Store<State>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let time_left = store.data().budget.time_left();
+    // Behind the epochs: a blocked host call sees no tick.
+    let answer = tokio::time::timeout(time_left, work(store)).await;
+    let state = store.data();
+    state.spent.check_host_calls(&state.budget)?;
+    answer.unwrap_or_else(|_| Err(state.budget.late()))
+}
+
 /// Finds out by type what stopped a guest; `other` names what is left over.
-fn classify(
-    error: wasmtime::Error,
-    fuel: u64,
-    limits: &Limits,
-    other: impl FnOnce(wasmtime::Error) -> Failure,
-) -> Failure {
+fn classify(error: wasmtime::Error, budget: &Budget, other: impl FnOnce(wasmtime::Error) -> Failure) -> Failure {
     if let Some(failure) = error.downcast_ref::<Failure>() {
         return failure.clone();
     }
     match error.downcast_ref::<Trap>() {
-        Some(Trap::OutOfFuel) => return Failure::Fuel { budget: fuel },
-        Some(Trap::Interrupt) => return Failure::Time { limit_ms: limits.time_ms },
+        Some(Trap::OutOfFuel) => return Failure::Fuel { budget: budget.fuel },
+        Some(Trap::Interrupt) => return budget.late(),
         Some(trap) => return Failure::Trap(trap.to_string()),
         None => {}
     }
@@ -110,7 +107,7 @@ fn classify(
     }
     // The engine keeps this one type to itself; a hostile guest in the tests pins its words.
     if error.root_cause().to_string().starts_with(HOSTCALL_FUEL_EXHAUSTED) {
-        return Failure::Output { limit: limits.output_bytes };
+        return Failure::Output { limit: budget.output_bytes };
     }
     other(error)
 }

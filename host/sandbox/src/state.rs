@@ -8,7 +8,7 @@ use patchbay_policy::{Capability, Denial, Permits};
 use patchbay_workspace::Workspace;
 
 use crate::{
-    Budget, Failure, Http, Kv, Limits, LogSink, Progress, ToolCaller,
+    Budget, Failure, Http, Inference, Kv, Limits, LogSink, Progress, ToolCaller,
     bindings::patchbay::host::types::Error as WitError, budget::Spent, limiter::Limiter, wasi::Wasi,
 };
 
@@ -21,6 +21,8 @@ pub struct Services {
     pub http: Arc<dyn Http>,
     /// Who runs the tools that it calls.
     pub tools: Arc<dyn ToolCaller>,
+    /// Who asks the model of the agent that runs it; none where no agent does.
+    pub inference: Option<Arc<dyn Inference>>,
     /// The root of its workspace.
     pub workspace: Arc<PathBuf>,
     /// Who hears how it gets on.

@@ -47,6 +47,8 @@ async fn dispatch(session: &Arc<Session>, state: &State, skill: &Skill, input: &
         attachments: Vec::new(),
         progress: session.progress(&tool),
         budget: None,
+        inference: None,
+        internal: &[],
     };
     match session.host.tools.run(request).await.0 {
         Ok(content) => {

@@ -52,13 +52,13 @@ pub struct JournalRow {
     pub workspace: String,
     /// Who asked.
     pub asker: Asker,
-    /// The root of the skill's identity: `bundled`, `user`, `workspace`.
+    /// The root of the skill's identity: `bundled`, `user`, `workspace`; `internal` for a tool of the host's own.
     pub root: String,
-    /// The skill's name.
+    /// The skill's name; `patchbay` for a tool of the host's own.
     pub skill: String,
     /// The tool's own name.
     pub tool: String,
-    /// The digest of the component that ran, or would have run.
+    /// The digest of the component that ran, or would have run; of no bytes for a tool of the host's own.
     pub component: Digest,
     /// The digest of the input's bytes.
     pub input_hash: Digest,

@@ -28,6 +28,14 @@ pub enum ToolError {
         /// What happened.
         failure: Failure,
     },
+    /// A tool of the host's own failed.
+    #[error("{message}")]
+    Internal {
+        /// Its code.
+        code: Code,
+        /// What is wrong, and what to do next.
+        message: String,
+    },
     /// The store cannot give the component or the grants.
     #[error("{0}.")]
     Store(#[from] StoreError),
@@ -50,6 +58,7 @@ impl ToolError {
             Self::InvalidInput { .. } => Code::InvalidInput,
             Self::Blocked(_) => Code::Blocked,
             Self::Failure { failure, .. } => failure.code(),
+            Self::Internal { code, .. } => *code,
             Self::Store(StoreError::ComponentMissing(_) | StoreError::ComponentDamaged(_)) => Code::ComponentMissing,
             Self::Store(_) => Code::StoreFailed,
         }

@@ -4,10 +4,17 @@ use std::time::SystemTime;
 
 use patchbay_core::{Code, Digest};
 use patchbay_sandbox::{Content, Usage};
-use patchbay_skill::Skill;
 use patchbay_store::{JournalRow, Store};
 
 use crate::{Request, ToolError};
+
+/// What runs, as the journal calls it.
+pub(crate) struct Ran<'a> {
+    pub(crate) root: &'a str,
+    pub(crate) skill: &'a str,
+    pub(crate) tool: &'a str,
+    pub(crate) component: Digest,
+}
 
 /// The row of a call that goes on. One that is dropped before its end was given up, and is written as that.
 pub(crate) struct Entry<'a> {
@@ -17,14 +24,7 @@ pub(crate) struct Entry<'a> {
 
 impl<'a> Entry<'a> {
     /// The row of `request`, whose input is `input` as text.
-    pub(crate) fn new(
-        store: &'a Store,
-        request: &Request<'_>,
-        input: &str,
-        skill: &Skill,
-        tool: &str,
-        component: Digest,
-    ) -> Self {
+    pub(crate) fn new(store: &'a Store, request: &Request<'_>, input: &str, ran: Ran<'_>) -> Self {
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let row = JournalRow {
             at: i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX),
@@ -33,10 +33,10 @@ impl<'a> Entry<'a> {
             session: request.session,
             workspace: request.workspace.to_owned(),
             asker: request.asker.clone(),
-            root: skill.root.to_string(),
-            skill: skill.name.to_string(),
-            tool: tool.to_owned(),
-            component,
+            root: ran.root.to_owned(),
+            skill: ran.skill.to_owned(),
+            tool: ran.tool.to_owned(),
+            component: ran.component,
             input_hash: Digest::of(input.as_bytes()),
             grants: Vec::new(),
             fuel: 0,

@@ -2,6 +2,7 @@
 //! list, schema check, policy, limits and journal for all; there is no second path.
 //!
 //! - [`Tools::run`]: that path.
+//! - [`Internal`]: a tool of the host's own, which a model calls by the same path.
 //! - [`Tools::describe`]: what tools a component has, asked once a digest and kept.
 //! - [`Tools::permits`]: what a skill may do at this moment.
 //! - [`input_from_text`]: the text of a command as a tool's input.
@@ -11,6 +12,7 @@ mod error;
 mod held;
 mod http;
 mod input;
+mod internal;
 mod journal;
 mod kv;
 mod ledger;
@@ -33,6 +35,7 @@ use patchbay_store::{KvStore, Store, StoreError};
 pub use describe::{Described, check_schemas};
 pub use error::ToolError;
 pub use input::{InputError, input_from_text};
+pub use internal::{Internal, InternalError};
 pub use ledger::StoreLedger;
 pub use run::Request;
 

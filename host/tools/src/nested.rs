@@ -34,6 +34,8 @@ impl ToolCaller for Side {
                 attachments: Vec::new(),
                 progress: self.progress.clone(),
                 budget: Some(budget),
+                inference: self.inference.clone(),
+                internal: &[],
             };
             let (answer, usage) = self.tools.run(request).await;
             (answer.map(|content| as_text(&content)).map_err(told), usage)
@@ -62,7 +64,8 @@ fn told(error: ToolError) -> Fault {
         ToolError::Failure { failure: Failure::Failed { kind, .. }, .. } => kind.clone(),
         ToolError::Failure { failure: Failure::Denied(_), .. } | ToolError::Blocked(_) => "denied".to_owned(),
         ToolError::Failure { failure: Failure::Unavailable(_), .. } => "unavailable".to_owned(),
-        ToolError::Failure { .. } | ToolError::Store(_) => "failed".to_owned(),
+        // No tool is given the host's own ones to call.
+        ToolError::Failure { .. } | ToolError::Internal { .. } | ToolError::Store(_) => "failed".to_owned(),
     };
     Fault::Failed { kind, message: error.to_string() }
 }

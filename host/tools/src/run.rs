@@ -2,11 +2,17 @@ use std::sync::Arc;
 
 use patchbay_core::{Asker, CallId, Digest, SessionId, ToolSpec};
 use patchbay_policy::{Blocked, Identity};
-use patchbay_sandbox::{Budget, Call, Content, Progress, Usage};
+use patchbay_sandbox::{Budget, Call, Content, Inference, Progress, Usage};
 use patchbay_skill::{Skill, Snapshot};
 use serde_json::Value;
 
-use crate::{ToolError, Tools, journal::Entry, ready::NotReady, schema, side::Side};
+use crate::{
+    Internal, ToolError, Tools, internal,
+    journal::{Entry, Ran},
+    ready::NotReady,
+    schema,
+    side::Side,
+};
 
 /// One call of a tool, whoever asks.
 pub struct Request<'a> {
@@ -22,7 +28,7 @@ pub struct Request<'a> {
     pub workspace: &'a str,
     /// The skills that there are.
     pub snapshot: &'a Arc<Snapshot>,
-    /// The tool's full name, `SKILL__TOOL`.
+    /// The tool's full name, `SKILL__TOOL`, or the bare one of a tool of the host's own.
     pub tool: &'a str,
     /// Its input.
     pub input: &'a Value,
@@ -32,6 +38,10 @@ pub struct Request<'a> {
     pub progress: Arc<dyn Progress>,
     /// What is left of the caller's budget, where a tool asks; else it has a whole one.
     pub budget: Option<Budget>,
+    /// Who asks the model of the agent that has the tool called; where there is none, `inference` is unavailable.
+    pub inference: Option<Arc<dyn Inference>>,
+    /// Tools of the host's own that may be called besides, by their bare names.
+    pub internal: &'a [Arc<dyn Internal>],
 }
 
 /// What a request is about, as the snapshot has it.
@@ -42,12 +52,19 @@ struct Target<'a> {
 }
 
 impl Tools {
-    /// Runs a tool: look-up in the snapshot, block list, schema check, permits of this moment, a fresh instance within its
+    /// Runs a tool: look-up among the host's own and in the snapshot, block list, schema check, permits of this moment, a fresh instance within its
     /// limits, and a row of the journal. Gives the answer, and what it took.
     ///
     /// # Errors
     /// [`ToolError`], each with a stable code.
     pub async fn run(self: &Arc<Self>, request: Request<'_>) -> (Result<Vec<Content>, ToolError>, Usage) {
+        let internal = request.internal.iter().find(|tool| tool.spec().name.as_str() == request.tool);
+        if let Some(tool) = internal {
+            let entry = Entry::new(&self.store, &request, &request.input.to_string(), internal::ran(&**tool));
+            let (answer, usage) = internal::run(&**tool, request.input).await;
+            entry.finish(&answer, &usage).await;
+            return (answer, usage);
+        }
         let found = request.snapshot.tool(request.tool);
         let target = found.and_then(|(skill, tool)| Some(Target { skill, tool, component: skill.component? }));
         let Some(target) = target else {
@@ -55,7 +72,8 @@ impl Tools {
         };
         let Target { skill, tool, component } = target;
         let text = request.input.to_string();
-        let entry = Entry::new(&self.store, &request, &text, skill, tool.name.as_str(), component);
+        let ran = Ran { root: skill.root.as_str(), skill: skill.name.as_str(), tool: tool.name.as_str(), component };
+        let entry = Entry::new(&self.store, &request, &text, ran);
         let attempt = self.attempt(request, text, &target).await;
         let (answer, usage) = attempt.unwrap_or_else(|error| (Err(error), Usage::default()));
         entry.finish(&answer, &usage).await;
@@ -72,7 +90,17 @@ impl Tools {
     ) -> Result<(Result<Vec<Content>, ToolError>, Usage), ToolError> {
         let Target { skill, tool, component } = *target;
         let Request {
-            call, session, workspace, snapshot, tool: full_name, input, attachments, progress, budget, ..
+            call,
+            session,
+            workspace,
+            snapshot,
+            tool: full_name,
+            input,
+            attachments,
+            progress,
+            budget,
+            inference,
+            ..
         } = request;
         if self.store.is_blocked(&component)? {
             return Err(Blocked { component, skill: skill.name.clone() }.into());
@@ -97,6 +125,7 @@ impl Tools {
             tool: full_name.to_owned(),
             call,
             progress,
+            inference,
         };
         let call = Call {
             tool: tool.name.to_string(),

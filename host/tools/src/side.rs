@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use patchbay_core::{CallId, SessionId};
 use patchbay_policy::Identity;
-use patchbay_sandbox::{Progress, Services};
+use patchbay_sandbox::{Inference, Progress, Services};
 use patchbay_skill::Snapshot;
 
 use crate::Tools;
@@ -20,6 +20,7 @@ pub(crate) struct Side {
     pub(crate) tool: String,
     pub(crate) call: CallId,
     pub(crate) progress: Arc<dyn Progress>,
+    pub(crate) inference: Option<Arc<dyn Inference>>,
 }
 
 impl Side {
@@ -32,6 +33,7 @@ impl Side {
             tools: Arc::clone(&side) as _,
             log: Arc::clone(&side) as _,
             progress: Arc::clone(&side.progress),
+            inference: side.inference.clone(),
             workspace,
         }
     }

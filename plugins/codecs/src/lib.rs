@@ -8,6 +8,7 @@
 //! * [`body`] writes a request's JSON, with the host's blobs spliced in,
 //! * [`failure`] puts statuses and hints into the contract's failures,
 //! * [`thinking`] reads levels, and counts their budgets,
+//! * [`openai`] is what [`responses`] and [`chat`] share,
 //! * [`messages`], [`responses`], [`chat`] and [`gemini`] are the codecs.
 //!
 //! Not here: what differs from provider to provider (names, catalogues, sizes), which stands in each adapter's own crate.
@@ -18,6 +19,7 @@ pub mod chat;
 pub mod failure;
 pub mod gemini;
 pub mod messages;
+pub mod openai;
 #[cfg(test)]
 mod recording;
 pub mod responses;

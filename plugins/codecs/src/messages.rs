@@ -1,1 +1,282 @@
-//! Anthropic Messages.
+//! Anthropic Messages, `POST /v1/messages`.
+//!
+//! A thinking block goes out whole with its block's end, and comes back as it was: its signature holds for its very text.
+//! Blocks of kinds that are not known here (a server's own tools) go out and come back as opaque ones in the same way.
+
+mod request;
+mod wire;
+
+use std::collections::BTreeMap;
+
+use patchbay_provider_sdk::{Action, BlockKind, CompletionRequest, Failure, Pair, Retry, ToolHead, Usage};
+use serde_json::Value;
+
+use crate::body::Json;
+use crate::failure::{duration_ms, failure, header, kind_of_status, retry};
+use crate::stream::{Codec, Out, Stream};
+
+/// How a model is asked to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thinking {
+    /// Nothing is said of it.
+    Unsaid,
+    /// At most that many tokens.
+    Budget(u32),
+    /// As much as the model finds right, with that effort: `low`, `medium`, `high`.
+    Adaptive(&'static str),
+}
+
+/// How often one completion goes on after a pause, at most: a server that only ever pauses must not keep it for ever.
+const MAX_PAUSES: u32 = 16;
+
+/// The codec of one completion.
+#[derive(Debug)]
+pub struct Messages {
+    request: request::Request,
+    /// What came of the assistant's message, for the request after a pause: of the answers before, then of this one.
+    content: Vec<Json>,
+    /// The blocks that are open, by the API's index.
+    open: BTreeMap<u64, Open>,
+    /// What the answers before the last pause used, and what this one did.
+    before: Usage,
+    usage: wire::Usage,
+    stop: Option<String>,
+    started: bool,
+    pauses: u32,
+}
+
+/// A block that is open, and its index in our numbering.
+#[derive(Debug)]
+enum Open {
+    Text { index: u32, text: String },
+    Thinking { index: u32, text: String, signature: String },
+    Call { index: u32, head: ToolHead, start: Value, input: String },
+    Opaque { index: u32, start: Value, input: String },
+}
+
+impl Messages {
+    /// Begins the completion: `thinking` is what the level comes to for the model, `max_tokens` bounds the answer, its
+    /// thinking included.
+    pub fn begin(request: &CompletionRequest, thinking: Thinking, max_tokens: u32) -> (Stream<Self>, Vec<Action>) {
+        let request = request::Request::new(request, thinking, max_tokens);
+        let first = request.http(&[]);
+        let codec = Self {
+            request,
+            content: Vec::new(),
+            open: BTreeMap::new(),
+            before: nothing(),
+            usage: wire::Usage::default(),
+            stop: None,
+            started: false,
+            pauses: 0,
+        };
+        Stream::begin(codec, first)
+    }
+
+    fn start_block(&mut self, at: u64, block: Value, out: &mut Out) {
+        let word = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let open = match word("type").as_str() {
+            "text" => {
+                let index = out.start(BlockKind::Text);
+                let text = word("text");
+                out.delta(index, text.as_str());
+                Open::Text { index, text }
+            }
+            "thinking" => {
+                let index = out.start(BlockKind::Thinking);
+                let text = word("thinking");
+                out.delta(index, text.as_str());
+                Open::Thinking { index, text, signature: word("signature") }
+            }
+            "tool_use" => {
+                let head = ToolHead { id: word("id"), name: word("name") };
+                let index = out.start(BlockKind::ToolCall(head.clone()));
+                let start = block.get("input").cloned().unwrap_or_default();
+                Open::Call { index, head, start, input: String::new() }
+            }
+            kind => {
+                let index = out.start(BlockKind::Opaque(kind.to_owned()));
+                Open::Opaque { index, start: block, input: String::new() }
+            }
+        };
+        self.open.insert(at, open);
+    }
+
+    fn grow_block(&mut self, at: u64, delta: wire::Delta, out: &mut Out) {
+        match (self.open.get_mut(&at), delta) {
+            (Some(Open::Text { index, text }), wire::Delta::Text { text: more }) => {
+                text.push_str(&more);
+                out.delta(*index, more);
+            }
+            (Some(Open::Thinking { index, text, .. }), wire::Delta::Thinking { thinking: more }) => {
+                text.push_str(&more);
+                out.delta(*index, more);
+            }
+            (Some(Open::Thinking { signature, .. }), wire::Delta::Signature { signature: more }) => {
+                signature.push_str(&more);
+            }
+            (Some(Open::Call { index, input, .. }), wire::Delta::Input { partial_json: more }) => {
+                input.push_str(&more);
+                out.delta(*index, more);
+            }
+            (Some(Open::Opaque { input, .. }), wire::Delta::Input { partial_json: more }) => {
+                input.push_str(&more);
+            }
+            // What is not known, or has no place.
+            _ => {}
+        }
+    }
+
+    fn end_block(&mut self, at: u64, out: &mut Out) {
+        match self.open.remove(&at) {
+            Some(Open::Text { index, text }) => {
+                out.end(index, None);
+                self.content.extend(request::text(&text));
+            }
+            Some(Open::Thinking { index, text, signature }) => {
+                // Without a signature the API would not take it back.
+                let block = (!signature.is_empty()).then(|| request::thinking(&text, &signature));
+                out.end(index, block.clone());
+                self.content.extend(block.and_then(|block| Json::raw(&block)));
+            }
+            Some(Open::Call { index, head, start, mut input }) => {
+                if input.is_empty() {
+                    input = if start.is_object() { start.to_string() } else { "{}".to_owned() };
+                    out.delta(index, input.as_str());
+                }
+                out.end(index, None);
+                self.content.push(request::tool_use(&head.id, &head.name, &input));
+            }
+            Some(Open::Opaque { index, mut start, input }) => {
+                if let (Some(block), Ok(input)) = (start.as_object_mut(), serde_json::from_str(&input)) {
+                    block.insert("input".to_owned(), input);
+                }
+                out.end(index, Some(start.to_string()));
+                self.content.push(start.into());
+            }
+            None => {}
+        }
+    }
+
+    fn tell_usage(&mut self, more: wire::Usage, out: &mut Out) {
+        self.usage.update(more);
+        out.usage(sum(&self.before, &self.usage.total()));
+    }
+
+    fn end_of_message(&mut self, out: &mut Out) {
+        let raw = self.stop.take().unwrap_or_default();
+        if raw == "pause_turn" && self.pauses < MAX_PAUSES {
+            return self.go_on(out);
+        }
+        let stop = match raw.as_str() {
+            "end_turn" | "stop_sequence" => "end-turn",
+            "tool_use" => "tool-use",
+            "max_tokens" => "max-tokens",
+            "model_context_window_exceeded" => "context-window",
+            "refusal" => "refusal",
+            _ => "other",
+        };
+        out.finish(stop, &raw);
+    }
+
+    /// The API wants its unfinished message back, and goes on with it.
+    fn go_on(&mut self, out: &mut Out) {
+        for at in self.open.keys().copied().collect::<Vec<_>>() {
+            self.end_block(at, out);
+        }
+        self.before = sum(&self.before, &self.usage.total());
+        self.usage = wire::Usage::default();
+        self.pauses += 1;
+        out.send(self.request.http(&self.content));
+    }
+}
+
+impl Codec for Messages {
+    fn event(&mut self, _: &str, data: &str, out: &mut Out) {
+        // What an event is stands in its data as well, also where a proxy lost its name.
+        let event = match serde_json::from_str(data) {
+            Ok(event) => event,
+            Err(error) => {
+                return out.fail(failure("server", format!("an event of the answer cannot be read: {error}")));
+            }
+        };
+        match event {
+            wire::Event::MessageStart { message } => {
+                if !std::mem::replace(&mut self.started, true) {
+                    out.started(&message.model);
+                }
+                self.tell_usage(message.usage, out);
+            }
+            wire::Event::ContentBlockStart { index, content_block } => self.start_block(index, content_block, out),
+            wire::Event::ContentBlockDelta { index, delta } => self.grow_block(index, delta, out),
+            wire::Event::ContentBlockStop { index } => self.end_block(index, out),
+            wire::Event::MessageDelta { delta, usage } => {
+                if delta.stop_reason.is_some() {
+                    self.stop = delta.stop_reason;
+                }
+                if let Some(explanation) = delta.stop_details.and_then(|details| details.explanation) {
+                    out.extra("refusal", explanation);
+                }
+                self.tell_usage(usage, out);
+            }
+            wire::Event::MessageStop => self.end_of_message(out),
+            wire::Event::Error { error } => {
+                let kind = kind_of_type(&error.kind).unwrap_or("server");
+                out.fail(Failure { code: Some(error.kind.clone()), ..failure(kind, error.words()) });
+            }
+            wire::Event::Unknown => {}
+        }
+    }
+
+    fn refused(&mut self, status: u16, headers: &[Pair], body: &[u8]) -> Failure {
+        let error = serde_json::from_slice(body).ok().and_then(|event| match event {
+            wire::Event::Error { error } => Some(error),
+            _ => None,
+        });
+        let kind = match &error {
+            Some(error) if status < 400 => kind_of_type(&error.kind).unwrap_or("server"),
+            None if status < 400 => "server",
+            _ => kind_of_status(status),
+        };
+        let hint = header(headers, "retry-after").and_then(duration_ms);
+        let retry = match header(headers, "x-should-retry") {
+            Some("false") => Retry::Never,
+            _ => retry(kind, hint),
+        };
+        let (code, message) = match error {
+            Some(error) => (Some(error.kind.clone()), error.words()),
+            None => (None, format!("the server answered with status {status} and no reason that can be read")),
+        };
+        Failure { kind: kind.to_owned(), message, http_status: Some(status), code, retry }
+    }
+}
+
+/// The kind of failure that an error's type stands for.
+fn kind_of_type(word: &str) -> Option<&'static str> {
+    match word {
+        "invalid_request_error" | "request_too_large" | "billing_error" => Some("invalid-request"),
+        "authentication_error" | "permission_error" => Some("authentication"),
+        "not_found_error" => Some("not-found"),
+        "rate_limit_error" => Some("rate-limit"),
+        "timeout_error" => Some("timeout"),
+        "api_error" | "overloaded_error" => Some("server"),
+        _ => None,
+    }
+}
+
+fn nothing() -> Usage {
+    Usage { input_tokens: 0, output_tokens: 0, thinking_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 }
+}
+
+fn sum(a: &Usage, b: &Usage) -> Usage {
+    Usage {
+        input_tokens: a.input_tokens.saturating_add(b.input_tokens),
+        output_tokens: a.output_tokens.saturating_add(b.output_tokens),
+        thinking_tokens: a.thinking_tokens.saturating_add(b.thinking_tokens),
+        cache_read_tokens: a.cache_read_tokens.saturating_add(b.cache_read_tokens),
+        cache_write_tokens: a.cache_write_tokens.saturating_add(b.cache_write_tokens),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,252 @@
-//! OpenAI Responses.
+//! OpenAI Responses: `POST {base}/responses`, and its events.
+//!
+//! The server keeps nothing (`store: false`): the whole conversation goes out each time, and with it what the model
+//! thought, encrypted. A reasoning item is a thinking block, even one without a summary (its text is empty then), so that
+//! it keeps its place; the block's opaque is the item as it came, to the byte.
+
+mod request;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use patchbay_provider_sdk::{Action, BlockKind, CompletionRequest, Failure, Pair, ToolHead, Usage};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+
+use crate::failure::failure;
+use crate::openai::{api_error, count, refused, text};
+use crate::stream::{Codec, Out, Stream};
+
+pub use request::Reasoning;
+
+/// Begins a completion.
+pub fn begin(request: &CompletionRequest, reasoning: Reasoning) -> (Stream<Responses>, Vec<Action>) {
+    Stream::begin(Responses::default(), request::request(request, reasoning))
+}
+
+/// The events of one answer.
+#[derive(Debug, Default)]
+pub struct Responses {
+    started: bool,
+    /// Blocks that are open, by the item's index and the part's within it; calls and thinking have no parts.
+    open: BTreeMap<(u64, u64), Open>,
+    /// What came, for the reason of the end.
+    called: bool,
+    spoke: bool,
+    refused: bool,
+}
+
+#[derive(Debug)]
+struct Open {
+    block: u32,
+    /// Something came as a delta: what the end repeats is known.
+    fed: bool,
+    /// Of thinking, the part that the last delta belonged to.
+    part: u64,
+    refusal: bool,
+}
+
+impl Codec for Responses {
+    fn event(&mut self, event: &str, data: &str, out: &mut Out) {
+        // Not of this API, but some servers end with it as they end the other one's answers.
+        if data.trim() == "[DONE]" {
+            return;
+        }
+        let Ok(value) = serde_json::from_str::<Value>(data) else {
+            out.fail(failure("server", "the answer holds an event that is no JSON"));
+            return;
+        };
+        let at = count(&value, "/output_index");
+        let part = count(&value, "/content_index");
+        match value.get("type").and_then(Value::as_str).unwrap_or(event) {
+            "response.created" | "response.in_progress" => self.begun(&value["response"], out),
+            "response.output_item.added" => self.item_added(at, &value["item"], out),
+            "response.output_text.delta" => self.say((at, part), false, text(&value, "delta"), out),
+            "response.refusal.delta" => self.say((at, part), true, text(&value, "delta"), out),
+            "response.reasoning_summary_text.delta" => {
+                self.think(at, count(&value, "/summary_index"), text(&value, "delta"), out);
+            }
+            // The thoughts themselves, from models that show them.
+            "response.reasoning_text.delta" => self.think(at, part, text(&value, "delta"), out),
+            "response.function_call_arguments.delta" => self.input(at, text(&value, "delta"), out),
+            "response.output_item.done" => self.item_done(at, &value["item"], data, out),
+            "response.completed" => self.completed(&value["response"], out),
+            "response.incomplete" => incomplete(&value["response"], out),
+            "response.failed" => {
+                usage(&value["response"], out);
+                out.fail(api_error(&value["response"]["error"]));
+            }
+            "error" => out.fail(api_error(&value)),
+            _ => {}
+        }
+    }
+
+    fn refused(&mut self, status: u16, headers: &[Pair], body: &[u8]) -> Failure {
+        refused(status, headers, body)
+    }
+}
+
+impl Responses {
+    fn begun(&mut self, response: &Value, out: &mut Out) {
+        let model = text(response, "model");
+        if !model.is_empty() && !std::mem::replace(&mut self.started, true) {
+            out.started(model);
+        }
+    }
+
+    /// The block at that place; started if it is not yet.
+    fn block(&mut self, place: (u64, u64), kind: BlockKind, out: &mut Out) -> &mut Open {
+        self.open.entry(place).or_insert_with(|| Open { block: out.start(kind), fed: false, part: 0, refusal: false })
+    }
+
+    fn item_added(&mut self, at: u64, item: &Value, out: &mut Out) {
+        match text(item, "type") {
+            "reasoning" => {
+                self.block((at, 0), BlockKind::Thinking, out);
+            }
+            "function_call" => {
+                self.called = true;
+                let head = ToolHead { id: text(item, "call_id").to_owned(), name: text(item, "name").to_owned() };
+                self.block((at, 0), BlockKind::ToolCall(head), out);
+            }
+            // A message's blocks are its parts. Anything else is a tool of the server's own, which nobody asked for.
+            _ => {}
+        }
+    }
+
+    fn say(&mut self, place: (u64, u64), refusal: bool, text: &str, out: &mut Out) {
+        if text.is_empty() {
+            return;
+        }
+        if refusal {
+            self.refused = true;
+        } else {
+            self.spoke = true;
+        }
+        let open = self.block(place, BlockKind::Text, out);
+        open.fed = true;
+        open.refusal = refusal;
+        out.delta(open.block, text);
+    }
+
+    fn think(&mut self, at: u64, part: u64, text: &str, out: &mut Out) {
+        if text.is_empty() {
+            return;
+        }
+        let open = self.block((at, 0), BlockKind::Thinking, out);
+        if open.fed && open.part != part {
+            out.delta(open.block, "\n\n");
+        }
+        open.fed = true;
+        open.part = part;
+        out.delta(open.block, text);
+    }
+
+    fn input(&mut self, at: u64, text: &str, out: &mut Out) {
+        if let Some(open) = self.open.get_mut(&(at, 0)) {
+            open.fed |= !text.is_empty();
+            out.delta(open.block, text);
+        }
+    }
+
+    /// The item is whole, and its event repeats all of it: what did not come as deltas comes now.
+    fn item_done(&mut self, at: u64, item: &Value, data: &str, out: &mut Out) {
+        self.item_added(at, item, out);
+        match text(item, "type") {
+            "message" => self.message_done(at, item, out),
+            "reasoning" => {
+                let parts = ["summary", "content"].into_iter().flat_map(|list| item[list].as_array()).flatten();
+                let whole: Vec<_> = parts.map(|part| text(part, "text")).collect();
+                if !self.open.get(&(at, 0)).is_some_and(|open| open.fed) {
+                    self.think(at, 0, &whole.join("\n\n"), out);
+                }
+                // Without its content the server could not know it again.
+                let known = !text(item, "encrypted_content").is_empty();
+                self.close((at, 0), known.then(|| raw_item(data)).flatten(), out);
+            }
+            "function_call" => {
+                let complete = text(item, "status") != "incomplete";
+                let whole = match text(item, "arguments") {
+                    "" if complete => "{}",
+                    arguments => arguments,
+                };
+                if !self.open.get(&(at, 0)).is_some_and(|open| open.fed) {
+                    self.input(at, whole, out);
+                }
+                self.close((at, 0), None, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn message_done(&mut self, at: u64, item: &Value, out: &mut Out) {
+        for (part, content) in (0..).zip(item["content"].as_array().into_iter().flatten()) {
+            let place = (at, part);
+            if !self.open.get(&place).is_some_and(|open| open.fed) {
+                self.say(place, false, text(content, "text"), out);
+                self.say(place, true, text(content, "refusal"), out);
+            }
+            let refusal = self.open.get(&place).is_some_and(|open| open.refusal);
+            let phase = item.get("phase").and_then(Value::as_str);
+            // What a text's own words do not say of it.
+            let opaque = match (refusal, phase) {
+                (true, _) => Some(json!({"refusal": true})),
+                (false, Some(phase)) => Some(json!({"phase": phase})),
+                (false, None) => None,
+            };
+            self.close(place, opaque.map(|opaque| opaque.to_string()), out);
+        }
+    }
+
+    fn close(&mut self, place: (u64, u64), opaque: Option<String>, out: &mut Out) {
+        if let Some(open) = self.open.remove(&place) {
+            out.end(open.block, opaque);
+        }
+    }
+
+    fn completed(&mut self, response: &Value, out: &mut Out) {
+        self.begun(response, out);
+        usage(response, out);
+        let stop = match (self.called, self.refused && !self.spoke) {
+            (true, _) => "tool-use",
+            (false, true) => "refusal",
+            (false, false) => "end-turn",
+        };
+        out.finish(stop, "completed");
+    }
+}
+
+fn incomplete(response: &Value, out: &mut Out) {
+    usage(response, out);
+    let reason = text(&response["incomplete_details"], "reason");
+    let stop = match reason {
+        "max_output_tokens" => "max-tokens",
+        "content_filter" => "content-filter",
+        _ => "other",
+    };
+    out.finish(stop, if reason.is_empty() { "incomplete" } else { reason });
+}
+
+fn usage(response: &Value, out: &mut Out) {
+    let usage = &response["usage"];
+    if usage.is_object() {
+        out.usage(Usage {
+            input_tokens: count(usage, "/input_tokens"),
+            output_tokens: count(usage, "/output_tokens"),
+            thinking_tokens: count(usage, "/output_tokens_details/reasoning_tokens"),
+            cache_read_tokens: count(usage, "/input_tokens_details/cached_tokens"),
+            cache_write_tokens: count(usage, "/input_tokens_details/cache_write_tokens"),
+        });
+    }
+}
+
+/// The item of an event as it stands there: a server that signs what it encrypts may look at every byte.
+fn raw_item(data: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Event<'a> {
+        #[serde(borrow)]
+        item: &'a RawValue,
+    }
+    serde_json::from_str::<Event>(data).ok().map(|event| event.item.get().to_owned())
+}

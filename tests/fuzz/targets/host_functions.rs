@@ -77,6 +77,7 @@ async fn live(life: Life) {
             http: host.clone(),
             tools: host.clone(),
             workspace: Arc::new(files.root()),
+            inference: None,
             progress: host.clone(),
             log: host.clone(),
         };

@@ -175,6 +175,9 @@ async fn a_body_comes_as_it_is_sent() {
         .await;
         let mut answer = egress(limits()).open(get(&server.url("/"))).await.unwrap();
         assert_eq!(answer.chunk().await.unwrap().unwrap(), b"first");
+        // Nothing more is there, and having looked loses nothing.
+        assert_eq!(answer.chunk_ready(), None);
+        assert!(tokio::time::timeout(std::time::Duration::ZERO, answer.chunk()).await.is_err());
         seen.send(()).unwrap();
         let mut rest = Vec::new();
         while let Some(chunk) = answer.chunk().await.unwrap() {
@@ -182,6 +185,7 @@ async fn a_body_comes_as_it_is_sent() {
         }
         assert_eq!(rest, b"second");
         assert_eq!(answer.chunk().await, Ok(None));
+        assert_eq!(answer.chunk_ready(), Some(Ok(None)));
     }
 }
 

@@ -96,6 +96,30 @@ async fn this_machine_is_reached_only_by_its_own_names() {
     }
 }
 
+#[tokio::test]
+async fn a_name_of_the_near_network_is_reached_where_that_is_allowed() {
+    let server = Server::answering(ok("", "near")).await;
+    let port = server.address.port();
+    let ask = async |url: String, addresses: &str| {
+        let egress = Egress::with(limits(), Script::new(&[addresses]), Trust::System).unwrap();
+        let target = Target::parse(&url).unwrap();
+        let exact = rule(&format!("models.lan:{port}"));
+        egress.send(Request::get("test", target.allow_private(exact).unwrap())).await
+    };
+    let plain = format!("http://models.lan:{port}/");
+    assert_eq!(ask(plain.clone(), "127.0.0.1").await.unwrap().body, b"near");
+    // In plain text no further than that; and nowhere that no grant opens.
+    for addresses in ["93.184.215.14", "127.0.0.1 93.184.215.14", "169.254.169.254", "fd00:ec2::254", "0.0.0.0"] {
+        let error = ask(plain.clone(), addresses).await.unwrap_err();
+        assert!(matches!(error, EgressError::Address { .. }), "{addresses}: {error}");
+    }
+    assert!(matches!(
+        ask(format!("https://models.lan:{port}/"), "169.254.169.254").await,
+        Err(EgressError::Address { .. })
+    ));
+    assert_eq!(server.connections(), 1);
+}
+
 /// All of 127.0.0.0/8 is there without being set up.
 #[cfg(target_os = "linux")]
 #[tokio::test]

@@ -243,3 +243,154 @@ fn wrong<T>(what: &str, value: &str, rule: fmt::Arguments<'_>) -> Result<T, Fail
 fn invalid<T>(message: String) -> Result<T, Failure> {
     Err(Failure::InvalidOutput(message))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(name: &str, value: &str) -> wit::Pair {
+        wit::Pair { name: name.into(), value: value.into() }
+    }
+
+    fn model(id: &str) -> wit::Model {
+        wit::Model {
+            id: id.into(),
+            size: "normal".into(),
+            suggested_levels: vec!["low".into(), "high".into()],
+            input_media: vec!["image/png".into(), "application/vnd.a+json".into()],
+            context_window: Some(200_000),
+            deprecated: false,
+            extra: Vec::new(),
+        }
+    }
+
+    fn credential() -> wit::Credential {
+        wit::Credential {
+            id: "acme".into(),
+            scheme: "api-key".into(),
+            env: Some("ACME_API_KEY".into()),
+            obtain_url: Some("https://acme.example/keys".into()),
+            extra: Vec::new(),
+        }
+    }
+
+    fn manifest() -> wit::Manifest {
+        wit::Manifest {
+            name: "acme".into(),
+            display_name: " Acme\n\u{202e}Models ".into(),
+            version: "1.0".into(),
+            model_prefixes: vec!["acme-".into()],
+            models: vec![model("acme-1"), model("org/acme-2:free")],
+            default_base_url: Some("https://api.acme.example/v1".into()),
+            credentials: vec![credential()],
+            extra: vec![pair("api-label", "Acme\u{200b} API")],
+        }
+    }
+
+    #[test]
+    fn what_is_well_is_cleaned_and_kept() {
+        let read = AdapterManifest::read(manifest()).unwrap();
+        assert_eq!((read.name.as_str(), &read.display_name[..]), ("acme", "Acme Models"));
+        assert_eq!(read.extra, [("api-label".to_owned(), "Acme API".to_owned())]);
+        assert_eq!(read.models[0].suggested_levels, [ThinkingLevel::Low, ThinkingLevel::High]);
+        assert_eq!((read.models[1].id.as_str(), read.models[1].size), ("org/acme-2:free", ModelSize::Normal));
+        assert_eq!(read.credential.as_ref().unwrap().env.as_deref(), Some("ACME_API_KEY"));
+        // As it is kept in the store, and read again.
+        let text = serde_json::to_string(&read).unwrap();
+        assert_eq!(serde_json::from_str::<AdapterManifest>(&text).unwrap(), read);
+        // At the bounds all is well.
+        let mut largest = manifest();
+        largest.models = (0..1_000).map(|i| model(&format!("{i:0128}"))).collect();
+        largest.model_prefixes = (0..32).map(|i| format!("{i:064}")).collect();
+        AdapterManifest::read(largest).unwrap();
+    }
+
+    #[test]
+    fn each_breach_is_named_with_its_value() {
+        type Break = Box<dyn Fn(&mut wit::Manifest)>;
+        let prefix = |text: &str| -> Break {
+            let text = text.to_owned();
+            Box::new(move |m| m.model_prefixes = vec![text.clone()])
+        };
+        let id = |text: &str| -> Break {
+            let text = text.to_owned();
+            Box::new(move |m| m.models[0].id.clone_from(&text))
+        };
+        let env = |text: &str| -> Break {
+            let text = text.to_owned();
+            Box::new(move |m| m.credentials[0].env = Some(text.clone()))
+        };
+        let url = |text: &str| -> Break {
+            let text = text.to_owned();
+            Box::new(move |m| m.credentials[0].obtain_url = Some(text.clone()))
+        };
+        let media = |text: &str| -> Break {
+            let text = text.to_owned();
+            Box::new(move |m| m.models[0].input_media = vec![text.clone()])
+        };
+        let words = "1 to 64 printable ASCII characters without white space, '/' and ':'";
+        let ids = "1 to 128 printable ASCII characters without white space";
+        let cases: Vec<(Break, String)> = vec![
+            (Box::new(|m| m.name = "A".into()), "the name: 'A' is not a valid name: use 1 to 64 of a-z".into()),
+            (Box::new(|m| m.display_name = "\u{200b}".into()), "the display-name '' is not 1 to 80 characters".into()),
+            (Box::new(|m| m.version = "9".repeat(81)), format!("the version '{}…' is not 1 to 80", "9".repeat(80))),
+            (prefix(""), format!("the model prefix '' is not {words}")),
+            (prefix("a b"), format!("the model prefix 'a b' is not {words}")),
+            (prefix("a/"), format!("the model prefix 'a/' is not {words}")),
+            (prefix("a:"), format!("the model prefix 'a:' is not {words}")),
+            (prefix("ä"), format!("the model prefix 'ä' is not {words}")),
+            (prefix(&"a".repeat(65)), format!("the model prefix '{}' is not {words}", "a".repeat(65))),
+            (Box::new(|m| m.model_prefixes = vec!["a".into(); 33]), "33 model prefixes, at most 32 are allowed".into()),
+            (id(""), format!("the model id '' is not {ids}")),
+            (id("a\tb"), format!("the model id 'a b' is not {ids}")),
+            (id(&"a".repeat(129)), format!("the model id '{}…' is not {ids}", "a".repeat(80))),
+            (id("org/acme-2:free"), "model 'org/acme-2:free' is declared twice".into()),
+            (Box::new(|m| m.models = vec![model("a"); 1_001]), "1001 models, at most 1000 are allowed".into()),
+            (
+                Box::new(|m| m.models[0].size = "big".into()),
+                "the size of model 'acme-1' 'big' is not 'small', 'normal', 'large' or 'unknown'".into(),
+            ),
+            (
+                Box::new(|m| m.models[0].suggested_levels = vec!["medium".into()]),
+                "the level of model 'acme-1' 'medium' is not 'none', 'low', 'med' or 'high'".into(),
+            ),
+            (
+                Box::new(|m| m.models[0].suggested_levels = vec!["low".into(); 5]),
+                "5 suggested levels of model 'acme-1', at most 4 are allowed".into(),
+            ),
+            (media("png"), "the media type of model 'acme-1' 'png' is not TYPE/SUBTYPE".into()),
+            (media("a/b c"), "the media type of model 'acme-1' 'a/b c' is not TYPE/SUBTYPE".into()),
+            (
+                Box::new(|m| m.models[0].input_media = vec!["a/b".into(); 33]),
+                "33 media types of model 'acme-1', at most 32 are allowed".into(),
+            ),
+            (Box::new(|m| m.credentials = vec![credential(); 2]), "2 credentials, at most 1 are allowed".into()),
+            (Box::new(|m| m.credentials[0].id = "a b".into()), "the credential's id: 'a b' is not a valid name".into()),
+            (
+                Box::new(|m| m.credentials[0].scheme = "s".repeat(81)),
+                format!("the credential's scheme '{}…' is not 1 to 80", "s".repeat(80)),
+            ),
+            (env("acme"), "the credential's env 'acme' is not 1 to 64 of A-Z, 0-9 and '_', a letter first".into()),
+            (env("_A"), "the credential's env '_A' is not".into()),
+            (env("A=B"), "the credential's env 'A=B' is not".into()),
+            (env(&"A".repeat(65)), format!("the credential's env '{}' is not", "A".repeat(65))),
+            (url("http://a.example"), "the credential's obtain-url 'http://a.example' is not an https URL".into()),
+            (url("https://a b"), "the credential's obtain-url 'https://a b' is not an https URL".into()),
+            (
+                Box::new(|m| m.default_base_url = Some("u".repeat(501))),
+                format!("the default-base-url '{}…' is not 1 to 500", "u".repeat(80)),
+            ),
+            (
+                Box::new(|m| m.extra = vec![pair("a", &"x".repeat(8 << 10))]),
+                "8193 bytes of extra, at most 8192 are allowed".into(),
+            ),
+        ];
+        for (breach, words) in cases {
+            let mut broken = manifest();
+            breach(&mut broken);
+            let failure = AdapterManifest::read(broken).unwrap_err();
+            let Failure::InvalidOutput(message) = &failure else { panic!("{failure:?}") };
+            assert!(message.starts_with(&words), "{message}\n{words}");
+        }
+    }
+}

@@ -14,6 +14,7 @@ use crate::{
     bindings::adapter::{ProviderPlugin, patchbay::provider::types as wit},
     budget::Spent,
     component::invalid,
+    run::go_on,
     state::State,
 };
 
@@ -25,7 +26,6 @@ pub struct Running {
     left: Left,
     deltas: Deltas,
     blobs: Vec<Blob>,
-    sandbox: Arc<Sandbox>,
     /// Given back after the store is gone: fields are dropped in their order.
     _slots: OwnedSemaphorePermit,
 }
@@ -45,11 +45,9 @@ impl Running {
         let guest = self.guest.take().ok_or_else(over)?;
         let input = wit::Input::from(input);
         let fuel = open_step(&mut self.store, &self.left)?;
-        let sandbox = &self.sandbox;
-        let resume = async |store: &mut Store<State>| {
-            sandbox.judge(guest.patchbay_provider_adapter().call_resume(store, &input).await, fuel)
-        };
-        let actions = sandbox.within(&mut self.store, resume).await.map_err(|failure| self.left.name(failure))?;
+        let resume =
+            async |store: &mut Store<State>| guest.patchbay_provider_adapter().call_resume(store, &input).await;
+        let actions = go_on(&mut self.store, resume).await.map_err(|failure| self.left.name(failure))?;
         let actions = self.close_step(fuel, actions)?;
         self.guest = Some(guest);
         Ok(actions)
@@ -83,7 +81,7 @@ impl Sandbox {
     /// # Errors
     /// A [`Failure`].
     pub async fn begin(
-        self: &Arc<Self>,
+        &self,
         adapter: &LoadedAdapter,
         request: CompletionRequest,
         options: &[(String, String)],
@@ -102,8 +100,7 @@ impl Sandbox {
             Ok((guest, actions))
         };
         let (guest, actions) = self.run(&adapter.0, &mut store, begin).await.map_err(|failure| left.name(failure))?;
-        let (guest, deltas, sandbox) = (Some(guest), Deltas::default(), Arc::clone(self));
-        let mut running = Running { guest, store, left, deltas, blobs, sandbox, _slots: slots };
+        let mut running = Running { guest: Some(guest), store, left, deltas: Deltas::default(), blobs, _slots: slots };
         let actions = running.close_step(fuel, actions)?;
         Ok((running, actions))
     }

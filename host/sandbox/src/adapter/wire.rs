@@ -235,3 +235,87 @@ impl Deltas {
         text::clean(rest)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(action: wit::Action) -> Result<Action, Failure> {
+        super::action(action, &mut Deltas::default())
+    }
+
+    fn request() -> wit::HttpRequest {
+        let header = wit::Pair { name: "accept".into(), value: "text/event-stream".into() };
+        let placement = wit::Placement::Header(wit::Pair { name: "authorization".into(), value: "Bearer ".into() });
+        wit::HttpRequest {
+            method: "POST".into(),
+            path_and_query: "/chat?a=b".into(),
+            headers: vec![header],
+            auth: vec![wit::Auth { credential: "acme".into(), placement }],
+            body: vec![wit::BodyPiece::Bytes(b"{".to_vec()), wit::BodyPiece::BlobBase64(3)],
+        }
+    }
+
+    #[test]
+    fn a_request_is_handed_on_as_it_is_within_its_bounds() {
+        let placement = Placement::Header { name: "authorization".into(), prefix: "Bearer ".into() };
+        let expected = AdapterRequest {
+            method: "POST".into(),
+            path_and_query: "/chat?a=b".into(),
+            headers: vec![("accept".into(), "text/event-stream".into())],
+            auth: vec![Auth { credential: "acme".into(), placement }],
+            body: vec![BodyPiece::Bytes(b"{".to_vec()), BodyPiece::BlobBase64(3)],
+        };
+        assert_eq!(read(wit::Action::Send(request())), Ok(Action::Send(expected)));
+        let header = request().headers.remove(0);
+        let large = wit::Pair { value: "v".repeat(64 << 10), ..header.clone() };
+        for (broken, words) in [
+            (wit::HttpRequest { headers: vec![header; 101], ..request() }, "101 headers, at most 100"),
+            (wit::HttpRequest { headers: vec![large], ..request() }, "65542 bytes of headers, at most 65536"),
+            (wit::HttpRequest { path_and_query: "/".repeat(20_000), ..request() }, "20004 bytes of method, path and"),
+            (
+                wit::HttpRequest { auth: vec![request().auth.remove(0); 9], ..request() },
+                "9 credentials, at most 8 are allowed",
+            ),
+        ] {
+            let failure = read(wit::Action::Send(broken)).unwrap_err().to_string();
+            assert!(
+                failure.starts_with(&format!("the component's answer is invalid: a request with {words}")),
+                "{failure}"
+            );
+        }
+    }
+
+    #[test]
+    fn words_of_an_api_are_cleaned_and_short() {
+        let finish = wit::Finish { stop: "paused".into(), raw: "p\u{1b}[2J\nq".into() };
+        let expected = Finish { stop: Stop::Other, raw: "p[2J q".into() };
+        assert_eq!(read(wit::Action::Finish(finish)), Ok(Action::Finish(expected)));
+        let failure = wit::Failure {
+            kind: "rate-limit".into(),
+            message: "m".repeat(3_000),
+            http_status: Some(7),
+            code: Some("c".repeat(300)),
+            retry: wit::Retry::AfterMs(1_500),
+        };
+        let Ok(Action::Fail(failure)) = read(wit::Action::Fail(failure)) else { panic!("no failure") };
+        assert_eq!((failure.kind, failure.http_status), (FailureKind::RateLimit, None));
+        assert_eq!((failure.message.chars().count(), failure.code.unwrap().chars().count()), (2_001, 201));
+        assert_eq!(failure.retry, RetryHint::After(Duration::from_millis(1_500)));
+    }
+
+    /// It goes back to the API as it came: a changed one would be another.
+    #[test]
+    fn a_tool_calls_id_is_a_short_line_or_nothing() {
+        let start = |id: &str| {
+            let kind = wit::BlockKind::ToolCall(wit::ToolHead { id: id.into(), name: "run\n".into() });
+            read(wit::Action::Emit(wit::Event::BlockStart(wit::BlockStart { index: 1, kind })))
+        };
+        let kind = BlockKind::ToolCall { id: "call_1".into(), name: "run".into() };
+        assert_eq!(start("call_1"), Ok(Action::Emit(StreamEvent::BlockStart { index: 1, kind })));
+        for id in ["a\u{200b}", "a\nb", &"i".repeat(513)] {
+            let failure = start(id).unwrap_err().to_string();
+            assert!(failure.ends_with("is no line of at most 512 bytes"), "{failure}");
+        }
+    }
+}

@@ -1,20 +1,67 @@
 //! `patchbay:host/inference`: one completion by the model of the agent that runs the tool.
 
+use patchbay_core::text;
 use patchbay_policy::Capability;
 
 use crate::{
+    BoxFuture, Fault,
     bindings::patchbay::host::{inference as wit, types::Error as WitError},
     state::State,
 };
 
+/// Who asks the model of the agent that runs the tool.
+pub trait Inference: Send + Sync {
+    /// Has a model answer `prompt`, with `tokens` for both. Gives the answer, and the tokens that were used, however it ended.
+    fn complete<'a>(
+        &'a self,
+        system: &'a str,
+        prompt: &'a str,
+        tokens: u64,
+    ) -> BoxFuture<'a, (Result<String, Fault>, u64)>;
+}
+
 impl wit::Host for State {
-    async fn complete(&mut self, _: String, _: String) -> wasmtime::Result<Result<String, WitError>> {
+    async fn complete(&mut self, system: String, prompt: String) -> wasmtime::Result<Result<String, WitError>> {
         self.count_host_call()?;
-        // No provider has been wired yet; that is said only to who would be allowed to ask one.
-        let unavailable = || WitError {
-            kind: "unavailable".to_owned(),
-            message: "no model provider is available to skills".to_owned(),
+        let permitted = self.reach().and_then(|reach| reach.permit(&Capability::Inference).map(|_| reach.clone()));
+        let reach = match permitted {
+            Ok(reach) => reach,
+            Err(denied) => return Ok(Err(denied)),
         };
-        Ok(self.permit(&Capability::Inference).and_then(|_| Err(unavailable())))
+        let Some(inference) = &reach.services.inference else {
+            return Ok(Err(told("unavailable", "no model is there for this call to ask".to_owned())));
+        };
+        let most = self.budget.output_bytes;
+        if system.len().saturating_add(prompt.len()) > most {
+            return Ok(Err(too_large("prompt", most)));
+        }
+        let left = self.inference_tokens_left();
+        if left == 0 {
+            let limit = self.limits.inference_tokens;
+            let message = format!("the call has used up its {limit} tokens (limits.inference_tokens)");
+            return Ok(Err(told("quota", message)));
+        }
+        let (answer, used) = inference.complete(&system, &prompt, left).await;
+        self.spent.inference_tokens = self.spent.inference_tokens.saturating_add(used);
+        Ok(match answer {
+            Ok(answer) if answer.len() > most => Err(too_large("answer", most)),
+            Ok(answer) => Ok(text::clean(&answer)),
+            Err(fault) => Err(reach.tell(fault)),
+        })
     }
+}
+
+impl State {
+    /// Tokens that models may still take.
+    pub(crate) fn inference_tokens_left(&self) -> u64 {
+        self.budget.inference_tokens.saturating_sub(self.spent.inference_tokens)
+    }
+}
+
+fn too_large(what: &str, most: usize) -> WitError {
+    told("too-large", format!("the {what} has more than {most} bytes (limits.output_bytes)"))
+}
+
+fn told(kind: &str, message: String) -> WitError {
+    WitError { kind: kind.to_owned(), message }
 }

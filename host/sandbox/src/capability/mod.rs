@@ -5,7 +5,7 @@
 //! Every function first counts itself against the call's budget, then checks its permit.
 
 pub(crate) mod http;
-mod inference;
+pub(crate) mod inference;
 pub(crate) mod kv;
 pub(crate) mod log;
 pub(crate) mod progress;

@@ -9,8 +9,8 @@ use patchbay_core::Digest;
 use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
 
 use crate::{
-    BoxFuture, Budget, Entry, Failure, Fault, Http, HttpRequest, HttpResponse, Kv, KvError, Level, Limits, LogSink,
-    Progress, Scope, Services, ToolCaller, Usage,
+    BoxFuture, Budget, Entry, Failure, Fault, Http, HttpRequest, HttpResponse, Inference, Kv, KvError, Level, Limits,
+    LogSink, Progress, Scope, Services, ToolCaller, Usage,
     bindings::patchbay::host::{http, inference, kv, log, progress, workspace_read, workspace_write},
     state::{Reach, State},
 };
@@ -89,6 +89,25 @@ impl Http for Fake {
     }
 }
 
+/// Echoes the prompt, and takes a token for each of its bytes.
+impl Inference for Fake {
+    fn complete<'a>(
+        &'a self,
+        system: &'a str,
+        prompt: &'a str,
+        tokens: u64,
+    ) -> BoxFuture<'a, (Result<String, Fault>, u64)> {
+        Box::pin(async move {
+            self.heard.lock().unwrap().push(format!("{system} {prompt} {tokens}"));
+            let answer = match prompt {
+                "fail" => Err(Fault::Failed { kind: "timeout".to_owned(), message: "too slow".to_owned() }),
+                _ => Ok(prompt.repeat(2)),
+            };
+            (answer, prompt.len() as u64)
+        })
+    }
+}
+
 /// Uses half of what it is given.
 impl ToolCaller for Fake {
     fn call<'a>(
@@ -103,6 +122,7 @@ impl ToolCaller for Fake {
                 fuel: budget.fuel / 2,
                 host_calls: budget.host_calls / 2,
                 output_bytes: budget.output_bytes / 2,
+                inference_tokens: budget.inference_tokens / 2,
                 ..Usage::default()
             };
             (Ok("done".to_owned()), usage)
@@ -120,6 +140,7 @@ fn state(limits: Limits, asked: &[Capability], granted: &[Capability]) -> (State
         http: fake.clone(),
         tools: fake.clone(),
         workspace: Arc::new(std::env::temp_dir()),
+        inference: Some(fake.clone()),
         progress: fake.clone(),
         log: fake.clone(),
     };
@@ -247,6 +268,7 @@ async fn another_tool_draws_on_what_is_left() {
     assert_eq!((answer.unwrap().as_str(), fuel), ("done", 450));
     assert_eq!(*fake.heard.lock().unwrap(), ["a__b {} depth 1 fuel 900"]);
     assert_eq!((state.spent.host_calls, state.spent.output_bytes), (51, 500));
+    assert_eq!(state.spent.inference_tokens, Limits::default().inference_tokens / 2);
 
     state.budget.depth = Limits::DEPTH;
     let (answer, _) = state.call_tool("a__b", "{}", 900).await.unwrap();
@@ -282,13 +304,67 @@ async fn files_of_the_workspace_want_their_grants() {
     assert_eq!(gone.kind, "not-found");
 }
 
+async fn complete(state: &mut State, prompt: &str) -> Result<String, (String, String)> {
+    let answer = inference::Host::complete(state, "s".into(), prompt.into()).await.unwrap();
+    answer.map_err(|told| (told.kind, told.message))
+}
+
 #[tokio::test]
-async fn inference_is_unavailable_to_who_may_ask() {
+async fn inference_wants_its_grant_and_a_model() {
     let asked = [Capability::Inference];
-    let (mut denied, _) = state(Limits::default(), &asked, &[]);
-    let (mut allowed, _) = state(Limits::default(), &asked, &asked);
-    for (state, kind) in [(&mut denied, "denied"), (&mut allowed, "unavailable")] {
-        let told = inference::Host::complete(state, "a".into(), "b".into()).await.unwrap().unwrap_err();
-        assert_eq!(told.kind, kind);
+    let (mut denied, fake) = state(Limits::default(), &asked, &[]);
+    let (kind, message) = complete(&mut denied, "p").await.unwrap_err();
+    assert!(kind == "denied" && message.ends_with("patchbay grant add test inference"), "{message}");
+    assert!(denied.take_denial().is_some() && fake.heard.lock().unwrap().is_empty());
+
+    let (mut alone, _) = state(Limits::default(), &asked, &asked);
+    if let Some(reach) = &mut alone.reach {
+        reach.services.inference = None;
     }
+    let told = complete(&mut alone, "p").await.unwrap_err();
+    assert_eq!(told, ("unavailable".into(), "no model is there for this call to ask".into()));
+
+    let (mut allowed, fake) = state(Limits::default(), &asked, &asked);
+    assert_eq!(complete(&mut allowed, "a\u{202e}b").await, Ok("abab".into()));
+    assert_eq!(*fake.heard.lock().unwrap(), ["s a\u{202e}b 100000"]);
+    assert!(allowed.take_used().into_iter().eq(asked));
+    assert_eq!(complete(&mut allowed, "fail").await, Err(("timeout".into(), "too slow".into())));
+    assert_eq!(allowed.spent.inference_tokens, 5 + 4);
+}
+
+#[tokio::test]
+async fn inference_stays_within_its_tokens_and_bytes() {
+    let asked = [Capability::Inference];
+    let limits = Limits { inference_tokens: 10, output_bytes: 20, ..Limits::default() };
+    let (mut state, fake) = state(limits, &asked, &asked);
+    let told = complete(&mut state, &"p".repeat(20)).await.unwrap_err();
+    assert_eq!(told, ("too-large".into(), "the prompt has more than 20 bytes (limits.output_bytes)".into()));
+    assert_eq!(complete(&mut state, "six by").await, Ok("six bysix by".into()));
+    // The answer alone is too large; what it took is counted.
+    let told = complete(&mut state, "eleven more").await.unwrap_err();
+    assert_eq!(told, ("too-large".into(), "the answer has more than 20 bytes (limits.output_bytes)".into()));
+    let told = complete(&mut state, "p").await.unwrap_err();
+    assert_eq!(told, ("quota".into(), "the call has used up its 10 tokens (limits.inference_tokens)".into()));
+    assert_eq!(*fake.heard.lock().unwrap(), ["s six by 10", "s eleven more 4"]);
+    // Nothing is left for another tool, either.
+    let limits = Limits { inference_tokens: 10, ..Limits::default() };
+    let both = [Capability::Inference, Capability::Tools];
+    let (mut state, _) = self::state(limits, &both, &both);
+    complete(&mut state, "four").await.unwrap();
+    state.call_tool("a__b", "{}", 900).await.unwrap().0.unwrap();
+    assert_eq!(state.inference_tokens_left(), 3);
+}
+
+#[test]
+fn a_call_that_may_ask_a_model_has_its_time_for_that() {
+    let limits = Limits { time_ms: 1_000, inference_ms: 60_000, ..Limits::default() };
+    let whole = Budget::whole(&limits);
+    assert_eq!(whole.late(), Failure::Time { limit_ms: 1_000 });
+    let before = whole.deadline;
+    let asking = whole.with_inference(&limits);
+    assert_eq!(asking.deadline - before, std::time::Duration::from_secs(60));
+    assert_eq!(
+        asking.late().to_string(),
+        "the call ran over its time of 61000 ms (limits.time_ms with limits.inference_ms)"
+    );
 }

@@ -56,11 +56,14 @@ impl State {
             memory_bytes: self.limiter.left(),
             host_calls: self.budget.host_calls.saturating_sub(self.spent.host_calls),
             output_bytes: self.budget.output_bytes.saturating_sub(self.spent.output_bytes),
+            inference_tokens: self.inference_tokens_left(),
             deadline: self.budget.deadline,
+            time: self.budget.time,
             depth: self.budget.depth + 1,
         };
         let (answer, usage) = reach.services.tools.call(tool, input, left).await;
         self.spent.host_calls = self.spent.host_calls.saturating_add(usage.host_calls);
+        self.spent.inference_tokens = self.spent.inference_tokens.saturating_add(usage.inference_tokens);
         self.count_output(usage.output_bytes)?;
         Ok((answer.map_err(|fault| reach.tell(fault)), usage.fuel))
     }

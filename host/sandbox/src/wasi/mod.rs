@@ -66,7 +66,7 @@ impl State {
 
     /// Whether `capability` is granted; if so, it counts as used.
     fn is_used(&self, capability: &Capability) -> bool {
-        let granted = self.reach.as_ref().filter(|reach| reach.permits.check(capability).is_ok());
+        let granted = self.reach.as_ref().filter(|reach| reach.permits.allows(capability));
         granted.inspect(|reach| reach.note_use(capability)).is_some()
     }
 }

@@ -1,1 +1,76 @@
-//! The adapter of the provider anthropic.
+//! The adapter of the provider anthropic: the Messages API of <https://api.anthropic.com>.
+//!
+//! The wire format is [`patchbay_codecs::messages`]; here is what this provider is, and in `thinking` what a level comes
+//! to for each of its models.
+#![deny(missing_docs)]
+
+mod thinking;
+
+use patchbay_codecs::messages::Messages;
+use patchbay_codecs::stream::Stream;
+use patchbay_codecs::thinking::Level;
+use patchbay_provider_sdk::{
+    Action, Adapter, CompletionRequest, Credential, Input, Manifest, Model, ThinkingPlan, provider,
+};
+
+/// One completion.
+#[derive(Debug)]
+pub struct Anthropic(Stream<Messages>);
+
+impl Adapter for Anthropic {
+    fn describe() -> Manifest {
+        Manifest {
+            name: "anthropic".to_owned(),
+            display_name: "Anthropic".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            model_prefixes: vec!["claude-".to_owned()],
+            models: vec![
+                model("claude-sonnet-4-5", "normal", &["none", "low", "med", "high"]),
+                model("claude-opus-4-5", "large", &[]),
+                model("claude-haiku-4-5", "small", &[]),
+            ],
+            default_base_url: Some("https://api.anthropic.com".to_owned()),
+            credentials: vec![Credential {
+                id: "api-key".to_owned(),
+                scheme: "api-key".to_owned(),
+                env: Some("ANTHROPIC_API_KEY".to_owned()),
+                obtain_url: Some("https://console.anthropic.com/settings/keys".to_owned()),
+                extra: Vec::new(),
+            }],
+            extra: Vec::new(),
+        }
+    }
+
+    fn explain_thinking(model: &str, level: Option<&str>) -> ThinkingPlan {
+        thinking::explain(model, level.and_then(Level::parse))
+    }
+
+    fn begin(request: CompletionRequest) -> (Self, Vec<Action>) {
+        let thinking = thinking::wire(&request.model, request.thinking.as_deref().and_then(Level::parse));
+        let max_tokens = thinking::max_tokens(&request.model, thinking, request.max_output_tokens);
+        let (stream, actions) = Messages::begin(&request, thinking, max_tokens);
+        (Self(stream), actions)
+    }
+
+    fn resume(&mut self, input: Input) -> Vec<Action> {
+        self.0.resume(input)
+    }
+}
+
+provider!(Anthropic);
+
+fn model(id: &str, size: &str, levels: &[&str]) -> Model {
+    let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect();
+    Model {
+        id: id.to_owned(),
+        size: size.to_owned(),
+        suggested_levels: words(levels),
+        input_media: words(&["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"]),
+        context_window: Some(200_000),
+        deprecated: false,
+        extra: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,171 @@
-//! The adapter of the provider openai-compatible.
+//! The adapter of the provider openai-compatible: Chat Completions, for servers that the operator names, such as Ollama,
+//! llama.cpp, vLLM and LM Studio.
+//!
+//! The operator's options:
+//!
+//! * `max-tokens-field`: how the server calls the limit of an answer, `max_tokens` (where nothing is said: all of them
+//!   know it) or `max_completion_tokens`,
+//! * `reasoning`: `effort` (where nothing is said) sends thinking levels as `reasoning_effort`; `off` sends none, for
+//!   servers that refuse the field.
+#![deny(missing_docs)]
+
+use patchbay_codecs::chat::{self, Chat, LimitField, Settings};
+use patchbay_codecs::failure::failure;
+use patchbay_codecs::openai::{CREDENTIAL, by_effort};
+use patchbay_codecs::stream::Stream;
+use patchbay_provider_sdk::{
+    Action, Adapter, CompletionRequest, Credential, Input, Manifest, Pair, ThinkingPlan, provider,
+};
+
+/// One completion; nothing where the operator's options are wrong.
+pub struct OpenaiCompatible(Option<Stream<Chat>>);
+
+impl Adapter for OpenaiCompatible {
+    fn describe() -> Manifest {
+        Manifest {
+            name: "openai-compatible".to_owned(),
+            display_name: "OpenAI-compatible".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            model_prefixes: Vec::new(),
+            models: Vec::new(),
+            default_base_url: None,
+            // Many of these servers need none: the host leaves out what the operator did not configure.
+            credentials: vec![Credential {
+                id: CREDENTIAL.to_owned(),
+                scheme: "api-key".to_owned(),
+                env: None,
+                obtain_url: None,
+                extra: Vec::new(),
+            }],
+            extra: vec![Pair { name: "requires-origin".to_owned(), value: "true".to_owned() }],
+        }
+    }
+
+    fn explain_thinking(_: &str, level: Option<&str>) -> ThinkingPlan {
+        let (effort, mut plan) = by_effort(level);
+        if effort.is_some() {
+            // Options are not known here.
+            plan.description.push("Not sent where this provider's option 'reasoning' is 'off'".to_owned());
+        }
+        plan
+    }
+
+    fn begin(request: CompletionRequest) -> (Self, Vec<Action>) {
+        match settings(&request) {
+            Ok(settings) => {
+                let (stream, actions) = chat::begin(&request, settings);
+                (Self(Some(stream)), actions)
+            }
+            Err(message) => (Self(None), vec![Action::Fail(failure("invalid-request", message))]),
+        }
+    }
+
+    fn resume(&mut self, input: Input) -> Vec<Action> {
+        self.0.as_mut().map(|stream| stream.resume(input)).unwrap_or_default()
+    }
+}
+
+provider!(OpenaiCompatible);
+
+/// What the request and the operator's options ask for. Options of other names are not for this adapter.
+fn settings(request: &CompletionRequest) -> Result<Settings, String> {
+    let mut settings = Settings { effort: by_effort(request.thinking.as_deref()).0, limit: LimitField::MaxTokens };
+    for Pair { name, value } in &request.options {
+        match (name.as_str(), value.as_str()) {
+            ("max-tokens-field", "max_tokens") => settings.limit = LimitField::MaxTokens,
+            ("max-tokens-field", "max_completion_tokens") => settings.limit = LimitField::MaxCompletionTokens,
+            ("max-tokens-field", other) => return Err(wrong(name, "max_tokens", "max_completion_tokens", other)),
+            ("reasoning", "effort") => {}
+            ("reasoning", "off") => settings.effort = None,
+            ("reasoning", other) => return Err(wrong(name, "effort", "off", other)),
+            _ => {}
+        }
+    }
+    Ok(settings)
+}
+
+fn wrong(name: &str, one: &str, two: &str, value: &str) -> String {
+    format!("option '{name}' of this provider must be '{one}' or '{two}', not '{value}'")
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_provider_sdk::{BodyPiece, Retry, ToolChoice};
+
+    use super::*;
+
+    fn begin(level: Option<&str>, options: &[(&str, &str)]) -> (OpenaiCompatible, Vec<Action>) {
+        let pair = |(name, value): &(&str, &str)| Pair { name: (*name).to_owned(), value: (*value).to_owned() };
+        OpenaiCompatible::begin(CompletionRequest {
+            model: "qwen3".to_owned(),
+            system: Vec::new(),
+            messages: Vec::new(),
+            tools: Vec::new(),
+            tool_choice: ToolChoice::Auto,
+            thinking: level.map(str::to_owned),
+            max_output_tokens: Some(7),
+            options: options.iter().map(pair).collect(),
+        })
+    }
+
+    fn sent(level: Option<&str>, options: &[(&str, &str)]) -> String {
+        let (_, actions) = begin(level, options);
+        let [Action::Send(request)] = actions.as_slice() else { panic!("{actions:?}") };
+        assert_eq!((request.path_and_query.as_str(), request.auth.len()), ("/chat/completions", 1));
+        let [BodyPiece::Bytes(bytes)] = request.body.as_slice() else { panic!("{request:?}") };
+        String::from_utf8(bytes.clone()).expect("UTF-8")
+    }
+
+    #[test]
+    fn the_manifest_leaves_all_to_the_operator() {
+        let manifest = OpenaiCompatible::describe();
+        assert!(manifest.models.is_empty() && manifest.model_prefixes.is_empty());
+        assert_eq!(manifest.default_base_url, None);
+        assert_eq!(manifest.extra[0].name, "requires-origin");
+        let [credential] = manifest.credentials.as_slice() else { panic!("{manifest:?}") };
+        assert_eq!((credential.id.as_str(), &credential.env, &credential.obtain_url), ("api-key", &None, &None));
+    }
+
+    #[test]
+    fn options_say_what_the_server_knows() {
+        let (older, newer) = (r#""max_tokens":7"#, r#""max_completion_tokens":7"#);
+        let effort = r#""reasoning_effort":"medium""#;
+        for (options, limit, with_effort) in [
+            (&[][..], older, true),
+            (&[("max-tokens-field", "max_tokens"), ("reasoning", "effort")], older, true),
+            (&[("max-tokens-field", "max_completion_tokens"), ("other", "x")], newer, true),
+            (&[("reasoning", "off")], older, false),
+        ] {
+            let body = sent(Some("med"), options);
+            assert!(body.contains(limit), "{options:?}: {body}");
+            assert_eq!(body.contains(effort), with_effort, "{options:?}: {body}");
+        }
+        assert!(!sent(Some("none"), &[]).contains("effort"));
+        assert!(!sent(None, &[]).contains("effort"));
+    }
+
+    #[test]
+    fn a_wrong_option_is_an_error_that_says_so() {
+        for (option, message) in [
+            (
+                ("max-tokens-field", "maxTokens"),
+                "option 'max-tokens-field' of this provider must be 'max_tokens' or 'max_completion_tokens', not 'maxTokens'",
+            ),
+            (("reasoning", "on"), "option 'reasoning' of this provider must be 'effort' or 'off', not 'on'"),
+        ] {
+            let (mut adapter, actions) = begin(None, &[option]);
+            let [Action::Fail(failure)] = actions.as_slice() else { panic!("{actions:?}") };
+            assert_eq!((failure.kind.as_str(), failure.message.as_str()), ("invalid-request", message));
+            assert_eq!(failure.retry, Retry::Never);
+            assert!(adapter.resume(Input::Timer).is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_shown_says_what_may_not_be_sent() {
+        let plan = OpenaiCompatible::explain_thinking("qwen3", Some("med"));
+        let lines = ["Thinking: medium effort", "Not sent where this provider's option 'reasoning' is 'off'"];
+        assert_eq!(plan.description, lines);
+        assert_eq!(OpenaiCompatible::explain_thinking("qwen3", None).description, ["Thinking: provider default"]);
+    }
+}

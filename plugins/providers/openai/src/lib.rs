@@ -1,1 +1,76 @@
-//! The adapter of the provider openai.
+//! The adapter of the provider openai: the Responses API.
+//!
+//! Here stands what is OpenAI's own: its catalogue, and what a thinking level comes to for each family of its models. The
+//! wire is `patchbay_codecs::responses`.
+#![deny(missing_docs)]
+
+mod thinking;
+
+use patchbay_codecs::openai::CREDENTIAL;
+use patchbay_codecs::responses::{self, Responses};
+use patchbay_codecs::stream::Stream;
+use patchbay_provider_sdk::{
+    Action, Adapter, CompletionRequest, Credential, Input, Manifest, Model, Pair, ThinkingPlan, provider,
+};
+
+/// One completion.
+pub struct Openai(Stream<Responses>);
+
+impl Adapter for Openai {
+    fn describe() -> Manifest {
+        const IMAGES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"];
+        Manifest {
+            name: "openai".to_owned(),
+            display_name: "OpenAI".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            model_prefixes: ["gpt-", "o1", "o3", "o4"].map(str::to_owned).to_vec(),
+            models: vec![
+                model("gpt-4o", "normal", &["none"], IMAGES, 128_000),
+                model("o3", "large", &["low", "med", "high"], IMAGES, 200_000),
+                model("o3-mini", "small", &[], &[], 200_000),
+                model("o4-mini", "normal", &[], IMAGES, 200_000),
+            ],
+            default_base_url: Some("https://api.openai.com/v1".to_owned()),
+            credentials: vec![Credential {
+                id: CREDENTIAL.to_owned(),
+                scheme: "api-key".to_owned(),
+                env: Some("OPENAI_API_KEY".to_owned()),
+                obtain_url: Some("https://platform.openai.com/api-keys".to_owned()),
+                extra: Vec::new(),
+            }],
+            extra: vec![Pair { name: "api-label".to_owned(), value: "Responses API".to_owned() }],
+        }
+    }
+
+    fn explain_thinking(model: &str, level: Option<&str>) -> ThinkingPlan {
+        thinking::thinking(model, level).plan
+    }
+
+    fn begin(request: CompletionRequest) -> (Self, Vec<Action>) {
+        let reasoning = thinking::thinking(&request.model, request.thinking.as_deref()).reasoning;
+        let (stream, actions) = responses::begin(&request, reasoning);
+        (Self(stream), actions)
+    }
+
+    fn resume(&mut self, input: Input) -> Vec<Action> {
+        self.0.resume(input)
+    }
+}
+
+provider!(Openai);
+
+fn model(id: &str, size: &str, levels: &[&str], media: &[&str], context_window: u64) -> Model {
+    let owned = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect();
+    Model {
+        id: id.to_owned(),
+        size: size.to_owned(),
+        suggested_levels: owned(levels),
+        input_media: owned(media),
+        context_window: Some(context_window),
+        deprecated: false,
+        extra: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! An adapter's request, judged and made whole: the path joined to the base, the secret in its place, the body put together.
+
+use std::sync::OnceLock;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use patchbay_core::{Code, text};
+use patchbay_egress::{CredentialError, Placed, Placement, Request, Scrub, Secret};
+use patchbay_sandbox::{
+    Auth,
+    adapter::{AdapterRequest, BodyPiece},
+};
+
+use super::{Breach, Stop, Way, adapter::Instance};
+use crate::{
+    ExchangeError,
+    path::{JoinError, join},
+    route::{Base, RouteCredential},
+};
+
+/// Places of a request that carry the credential. APIs have one.
+const PLACES: usize = 4;
+
+/// What is to be sent for `request`. From here on the answers are scrubbed of its secret, `scrub` too.
+pub(super) fn build(
+    way: &Way<'_>,
+    request: AdapterRequest,
+    instance: &impl Instance,
+    scrub: &OnceLock<Scrub>,
+) -> Result<Request, Stop> {
+    let AdapterRequest { method, path_and_query, headers, auth, body } = scrubbed(request, scrub.get());
+    let Some(base) = way.base else {
+        let provider = way.provider;
+        let what = format!("made a request, and there is no base URL: set base_url in [providers.{provider}]");
+        return Err(Breach::violation(what).into());
+    };
+    let target = join(base, &path_and_query).map_err(|error| match error {
+        JoinError::Path(error) => {
+            let path = text::excerpt(&path_and_query, 80);
+            Stop::from(Breach::violation(format!("asked for the path '{path}', which {error}")))
+        }
+        JoinError::Base(error) => Stop::Refused(error),
+    })?;
+    let body = assemble(body, instance, way.limits.request_bytes)?;
+    let secrets = place(way, base, auth, scrub)?;
+    let owner = format!("provider:{}", way.provider);
+    Ok(Request { owner, method, target, headers, body, timeout: None, secrets })
+}
+
+/// What an adapter put together again of an echo is in no line of a request, and in no error about one.
+fn scrubbed(mut request: AdapterRequest, scrub: Option<&Scrub>) -> AdapterRequest {
+    if let Some(scrub) = scrub {
+        let pairs = request.headers.iter_mut().flat_map(|(name, value)| [name, value]);
+        let credentials = request.auth.iter_mut().map(|auth| &mut auth.credential);
+        for text in pairs.chain(credentials).chain([&mut request.method, &mut request.path_and_query]) {
+            *text = scrub.text(text);
+        }
+    }
+    request
+}
+
+/// The secret in each of its places, bound to the base's origin.
+fn place(way: &Way<'_>, base: &Base, auth: Vec<Auth>, scrub: &OnceLock<Scrub>) -> Result<Vec<Placed>, Stop> {
+    // A local server wants no key, and its adapter need not know.
+    let Some(credential) = way.credential else { return Ok(Vec::new()) };
+    if auth.len() > PLACES {
+        return Err(Breach::violation(format!("put its credential into more than {PLACES} places of a request")).into());
+    }
+    if let Some(other) = auth.iter().find(|auth| auth.credential != credential.id) {
+        let (other, own) = (text::excerpt(&other.credential, 40), &credential.id);
+        return Err(Breach::violation(format!("asked for the credential '{other}'; its own is '{own}'")).into());
+    }
+    if auth.is_empty() {
+        return Ok(Vec::new());
+    }
+    let secret = secret(way, credential)?;
+    scrub.get_or_init(|| Scrub::new([&secret]));
+    let placed = |auth: Auth| Placed {
+        secret: secret.clone(),
+        placement: match auth.placement {
+            patchbay_sandbox::Placement::Header { name, prefix } => Placement::Header { name, prefix },
+            patchbay_sandbox::Placement::Query(name) => Placement::Query(name),
+        },
+        origin: base.origin.clone(),
+    };
+    Ok(auth.into_iter().map(placed).collect())
+}
+
+fn secret(way: &Way<'_>, credential: &RouteCredential) -> Result<Secret, Stop> {
+    way.secrets.get(way.provider, &credential.variable).map_err(|error| {
+        let (provider, variable) = (way.provider, &credential.variable);
+        let mut message = match error {
+            CredentialError::NoSecret { .. } | CredentialError::NotConfigured { .. } if variable.is_empty() => {
+                format!("No credentials for {provider}. Add to credentials.json")
+            }
+            CredentialError::NoSecret { .. } | CredentialError::NotConfigured { .. } => {
+                format!("No credentials for {provider}. Set {variable} or add to credentials.json")
+            }
+            // There is one, or a file where one should be.
+            error => return Stop::Failed(ExchangeError::MissingCredentials { message: error.to_string() }),
+        };
+        if let Some(page) = &credential.obtain_url {
+            message.push_str("\n\nGet your API key at: ");
+            message.push_str(page);
+        }
+        Stop::Failed(ExchangeError::MissingCredentials { message })
+    })
+}
+
+/// The body, weighed before it is made.
+fn assemble(pieces: Vec<BodyPiece>, instance: &impl Instance, most: usize) -> Result<Bytes, Breach> {
+    let mut size = 0_usize;
+    for piece in &pieces {
+        size = size.saturating_add(match piece {
+            BodyPiece::Bytes(bytes) => bytes.len(),
+            BodyPiece::BlobBase64(id) => {
+                let blob = instance.blob(*id);
+                let blob =
+                    blob.ok_or_else(|| Breach::violation(format!("put blob {id} into a body; there is none")))?;
+                base64::encoded_len(blob.data.len(), true).unwrap_or(usize::MAX)
+            }
+        });
+        if size > most {
+            let what = format!("made a request with a body of over {most} bytes, the limit 'exchange.request_bytes'");
+            return Err(Breach { code: Code::LimitExchange, what });
+        }
+    }
+    if let [BodyPiece::Bytes(_)] = pieces.as_slice() {
+        let whole = pieces.into_iter().find_map(|piece| match piece {
+            BodyPiece::Bytes(bytes) => Some(bytes),
+            BodyPiece::BlobBase64(_) => None,
+        });
+        return Ok(whole.unwrap_or_default().into());
+    }
+    let mut body = String::new();
+    let mut whole = Vec::with_capacity(size);
+    for piece in pieces {
+        match piece {
+            BodyPiece::Bytes(bytes) => whole.extend_from_slice(&bytes),
+            BodyPiece::BlobBase64(id) => {
+                // Piece by piece of a length that divides by three, so that no second copy of the blob stands beside the body.
+                for part in instance.blob(id).map(|blob| blob.data.chunks(3 << 12)).into_iter().flatten() {
+                    body.clear();
+                    STANDARD.encode_string(part, &mut body);
+                    whole.extend_from_slice(body.as_bytes());
+                }
+            }
+        }
+    }
+    Ok(whole.into())
+}

@@ -1,0 +1,287 @@
+//! The driver with adapters of a few lines, against servers that mean no good.
+
+mod answers;
+mod law;
+mod requests;
+mod retries;
+mod secrets;
+mod server;
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, OnceLock},
+    time::Duration,
+};
+
+use patchbay_core::{
+    Name,
+    completion::{Blob, BlockKind, CompletionRequest, FailureKind, Finish, Stop, StreamEvent, ToolChoice},
+};
+use patchbay_egress::{Egress, Secrets};
+use patchbay_sandbox::{
+    Auth, Failure, Placement,
+    adapter::{Action, AdapterFailure, AdapterRequest, BodyPiece, Input, RetryHint},
+};
+
+use super::{
+    Way, World,
+    adapter::{Adapter, Instance},
+    complete, drive,
+};
+use crate::{
+    Completed, ExchangeError, ExchangeLimits, Retrying, Sink,
+    route::{Base, Route, RouteCredential},
+};
+
+/// An adapter: what it answers to its beginning (None) and to each input.
+pub(super) type Steps = Arc<dyn Fn(Option<&Input>) -> Vec<Action> + Send + Sync>;
+
+/// A script in an adapter's place, and what it heard.
+pub(super) struct Script {
+    steps: Steps,
+    pub(super) heard: Arc<Mutex<Vec<Input>>>,
+    pub(super) begun: Mutex<u32>,
+    blobs: Vec<Blob>,
+}
+
+pub(super) struct Playing {
+    steps: Steps,
+    heard: Arc<Mutex<Vec<Input>>>,
+    blobs: Vec<Blob>,
+}
+
+impl Script {
+    pub(super) fn new(steps: impl Fn(Option<&Input>) -> Vec<Action> + Send + Sync + 'static) -> Self {
+        Self { steps: Arc::new(steps), heard: Arc::default(), begun: Mutex::default(), blobs: Vec::new() }
+    }
+
+    /// Gives these lists, one a step, whatever comes.
+    pub(super) fn listing(steps: Vec<Vec<Action>>) -> Self {
+        let steps = Mutex::new(VecDeque::from(steps));
+        Self::new(move |_| steps.lock().unwrap().pop_front().unwrap())
+    }
+
+    /// Sends `first`, tells what comes as one block of text, and ends with the body.
+    pub(super) fn relaying(first: AdapterRequest) -> Self {
+        Self::new(move |input| match input {
+            None => vec![Action::Send(first.clone())],
+            Some(Input::Head { status, .. }) => vec![emit(StreamEvent::Started(status.to_string())), start(0)],
+            Some(Input::Chunk(bytes)) => vec![delta(0, &String::from_utf8_lossy(bytes))],
+            Some(Input::End) => vec![end(0), finish()],
+            Some(Input::TransportFailed { message, .. }) => {
+                vec![fail(FailureKind::Network, message, RetryHint::Backoff)]
+            }
+            Some(Input::Timer) => panic!("nobody waited"),
+        })
+    }
+
+    pub(super) fn with_blobs(mut self, blobs: &[&[u8]]) -> Self {
+        let blob = |data: &&[u8]| Blob { media_type: "image/png".to_owned(), name: None, data: (*data).into() };
+        self.blobs = blobs.iter().map(blob).collect();
+        self
+    }
+
+    pub(super) fn heard(&self) -> Vec<Input> {
+        self.heard.lock().unwrap().clone()
+    }
+
+    /// The bytes of all chunks.
+    pub(super) fn body(&self) -> Vec<u8> {
+        let heard = self.heard();
+        heard.iter().flat_map(|input| if let Input::Chunk(bytes) = input { bytes.clone() } else { vec![] }).collect()
+    }
+
+    /// The kind and message of the last connection that failed.
+    pub(super) fn lost(&self) -> (&'static str, String) {
+        let lost = |input: &Input| match input {
+            Input::TransportFailed { kind, message } => Some((*kind, message.clone())),
+            _ => None,
+        };
+        self.heard().iter().rev().find_map(lost).expect("a connection that failed")
+    }
+}
+
+impl Adapter for Script {
+    type Instance = Playing;
+
+    async fn begin(&self, _: CompletionRequest) -> Result<(Playing, Vec<Action>), Failure> {
+        *self.begun.lock().unwrap() += 1;
+        let playing = Playing { steps: self.steps.clone(), heard: self.heard.clone(), blobs: self.blobs.clone() };
+        let actions = (playing.steps)(None);
+        Ok((playing, actions))
+    }
+}
+
+impl Instance for Playing {
+    async fn resume(&mut self, input: Input) -> Result<Vec<Action>, Failure> {
+        self.heard.lock().unwrap().push(input.clone());
+        Ok((self.steps)(Some(&input)))
+    }
+
+    fn blob(&self, id: u32) -> Option<&Blob> {
+        self.blobs.get(id as usize)
+    }
+}
+
+/// Who listens.
+#[derive(Default)]
+pub(super) struct Heard {
+    pub(super) events: Vec<StreamEvent>,
+    pub(super) retries: Vec<Retrying>,
+}
+
+impl Sink for Heard {
+    fn event(&mut self, event: StreamEvent) {
+        self.events.push(event);
+    }
+
+    fn retrying(&mut self, retrying: &Retrying) {
+        self.retries.push(retrying.clone());
+    }
+}
+
+impl Heard {
+    /// The text of every delta.
+    pub(super) fn text(&self) -> String {
+        let text = |event: &StreamEvent| match event {
+            StreamEvent::BlockDelta { text, .. } => text.clone(),
+            _ => String::new(),
+        };
+        self.events.iter().map(text).collect()
+    }
+}
+
+/// A provider `test`, and one who asks it.
+pub(super) struct Bench {
+    pub(super) provider: Name,
+    pub(super) base: Option<Base>,
+    pub(super) credential: Option<RouteCredential>,
+    pub(super) limits: ExchangeLimits,
+    egress: OnceLock<Egress>,
+    secrets: Secrets,
+    _home: tempfile::TempDir,
+    pub(super) heard: Heard,
+    /// The waits between attempts, of which none is waited.
+    pub(super) waits: Mutex<Vec<Duration>>,
+}
+
+/// With characters that encoders change.
+pub(super) const SENTINEL: &str = "sk-Sentinel/42+\"<&>'=%";
+
+impl Bench {
+    /// Whose base URL is `origin`.
+    pub(super) fn at(origin: &str) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let base = Base { origin: origin.parse().unwrap(), path: String::new(), allow_private: false };
+        Self {
+            provider: "test".parse().unwrap(),
+            base: Some(base),
+            credential: None,
+            limits: ExchangeLimits::default(),
+            egress: OnceLock::new(),
+            secrets: Secrets::open(home.path()),
+            _home: home,
+            heard: Heard::default(),
+            waits: Mutex::default(),
+        }
+    }
+
+    /// Without a server.
+    pub(super) fn nowhere() -> Self {
+        Self::at("http://127.0.0.1:9")
+    }
+
+    /// With a credential `key`, whose secret is known or not.
+    pub(super) fn with_key(mut self, known: bool) -> Self {
+        if known {
+            let entry = serde_json::json!({ "test": { "api_key": SENTINEL } });
+            std::fs::write(self._home.path().join("credentials.json"), entry.to_string()).unwrap();
+        }
+        self.credential = Some(RouteCredential {
+            id: "key".to_owned(),
+            variable: "PATCHBAY_TEST_NO_SUCH_KEY".to_owned(),
+            obtain_url: Some("https://keys.example".to_owned()),
+        });
+        self
+    }
+
+    pub(super) async fn run(&mut self, adapter: &impl Adapter) -> Result<Completed, ExchangeError> {
+        let egress = self.egress.get_or_init(|| self.limits.egress().unwrap());
+        let way = Way {
+            provider: &self.provider,
+            base: self.base.as_ref(),
+            credential: self.credential.as_ref(),
+            egress,
+            secrets: &self.secrets,
+            limits: &self.limits,
+        };
+        let scrub = Arc::default();
+        let wait = |delay| {
+            self.waits.lock().unwrap().push(delay);
+            std::future::ready(())
+        };
+        let exchange = drive(&way, adapter, question(), &mut self.heard, &scrub, wait);
+        // No test hangs.
+        tokio::time::timeout(Duration::from_secs(60), exchange).await.expect("an exchange that ends")
+    }
+}
+
+pub(super) fn question() -> CompletionRequest {
+    CompletionRequest {
+        model: "m".to_owned(),
+        system: vec![],
+        messages: vec![],
+        tools: vec![],
+        tool_choice: ToolChoice::Auto,
+        thinking: None,
+        max_output_tokens: None,
+    }
+}
+
+pub(super) fn get(path: &str) -> AdapterRequest {
+    AdapterRequest {
+        method: "GET".to_owned(),
+        path_and_query: path.to_owned(),
+        headers: vec![],
+        auth: vec![],
+        body: vec![],
+    }
+}
+
+pub(super) fn post(body: Vec<BodyPiece>) -> AdapterRequest {
+    AdapterRequest { method: "POST".to_owned(), body, ..get("/") }
+}
+
+pub(super) fn bearer() -> Auth {
+    let placement = Placement::Header { name: "Authorization".to_owned(), prefix: "Bearer ".to_owned() };
+    Auth { credential: "key".to_owned(), placement }
+}
+
+pub(super) fn emit(event: StreamEvent) -> Action {
+    Action::Emit(event)
+}
+
+pub(super) fn start(index: u32) -> Action {
+    emit(StreamEvent::BlockStart { index, kind: BlockKind::Text })
+}
+
+pub(super) fn delta(index: u32, text: &str) -> Action {
+    emit(StreamEvent::BlockDelta { index, text: text.to_owned() })
+}
+
+pub(super) fn end(index: u32) -> Action {
+    emit(StreamEvent::BlockEnd { index, opaque: None })
+}
+
+pub(super) fn finish() -> Action {
+    Action::Finish(Finish { stop: Stop::EndTurn, raw: "stop".to_owned() })
+}
+
+pub(super) fn fail(kind: FailureKind, message: &str, retry: RetryHint) -> Action {
+    Action::Fail(AdapterFailure { kind, message: message.to_owned(), http_status: None, code: None, retry })
+}
+
+/// Turns run as tasks.
+fn _a_completion_can_be_spawned(w: &World, r: &Route, request: CompletionRequest, s: &mut dyn Sink) -> impl Send {
+    complete(w, r, request, s)
+}

@@ -1,0 +1,220 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use patchbay_core::{
+    Code,
+    completion::{FailureKind, StreamEvent},
+};
+use patchbay_sandbox::adapter::{Action, Input, RetryHint};
+use tokio::io::AsyncWriteExt as _;
+
+use super::{
+    Bench, Script, delta, emit, end, fail, finish, get,
+    server::{OPEN, Server, hang, ok, piece},
+    start,
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Which fails as often as it is asked.
+fn failing(kind: FailureKind, hint: RetryHint) -> Script {
+    Script::new(move |_| vec![fail(kind, "no", hint)])
+}
+
+#[tokio::test]
+async fn the_provider_says_when_else_the_waits_grow() {
+    for kind in [FailureKind::RateLimit, FailureKind::Server, FailureKind::Timeout, FailureKind::Network] {
+        let mut bench = Bench::nowhere();
+        let script = failing(kind, RetryHint::After(MINUTE));
+        bench.run(&script).await.unwrap_err();
+        assert_eq!((*script.begun.lock().unwrap(), bench.waits.lock().unwrap().clone()), (4, vec![MINUTE; 3]));
+        let mut bench = Bench::nowhere();
+        let script = failing(kind, RetryHint::Backoff);
+        bench.run(&script).await.unwrap_err();
+        let waits = bench.waits.lock().unwrap().clone();
+        let seconds: Vec<u64> = waits.iter().map(Duration::as_secs).collect();
+        assert_eq!((*script.begun.lock().unwrap(), seconds), (4, vec![1, 2, 4]), "{kind:?}");
+        let mut bench = Bench::nowhere();
+        let script = failing(kind, RetryHint::Never);
+        bench.run(&script).await.unwrap_err();
+        assert_eq!(*script.begun.lock().unwrap(), 1);
+    }
+}
+
+#[tokio::test]
+async fn each_retry_is_announced() {
+    let mut bench = Bench::nowhere();
+    bench.provider = "openai".parse().unwrap();
+    let error = bench.run(&failing(FailureKind::RateLimit, RetryHint::After(MINUTE))).await.unwrap_err();
+    let told: Vec<String> = bench.heard.retries.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "Rate limit exceeded: openai. Retrying in 60 s (attempt 1 of 3).",
+            "Rate limit exceeded: openai. Retrying in 60 s (attempt 2 of 3).",
+            "Rate limit exceeded: openai. Retrying in 60 s (attempt 3 of 3).",
+        ]
+    );
+    assert_eq!((error.code(), error.again_in()), (Code::ProviderRateLimit, Some(MINUTE)));
+    assert_eq!(error.to_string(), "openai: no. Try again in 60 s");
+    for (kind, words) in [
+        (FailureKind::Server, "Server error: test. Retrying"),
+        (FailureKind::Timeout, "Timed out: test. Retrying"),
+        (FailureKind::Network, "Connection failed: test. Retrying"),
+    ] {
+        let mut bench = Bench::nowhere();
+        bench.run(&failing(kind, RetryHint::Backoff)).await.unwrap_err();
+        assert!(bench.heard.retries[0].to_string().starts_with(words));
+    }
+}
+
+#[tokio::test]
+async fn a_second_attempt_may_do_better() {
+    let attempts = AtomicU32::new(0);
+    let script = Script::new(move |_| match attempts.fetch_add(1, Ordering::SeqCst) {
+        0 => vec![emit(StreamEvent::Started("one".to_owned())), fail(FailureKind::Server, "no", RetryHint::Backoff)],
+        _ => vec![emit(StreamEvent::Started("two".to_owned())), start(0), delta(0, "yes"), end(0), finish()],
+    });
+    let mut bench = Bench::nowhere();
+    bench.run(&script).await.unwrap();
+    assert_eq!((bench.heard.retries.len(), bench.heard.text().as_str()), (1, "yes"));
+}
+
+#[tokio::test]
+async fn what_would_fail_again_is_not_tried_again() {
+    for kind in [
+        FailureKind::Authentication,
+        FailureKind::InvalidRequest,
+        FailureKind::NotFound,
+        FailureKind::ContentFilter,
+        FailureKind::Unknown,
+    ] {
+        let mut bench = Bench::nowhere();
+        let script = failing(kind, RetryHint::Backoff);
+        let error = bench.run(&script).await.unwrap_err();
+        assert_eq!((*script.begun.lock().unwrap(), error.kind()), (1, kind));
+        assert!(bench.heard.retries.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_wait_of_more_than_ten_minutes_is_the_persons() {
+    let mut bench = Bench::nowhere();
+    let long = Duration::from_secs(7500);
+    let error = bench.run(&failing(FailureKind::RateLimit, RetryHint::After(long))).await.unwrap_err();
+    assert!(bench.waits.lock().unwrap().is_empty() && bench.heard.retries.is_empty());
+    assert_eq!(error.again_in(), Some(long));
+    assert_eq!(error.to_string(), "test: no. Try again in 2 h 5 min");
+}
+
+#[tokio::test]
+async fn an_answer_that_has_begun_is_not_begun_again() {
+    let script =
+        Script::new(|_| vec![start(0), delta(0, "half"), fail(FailureKind::Network, "cut", RetryHint::Backoff)]);
+    let mut bench = Bench::nowhere();
+    let error = bench.run(&script).await.unwrap_err();
+    assert_eq!((*script.begun.lock().unwrap(), error.code()), (1, Code::ProviderNetwork));
+    assert_eq!(bench.heard.text(), "half", "what came is kept");
+    let ended = bench.heard.events.iter().any(|event| matches!(event, StreamEvent::BlockEnd { .. }));
+    assert!(!ended, "and shows that it is cut");
+}
+
+/// Of what a provider sent, the first byte may have cost money.
+#[tokio::test]
+async fn a_connection_that_breaks_is_made_anew_only_before_the_first_byte() {
+    for (first, attempts) in [("", 4), (OPEN, 4), ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", 1)] {
+        let server = Server::then(move |mut stream| async move {
+            stream.write_all(first.as_bytes()).await.unwrap();
+        })
+        .await;
+        let script = Script::new(|input| match input {
+            None => vec![Action::Send(get("/"))],
+            Some(Input::TransportFailed { kind, message }) => {
+                assert_eq!(*kind, "reset");
+                vec![fail(FailureKind::Network, message, RetryHint::Backoff)]
+            }
+            Some(_) => vec![],
+        });
+        let mut bench = Bench::at(&server.origin());
+        bench.run(&script).await.unwrap_err();
+        assert_eq!((*script.begun.lock().unwrap(), server.requests().len()), (attempts, attempts as usize), "{first}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_recovers_is_asked_again() {
+    let asked = AtomicU32::new(0);
+    let server = Server::with(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
+        0 | 1 => b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 2\r\nContent-Length: 4\r\n\r\nwait".to_vec(),
+        _ => ok("", "hello"),
+    })
+    .await;
+    let script = Script::new(|input| match input {
+        None => vec![Action::Send(get("/"))],
+        Some(Input::Head { status: 429, headers }) => {
+            let seconds = headers.iter().find(|(name, _)| name == "retry-after").unwrap().1.parse().unwrap();
+            vec![fail(FailureKind::RateLimit, "slow down", RetryHint::After(Duration::from_secs(seconds)))]
+        }
+        Some(Input::Head { .. }) => vec![start(0)],
+        Some(Input::Chunk(bytes)) => vec![delta(0, std::str::from_utf8(bytes).unwrap())],
+        Some(_) => vec![end(0), finish()],
+    });
+    let mut bench = Bench::at(&server.origin());
+    bench.run(&script).await.unwrap();
+    assert_eq!(bench.heard.text(), "hello");
+    assert_eq!(bench.waits.lock().unwrap().clone(), [Duration::from_secs(2); 2]);
+    assert_eq!((*script.begun.lock().unwrap(), server.requests().len()), (3, 3));
+}
+
+/// A time-out is tried again, and each attempt has all of its time.
+#[tokio::test]
+async fn a_silent_server_is_asked_again() {
+    let asked = Arc::new(AtomicU32::new(0));
+    let count = asked.clone();
+    let server = Server::then(move |mut stream| {
+        let silent = count.fetch_add(1, Ordering::SeqCst) == 0;
+        async move {
+            if !silent {
+                stream.write_all(format!("{OPEN}{}0\r\n\r\n", piece("hello")).as_bytes()).await.unwrap();
+            }
+            hang(stream).await;
+        }
+    })
+    .await;
+    let script = Script::new(|input| match input {
+        None => vec![Action::Send(get("/"))],
+        Some(Input::TransportFailed { kind: "timeout", message }) => {
+            vec![fail(FailureKind::Timeout, message, RetryHint::Backoff)]
+        }
+        Some(Input::End) => vec![finish()],
+        Some(_) => vec![],
+    });
+    let mut bench = Bench::at(&server.origin());
+    bench.limits.first_byte_ms = 2000;
+    bench.run(&script).await.unwrap();
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_failure_says_what_to_do() {
+    let told =
+        async |mut bench: Bench, kind| bench.run(&failing(kind, RetryHint::Never)).await.unwrap_err().to_string();
+    assert_eq!(
+        told(Bench::nowhere().with_key(true), FailureKind::Authentication).await,
+        "test: no. Check PATCHBAY_TEST_NO_SUCH_KEY or credentials.json"
+    );
+    assert_eq!(
+        told(Bench::nowhere(), FailureKind::Authentication).await,
+        "test: no. It has no credential: name one in [providers.test]"
+    );
+    assert_eq!(
+        told(Bench::nowhere(), FailureKind::NotFound).await,
+        "test: no. Check the model's name, and the provider's base URL"
+    );
+    assert_eq!(told(Bench::nowhere(), FailureKind::Server).await, "test: no");
+}

@@ -1,0 +1,205 @@
+use patchbay_core::{
+    Code,
+    completion::{BlockKind, FailureKind, Finish, Stop, StreamEvent},
+};
+use patchbay_sandbox::{
+    Auth, Placement,
+    adapter::{Action, AdapterRequest, Input, RetryHint},
+};
+
+use super::{
+    Bench, SENTINEL, Script, bearer, delta, emit, end, fail, finish, get,
+    server::{OPEN, Server, ok, piece},
+    start,
+};
+
+/// Whether `text` holds a telling part of the secret.
+fn tells(text: &str) -> bool {
+    text.to_lowercase().contains("sentinel")
+}
+
+fn asking() -> AdapterRequest {
+    AdapterRequest { auth: vec![bearer()], ..get("/") }
+}
+
+#[tokio::test]
+async fn it_goes_where_the_adapter_points_and_the_operator_allows() {
+    let server = Server::answering(ok("", "")).await;
+    let query = Auth { placement: Placement::Query("key".to_owned()), ..bearer() };
+    let request = AdapterRequest { auth: vec![bearer(), query], ..get("/models?alt=sse") };
+    Bench::at(&server.origin()).with_key(true).run(&Script::relaying(request)).await.unwrap();
+    let seen = &server.requests()[0];
+    assert!(seen.contains(&format!("authorization: Bearer {SENTINEL}\r\n")), "{seen}");
+    assert!(seen.starts_with("GET /models?alt=sse&key=sk-Sentinel%2F42%2B"), "{seen}");
+    // An adapter that does not ask for it gets none.
+    Bench::at(&server.origin()).with_key(true).run(&Script::relaying(get("/"))).await.unwrap();
+    assert!(!tells(&server.requests()[1]));
+}
+
+#[tokio::test]
+async fn without_one_nothing_is_sent_and_it_is_said_where_to_get_one() {
+    let server = Server::answering(ok("", "")).await;
+    let told = async |page: Option<&str>, variable: &str| {
+        let mut bench = Bench::at(&server.origin()).with_key(false);
+        bench.provider = "anthropic".parse().unwrap();
+        let credential = bench.credential.as_mut().unwrap();
+        credential.obtain_url = page.map(str::to_owned);
+        credential.variable = variable.to_owned();
+        let error = bench.run(&Script::relaying(asking())).await.unwrap_err();
+        assert_eq!((error.code(), error.kind()), (Code::MissingCredentials, FailureKind::Authentication));
+        assert!(bench.heard.retries.is_empty());
+        error.to_string()
+    };
+    let (page, variable) = ("https://console.anthropic.com/settings/keys", "PATCHBAY_TEST_NO_SUCH_KEY");
+    assert_eq!(
+        told(Some(page), variable).await,
+        "No credentials for anthropic. Set PATCHBAY_TEST_NO_SUCH_KEY or add to credentials.json\n\nGet your API key at: https://console.anthropic.com/settings/keys"
+    );
+    assert_eq!(
+        told(None, variable).await,
+        "No credentials for anthropic. Set PATCHBAY_TEST_NO_SUCH_KEY or add to credentials.json"
+    );
+    assert_eq!(told(None, "").await, "No credentials for anthropic. Add to credentials.json");
+    assert!(server.requests().is_empty());
+}
+
+/// A local server wants no key, and its adapter need not know.
+#[tokio::test]
+async fn a_provider_without_a_credential_is_asked_without() {
+    let server = Server::answering(ok("", "hello")).await;
+    let mut bench = Bench::at(&server.origin());
+    bench.run(&Script::relaying(asking())).await.unwrap();
+    assert_eq!(bench.heard.text(), "hello");
+    assert!(!server.requests()[0].contains("authorization"), "{}", server.requests()[0]);
+}
+
+#[tokio::test]
+async fn another_credential_or_another_place_is_a_violation() {
+    let server = Server::answering(ok("", "")).await;
+    let auth = |auth: Auth| AdapterRequest { auth: vec![auth], ..get("/") };
+    let header = |name: &str, prefix: &str| {
+        let placement = Placement::Header { name: name.to_owned(), prefix: prefix.to_owned() };
+        auth(Auth { placement, ..bearer() })
+    };
+    let own = vec![("authorization".to_owned(), "Bearer mine".to_owned())];
+    for (request, what) in [
+        (
+            auth(Auth { credential: "other".to_owned(), ..bearer() }),
+            "asked for the credential 'other'; its own is 'key'",
+        ),
+        (header("Host", ""), "the header 'host' is set by the host"),
+        (header("X-Key", "a\r\nb: "), "the value of the header 'x-key' holds a control character"),
+        (AdapterRequest { headers: own, ..asking() }, "the header 'authorization' carries a credential"),
+        (AdapterRequest { auth: vec![bearer(); 2], ..get("/") }, "the header 'authorization' carries a credential"),
+        (AdapterRequest { auth: vec![bearer(); 5], ..get("/") }, "put its credential into more than 4 places"),
+    ] {
+        let error = Bench::at(&server.origin()).with_key(true).run(&Script::relaying(request)).await.unwrap_err();
+        assert_eq!(error.code(), Code::AdapterViolation, "{error}");
+        assert!(error.to_string().contains(what) && !tells(&format!("{error:?}")), "{error}");
+    }
+    assert!(server.requests().is_empty());
+}
+
+/// In plain text it goes to this machine, and to the near network where that is allowed.
+#[tokio::test]
+async fn it_is_not_sent_in_plain_text_over_the_network() {
+    for (origin, private) in [
+        ("http://api.example.com", false),
+        ("http://192.168.1.5", false),
+        ("http://10.0.0.1:8080", false),
+        ("http://8.8.8.8", true),
+    ] {
+        let mut bench = Bench::at(origin).with_key(true);
+        bench.base.as_mut().unwrap().allow_private = private;
+        let error = bench.run(&Script::relaying(asking())).await.unwrap_err();
+        assert_eq!(error.code(), Code::ProviderNetwork, "{origin}: {error}");
+    }
+    let server = Server::answering(ok("", "")).await;
+    let mut bench = Bench::at(&server.origin()).with_key(true);
+    bench.base.as_mut().unwrap().allow_private = true;
+    bench.run(&Script::relaying(asking())).await.unwrap();
+    assert!(tells(&server.requests()[0]), "the test's own eyes are open");
+}
+
+/// Nor is it followed to where a redirect points.
+#[tokio::test]
+async fn a_redirect_gets_no_secret() {
+    let elsewhere = Server::answering(ok("", "")).await;
+    let answer = format!("HTTP/1.1 307 X\r\nLocation: {}/\r\nContent-Length: 0\r\n\r\n", elsewhere.origin());
+    let server = Server::answering(answer).await;
+    Bench::at(&server.origin()).with_key(true).run(&Script::relaying(asking())).await.unwrap();
+    assert_eq!((server.requests().len(), elsewhere.requests().len()), (1, 0));
+}
+
+/// A server that says the key back, cut into pieces each of which is innocent, to an adapter that passes everything on.
+#[tokio::test]
+async fn an_echo_is_silenced_wherever_it_is_cut() {
+    let cut: String = SENTINEL.chars().map(|c| piece(&format!("{c}|"))).collect();
+    let server = Server::answering(format!("{OPEN}{cut}0\r\n\r\n")).await;
+    let mut bench = Bench::at(&server.origin()).with_key(true);
+    // It puts the pieces together, as an adapter does with the deltas of a stream.
+    let script = Script::new(|input| match input {
+        None => vec![Action::Send(asking()), start(0), delta(0, "key: ")],
+        Some(Input::Chunk(bytes)) => {
+            let text = String::from_utf8(bytes.clone()).unwrap();
+            text.split('|').filter(|piece| !piece.is_empty()).map(|piece| delta(0, piece)).collect()
+        }
+        Some(Input::End) => vec![delta(0, " s"), end(0), finish()],
+        Some(_) => vec![],
+    });
+    bench.run(&script).await.unwrap();
+    assert_eq!(bench.heard.text(), "key: [secret] s", "what only began as one is told at the end");
+}
+
+/// And an adapter that has it from there tells it in no other way.
+#[tokio::test]
+async fn nothing_that_an_adapter_says_tells_it() {
+    let server = Server::with(|request| {
+        let echo = if tells(request) { SENTINEL } else { "nothing" };
+        ok(&format!("X-Echo: {echo}\r\n"), echo)
+    })
+    .await;
+    let all = |text: &str| {
+        let text = text.to_owned();
+        vec![
+            emit(StreamEvent::Started(text.clone())),
+            emit(StreamEvent::Extra { name: text.clone(), value: text.clone() }),
+            emit(StreamEvent::BlockStart { index: 0, kind: BlockKind::Opaque(text.clone()) }),
+            emit(StreamEvent::BlockEnd { index: 0, opaque: Some(text.clone()) }),
+            emit(StreamEvent::BlockStart {
+                index: 1,
+                kind: BlockKind::ToolCall { id: text.clone(), name: text.clone() },
+            }),
+            delta(1, &text),
+            emit(StreamEvent::BlockEnd { index: 1, opaque: None }),
+        ]
+    };
+    let ends: Vec<fn(&str) -> Action> = vec![
+        |text| Action::Finish(Finish { stop: Stop::Other, raw: text.to_owned() }),
+        |text| fail(FailureKind::Unknown, text, RetryHint::Never),
+        |text| Action::Send(get(&format!("/{text}"))),
+        |text| Action::Send(get(&format!("/{text}/../"))),
+        |text| {
+            Action::Send(AdapterRequest { auth: vec![Auth { credential: text.to_owned(), ..bearer() }], ..get("/") })
+        },
+        |text| Action::Send(AdapterRequest { headers: vec![(text.to_owned(), String::new())], ..get("/") }),
+        |text| Action::Send(AdapterRequest { method: text.to_owned(), ..get("/") }),
+    ];
+    for last in ends {
+        let mut bench = Bench::at(&server.origin()).with_key(true);
+        let script = Script::new(move |input| match input {
+            None => vec![Action::Send(asking())],
+            // As if it had put the secret together from pieces that passed.
+            Some(Input::Chunk(_)) => all(SENTINEL).into_iter().chain([last(SENTINEL)]).collect(),
+            Some(_) => vec![],
+        });
+        let result = bench.run(&script).await;
+        let text = format!(
+            "{result:?} {:?} {}",
+            bench.heard.events,
+            result.as_ref().map_or_else(ToString::to_string, |_| String::new())
+        );
+        assert!(!tells(&text) && text.contains("[secret]"), "{text}");
+        assert!(!tells(&format!("{:?}", script.heard())), "the adapter heard it");
+    }
+}

@@ -1,0 +1,134 @@
+use std::{
+    future::Future,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+
+/// A server written by hand, so that it can do what no HTTP library would.
+pub(super) struct Server {
+    address: SocketAddr,
+    requests: Arc<Mutex<Vec<String>>>,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    /// Answers each request with these bytes, on and on over one connection.
+    pub(super) async fn answering(answer: impl Into<Vec<u8>>) -> Self {
+        let answer = answer.into();
+        Self::with(move |_| answer.clone()).await
+    }
+
+    /// Answers each request with what `answer` makes of its text.
+    pub(super) async fn with(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        let answer = Arc::new(answer);
+        Self::raw(move |mut stream, log| {
+            let answer = answer.clone();
+            async move {
+                while let Some(request) = read_request(&mut stream).await {
+                    log(request.clone());
+                    if stream.write_all(&answer(&request)).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        })
+        .await
+    }
+
+    /// Reads one request of each connection and does what `after` says.
+    pub(super) async fn then<F>(after: impl Fn(TcpStream) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let after = Arc::new(after);
+        Self::raw(move |mut stream, log| {
+            let after = after.clone();
+            async move {
+                if let Some(request) = read_request(&mut stream).await {
+                    log(request);
+                    after(stream).await;
+                }
+            }
+        })
+        .await
+    }
+
+    async fn raw<F>(each: impl Fn(TcpStream, Box<dyn Fn(String) + Send + Sync>) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = requests.clone();
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                stream.set_nodelay(true).unwrap();
+                let seen = seen.clone();
+                tokio::spawn(each(stream, Box::new(move |request| seen.lock().unwrap().push(request))));
+            }
+        });
+        Self { address, requests, task }
+    }
+
+    /// `http://127.0.0.1:PORT`.
+    pub(super) fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(super) fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A head, and a body if it tells its length; None at the end of the connection.
+async fn read_request(stream: &mut TcpStream) -> Option<String> {
+    let mut bytes = Vec::new();
+    loop {
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+            if bytes.len() >= end + 4 + length.unwrap_or(0) {
+                return Some(String::from_utf8_lossy(&bytes).into_owned());
+            }
+        }
+        match stream.read_buf(&mut bytes).await {
+            Ok(read) if read > 0 && bytes.len() < 16 << 20 => {}
+            _ => return None,
+        }
+    }
+}
+
+/// Waits until the other side has had enough.
+pub(super) async fn hang(mut stream: TcpStream) {
+    let mut nothing = [0; 64];
+    while stream.read(&mut nothing).await.is_ok_and(|read| read > 0) {}
+}
+
+/// `200 OK` with these headers, each with its line end, and this body.
+pub(super) fn ok(headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
+    let body = body.as_ref();
+    let mut answer = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: {}\r\n\r\n", body.len()).into_bytes();
+    answer.extend_from_slice(body);
+    answer
+}
+
+/// The beginning of an answer without a length.
+pub(super) const OPEN: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+/// A piece of such a one.
+pub(super) fn piece(text: &str) -> String {
+    format!("{:x}\r\n{text}\r\n", text.len())
+}

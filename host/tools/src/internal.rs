@@ -1,0 +1,55 @@
+//! Tools of the host's own, which a model calls like those of skills.
+
+use std::time::Instant;
+
+use patchbay_core::{Code, Digest, ToolSpec};
+use patchbay_sandbox::{BoxFuture, Content, Usage};
+use serde_json::Value;
+
+use crate::{ToolError, journal::Ran, schema};
+
+/// A tool of the host's own. It runs in no sandbox, and is told by its name alone.
+pub trait Internal: Send + Sync {
+    /// Its name, what it does, and the schema of its input.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Runs it on an input that satisfies its schema.
+    fn run<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<Value, InternalError>>;
+}
+
+/// Why a tool of the host's own gave no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InternalError {
+    /// The stable code.
+    pub code: Code,
+    /// What is wrong, with what value, and what to do next.
+    pub message: String,
+}
+
+/// What the journal calls it: the host stands where a skill would, and there is no component.
+pub(crate) fn ran(tool: &dyn Internal) -> Ran<'_> {
+    Ran { root: "internal", skill: "patchbay", tool: tool.spec().name.as_str(), component: Digest::of(b"") }
+}
+
+/// Runs a tool of the host's own. Gives the answer, and what it took.
+pub(crate) async fn run(tool: &dyn Internal, input: &Value) -> (Result<Vec<Content>, ToolError>, Usage) {
+    let start = Instant::now();
+    let answer = answer(tool, input).await;
+    let output_bytes = answer.as_ref().map_or(0, |content| content.to_string().len());
+    let usage = Usage { time: start.elapsed(), output_bytes, ..Usage::default() };
+    (answer.map(|content| vec![content]), usage)
+}
+
+async fn answer(tool: &dyn Internal, input: &Value) -> Result<Content, ToolError> {
+    let name = &tool.spec().name;
+    // Compiled when it is needed: the model that called takes thousands of times as long.
+    let validator = schema::compile(&tool.spec().input_schema).map_err(|problem| ToolError::Internal {
+        code: Code::Internal,
+        message: format!("the schema of tool '{name}' cannot be used: {problem}."),
+    })?;
+    if let Some(problem) = schema::first_error(&validator, input) {
+        return Err(ToolError::InvalidInput { tool: name.to_string(), problem });
+    }
+    let internal = |InternalError { code, message }| ToolError::Internal { code, message };
+    tool.run(input).await.map(Content::from).map_err(internal)
+}

@@ -1,0 +1,109 @@
+//! Tool calls in pieces, as servers differ: with an index or without, with the id in each piece, in the first, or in none,
+//! whole at once or letter by letter.
+
+use std::borrow::Cow;
+
+use patchbay_provider_sdk::{BlockKind, ToolHead};
+use serde_json::Value;
+
+use crate::openai::text;
+use crate::stream::Out;
+
+/// The calls of one answer, in the order in which they came.
+#[derive(Debug)]
+pub(super) struct Calls {
+    calls: Vec<Call>,
+    /// Calls of the conversation before: what the n-th call is named after where the server gives it no id.
+    before: usize,
+}
+
+#[derive(Debug)]
+struct Call {
+    index: Option<u64>,
+    /// What the server calls it; empty if it does not.
+    id: String,
+    /// The block; none before the name came.
+    block: Option<u32>,
+    /// Input that came before the name.
+    held: String,
+    fed: bool,
+}
+
+impl Calls {
+    pub(super) fn new(before: usize) -> Self {
+        Self { calls: Vec::new(), before }
+    }
+
+    /// Whether a call came; one that has no name is none.
+    pub(super) fn any(&self) -> bool {
+        self.calls.iter().any(|call| call.block.is_some())
+    }
+
+    /// More of a call: `call` has its index and its id, `function` its name and its input.
+    pub(super) fn delta(&mut self, call: &Value, function: &Value, out: &mut Out) {
+        let (index, id, name) = (call.get("index").and_then(Value::as_u64), text(call, "id"), text(function, "name"));
+        let at = self.find(index, id, name).unwrap_or_else(|| {
+            self.calls.push(Call { index, id: id.to_owned(), block: None, held: String::new(), fed: false });
+            self.calls.len() - 1
+        });
+        let ordinal = self.before + at;
+        let call = &mut self.calls[at];
+        if call.block.is_none() && !name.is_empty() {
+            if call.id.is_empty() {
+                id.clone_into(&mut call.id);
+            }
+            let id = if call.id.is_empty() { format!("call_{ordinal}") } else { call.id.clone() };
+            let block = out.start(BlockKind::ToolCall(ToolHead { id, name: name.to_owned() }));
+            call.block = Some(block);
+            call.fed = !call.held.is_empty();
+            out.delta(block, std::mem::take(&mut call.held));
+        }
+        let input = input(function);
+        match call.block {
+            Some(block) => {
+                call.fed |= !input.is_empty();
+                out.delta(block, input);
+            }
+            None => call.held.push_str(&input),
+        }
+    }
+
+    /// The call that a piece belongs to; none if it begins one.
+    fn find(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let at = match index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == index)?,
+            // Without an index, a piece with a name begins a call, unless its id says otherwise.
+            None if !id.is_empty() => match self.calls.iter().rposition(|call| call.id == id) {
+                Some(at) => at,
+                None if name.is_empty() => self.calls.len().checked_sub(1)?,
+                None => return None,
+            },
+            None if name.is_empty() => self.calls.len().checked_sub(1)?,
+            None => return None,
+        };
+        // Some servers give each of several whole calls the same index.
+        let other = !id.is_empty() && !name.is_empty() && !self.calls[at].id.is_empty() && self.calls[at].id != id;
+        (!other).then_some(at)
+    }
+
+    /// Ends the calls of a whole answer: one without input has an empty one.
+    pub(super) fn complete(&self, out: &mut Out) {
+        for call in &self.calls {
+            if let Some(block) = call.block {
+                if !call.fed {
+                    out.delta(block, "{}");
+                }
+                out.end(block, None);
+            }
+        }
+    }
+}
+
+/// The input's piece: a text, or from some servers the object itself.
+fn input(function: &Value) -> Cow<'_, str> {
+    match function.get("arguments") {
+        Some(Value::String(text)) => Cow::Borrowed(text),
+        Some(object @ Value::Object(_)) => Cow::Owned(object.to_string()),
+        _ => Cow::Borrowed(""),
+    }
+}

@@ -1,0 +1,358 @@
+use patchbay_provider_sdk::{Block, Event, HttpRequest, Message, Piece, ToolChoice};
+use serde_json::json;
+
+use super::*;
+use crate::openai::fixtures::*;
+use crate::recording::{check_all, parts, play, summary};
+
+fn stream() -> Stream<Chat> {
+    begin(&completion(Vec::new()), Settings::default()).0
+}
+
+fn sent(request: &CompletionRequest, settings: Settings) -> HttpRequest {
+    match begin(request, settings).1.as_slice() {
+        [Action::Send(request)] => request.clone(),
+        actions => panic!("{actions:?}"),
+    }
+}
+
+/// The `messages` that messages come to.
+fn messages(list: Vec<Message>) -> Value {
+    body(&sent(&completion(list), Settings::default()))["messages"].take()
+}
+
+/// What deltas of one choice come to, with `reason` behind them.
+fn deltas(list: &[Value], reason: &str) -> Vec<Action> {
+    let chunk = |delta: &Value, reason: Value| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
+        format!("data: {}\n\n", json!({"model": "m", "choices": [choice]}))
+    };
+    let mut body: String = list.iter().map(|delta| chunk(delta, Value::Null)).collect();
+    body += &chunk(&json!({}), reason.into());
+    answer(stream(), &(body + "data: [DONE]\n\n"))
+}
+
+#[test]
+fn recordings_come_to_the_same_however_they_are_cut() {
+    check_all("chat", stream);
+}
+
+#[test]
+fn a_damaged_answer_keeps_the_contract() {
+    let names = ["thinking", "parallel-tool-calls", "whole-tool-calls", "refusal", "error"];
+    check_damaged("chat", &names, |request| begin(request, Settings::default()));
+}
+
+#[test]
+fn a_request_has_the_fields_of_the_api() {
+    let mut request = completion(vec![user(vec![said("Hello")])]);
+    request.system = vec!["Be kind.".to_owned(), "Be short.".to_owned()];
+    request.tools = vec![tool("calc__eval", r#"{"type":"object","required":["z","a"],"properties":{"z":{},"a":{}}}"#)];
+    request.max_output_tokens = Some(1);
+    let settings = Settings { effort: Some("high"), limit: LimitField::MaxCompletionTokens };
+    let sent_as = sent(&request, settings);
+    assert_eq!((sent_as.method.as_str(), sent_as.path_and_query.as_str()), ("POST", "/chat/completions"));
+    assert_eq!(sent_as.auth.len(), 1);
+    assert_eq!(
+        body(&sent_as),
+        json!({
+            "model": "model-1",
+            "messages": [
+                {"role": "system", "content": "Be kind.\n\nBe short."},
+                {"role": "user", "content": "Hello"},
+            ],
+            "tools": [{"type": "function", "function": {
+                "name": "calc__eval",
+                "description": "Does calc__eval.",
+                "parameters": {"type": "object", "required": ["z", "a"], "properties": {"z": {}, "a": {}}},
+            }}],
+            "tool_choice": "auto",
+            "reasoning_effort": "high",
+            "max_completion_tokens": 1,
+            "stream": true,
+            "stream_options": {"include_usage": true},
+        })
+    );
+    let older = body(&sent(&request, Settings { effort: None, limit: LimitField::MaxTokens }));
+    assert_eq!((&older["max_tokens"], older.get("max_completion_tokens")), (&json!(1), None));
+    assert_eq!(older.get("reasoning_effort"), None);
+    let least = body(&sent(&completion(Vec::new()), Settings::default()));
+    let options = json!({"include_usage": true});
+    assert_eq!(least, json!({"model": "model-1", "messages": [], "stream": true, "stream_options": options}));
+}
+
+#[test]
+fn tool_choices_have_the_words_of_the_api() {
+    for (choice, expected) in [
+        (ToolChoice::Auto, json!("auto")),
+        (ToolChoice::None, json!("none")),
+        (ToolChoice::Required, json!("required")),
+        (ToolChoice::Named("a".to_owned()), json!({"type": "function", "function": {"name": "a"}})),
+    ] {
+        let mut request = completion(Vec::new());
+        request.tool_choice = choice;
+        assert_eq!(body(&sent(&request, Settings::default())).get("tool_choice"), None, "there are no tools");
+        request.tools = vec![tool("a", "{}")];
+        assert_eq!(body(&sent(&request, Settings::default()))["tool_choice"], expected);
+    }
+}
+
+#[test]
+fn a_conversation_goes_out_in_the_apis_messages() {
+    let history = vec![
+        user(vec![
+            said("Look"),
+            Block::Blob(blob(3, "image/png", None)),
+            Block::Blob(blob(4, "application/pdf", Some("b.pdf"))),
+        ]),
+        assistant(vec![
+            (thought("hm"), None),
+            (said("One"), None),
+            (called("c1", "a", r#"{"x":1}"#), None),
+            (said(" two."), None),
+            (called("c2", "b", "{}"), None),
+        ]),
+        user(vec![
+            said("Go on."),
+            answered("c1", vec![piece("one"), piece("two")]),
+            answered("c2", vec![piece("see"), Piece::Blob(blob(7, "image/jpeg", None))]),
+        ]),
+        assistant(vec![(called("c3", "a", "{}"), None)]),
+        user(vec![answered("c3", vec![])]),
+        assistant(vec![(thought("cut short"), None)]),
+        user(vec![said("a"), said("b"), Block::Blob(blob(8, "audio/wav", Some("c.wav")))]),
+    ];
+    let call = |id: &str, name: &str, input: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": input}});
+    assert_eq!(
+        messages(history),
+        json!([
+            {"role": "user", "content": [
+                {"type": "text", "text": "Look"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,<3>"}},
+                {"type": "file", "file": {"filename": "b.pdf", "file_data": "data:application/pdf;base64,<4>"}},
+            ]},
+            {"role": "assistant", "content": "One two.", "tool_calls": [call("c1", "a", r#"{"x":1}"#), call("c2", "b", "{}")]},
+            {"role": "tool", "tool_call_id": "c1", "content": "one\ntwo"},
+            {"role": "tool", "tool_call_id": "c2", "content": "see"},
+            {"role": "user", "content": [
+                {"type": "text", "text": "From the tool shot:"},
+                {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,<7>"}},
+                {"type": "text", "text": "Go on."},
+            ]},
+            {"role": "assistant", "content": null, "tool_calls": [call("c3", "a", "{}")]},
+            {"role": "tool", "tool_call_id": "c3", "content": ""},
+            {"role": "assistant", "content": ""},
+            {"role": "user", "content": "a\n\nb\n\n[c.wav: audio/wav, 9 bytes, which this API does not take]"},
+        ])
+    );
+}
+
+#[test]
+fn what_was_said_around_calls_keeps_its_place() {
+    let message = kept(&play(&mut stream(), &parts("chat", "whole-tool-calls"), &[]));
+    let blocks: Vec<_> = message.parts.into_iter().map(|part| part.block).collect();
+    assert_eq!(
+        blocks,
+        [
+            said("First, "),
+            called("call_x1", "weather__now", r#"{"city":"Bern"}"#),
+            called("call_x2", "weather__now", r#"{"city":"Rome"}"#),
+            said("then we see."),
+        ]
+    );
+}
+
+#[test]
+fn calls_are_told_apart_however_a_server_names_them() {
+    let a = json!({"name": "a", "arguments": "{\"x\":"});
+    let (rest, b) = (json!({"arguments": "1}"}), json!({"name": "b", "arguments": "{}"}));
+    let list = |calls: Vec<Value>| calls.into_iter().map(|call| json!({"tool_calls": [call]})).collect::<Vec<_>>();
+    for (case, calls, ids) in [
+        (
+            "an index, the id at first",
+            list(vec![
+                json!({"index": 0, "id": "i", "function": a}),
+                json!({"index": 0, "function": rest}),
+                json!({"index": 1, "id": "j", "function": b}),
+            ]),
+            ["i", "j"],
+        ),
+        (
+            "the id in each",
+            list(vec![
+                json!({"index": 0, "id": "i", "function": a}),
+                json!({"index": 0, "id": "i", "function": rest}),
+                json!({"index": 1, "id": "j", "function": b}),
+            ]),
+            ["i", "j"],
+        ),
+        (
+            "an empty id later",
+            list(vec![
+                json!({"index": 0, "id": "i", "function": a}),
+                json!({"index": 0, "id": "", "function": rest}),
+                json!({"index": 1, "id": "j", "function": b}),
+            ]),
+            ["i", "j"],
+        ),
+        (
+            "no id",
+            list(vec![
+                json!({"index": 0, "function": a}),
+                json!({"index": 0, "function": rest}),
+                json!({"index": 1, "function": b}),
+            ]),
+            ["call_0", "call_1"],
+        ),
+        (
+            "no index",
+            list(vec![json!({"id": "i", "function": a}), json!({"function": rest}), json!({"id": "j", "function": b})]),
+            ["i", "j"],
+        ),
+        (
+            "neither",
+            list(vec![json!({"function": a}), json!({"function": rest}), json!({"function": b})]),
+            ["call_0", "call_1"],
+        ),
+        (
+            "no index, the id in each",
+            list(vec![
+                json!({"id": "i", "function": a}),
+                json!({"id": "i", "function": rest}),
+                json!({"id": "j", "function": b}),
+            ]),
+            ["i", "j"],
+        ),
+        (
+            "one index for all",
+            list(vec![
+                json!({"index": 0, "id": "i", "function": {"name": "a", "arguments": "{\"x\":1}"}}),
+                json!({"index": 0, "id": "j", "function": b}),
+            ]),
+            ["i", "j"],
+        ),
+        (
+            "two in one piece",
+            vec![
+                json!({"tool_calls": [{"index": 0, "id": "i", "function": a}, {"index": 1, "id": "j", "function": b}]}),
+                json!({"tool_calls": [{"index": 0, "function": rest}]}),
+            ],
+            ["i", "j"],
+        ),
+        (
+            "an object",
+            list(vec![
+                json!({"index": 0, "id": "i", "function": {"name": "a", "arguments": {"x": 1}}}),
+                json!({"index": 1, "id": "j", "function": b}),
+            ]),
+            ["i", "j"],
+        ),
+        (
+            "the name after the input",
+            list(vec![
+                json!({"index": 0, "id": "i", "function": {"arguments": "{\"x\":"}}),
+                json!({"index": 0, "function": {"name": "a", "arguments": "1}"}}),
+                json!({"index": 1, "id": "j", "function": b}),
+            ]),
+            ["i", "j"],
+        ),
+        (
+            "no input at all",
+            list(vec![
+                json!({"index": 0, "id": "i", "function": {"name": "a", "arguments": "{\"x\":1}"}}),
+                json!({"index": 1, "id": "j", "function": {"name": "b"}}),
+            ]),
+            ["i", "j"],
+        ),
+    ] {
+        let end = summary(&deltas(&calls, "tool_calls"));
+        let expected =
+            json!([{"id": ids[0], "name": "a", "input": {"x": 1}}, {"id": ids[1], "name": "b", "input": {}}]);
+        assert_eq!((&end["tool_calls"], text(&end, "stop")), (&expected, "tool-use"), "{case}");
+    }
+    let old = [
+        json!({"function_call": {"name": "a", "arguments": "{\"x\":"}}),
+        json!({"function_call": {"arguments": "1}"}}),
+    ];
+    let end = summary(&deltas(&old, "function_call"));
+    assert_eq!(end["tool_calls"], json!([{"id": "call_0", "name": "a", "input": {"x": 1}}]));
+    assert_eq!((text(&end, "stop"), text(&end, "raw")), ("tool-use", "function_call"));
+}
+
+#[test]
+fn a_call_without_an_id_is_named_after_its_number_in_the_conversation() {
+    let history = vec![assistant(vec![(called("call_0", "a", "{}"), None), (called("call_1", "a", "{}"), None)])];
+    let (stream, _) = begin(&completion(history), Settings::default());
+    let delta = json!({"tool_calls": [{"index": 0, "function": {"name": "a", "arguments": "{}"}}]});
+    let chunk = json!({"choices": [{"delta": delta, "finish_reason": "tool_calls"}]});
+    let end = summary(&answer(stream, &format!("data: {chunk}\n\ndata: [DONE]\n\n")));
+    assert_eq!(end["tool_calls"][0]["id"], "call_2");
+}
+
+#[test]
+fn an_end_has_its_reason() {
+    let (speech, refusal) = (json!({"content": "Well."}), json!({"refusal": "No."}));
+    let call = json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "t", "arguments": "{}"}}]});
+    for (list, reason, stop) in [
+        (vec![], "stop", "end-turn"),
+        (vec![&speech], "stop", "end-turn"),
+        (vec![&refusal], "stop", "refusal"),
+        (vec![&speech, &refusal], "stop", "end-turn"),
+        (vec![&call], "stop", "tool-use"),
+        (vec![&call], "tool_calls", "tool-use"),
+        (vec![&call], "length", "max-tokens"),
+        (vec![&speech], "length", "max-tokens"),
+        (vec![&speech], "content_filter", "content-filter"),
+        (vec![&speech], "eos", "other"),
+    ] {
+        let list: Vec<_> = list.into_iter().cloned().collect();
+        let end = summary(&deltas(&list, reason));
+        assert_eq!((text(&end, "stop"), text(&end, "raw")), (stop, reason), "{list:?}");
+    }
+    // What was cut short is not made whole.
+    let cut = json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "t", "arguments": ""}}]});
+    assert_eq!(kept(&deltas(&[cut], "length")).parts[0].block, called("c", "t", ""));
+}
+
+#[test]
+fn an_answer_ends_with_its_mark_or_with_its_reason() {
+    let speech = format!("data: {}\n\n", json!({"choices": [{"delta": {"content": "Hi."}}]}));
+    let reason = format!("data: {}\n\n", json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}));
+    let usage = format!("data: {}\n\n", json!({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}));
+    let whole = json!({"text": "Hi.", "stop": "end-turn", "raw": "stop", "usage": {"input": 3, "output": 2}});
+    assert_eq!(summary(&answer(stream(), &format!("{speech}{reason}{usage}data: [DONE]\n\n"))), whole);
+    assert_eq!(summary(&answer(stream(), &format!("{speech}{reason}{usage}"))), whole);
+    assert_eq!(summary(&answer(stream(), &format!("{speech}data:\n\ndata:[DONE]\n\n")))["stop"], "end-turn");
+    let cut = json!({"failure": {"kind": "network"}, "text": "Hi."});
+    assert_eq!(summary(&answer(stream(), &speech)), cut);
+    assert_eq!(summary(&answer(stream(), &format!("{speech}data: {{\"cho\n\n")))["failure"], json!({"kind": "server"}));
+    assert_eq!(summary(&answer(stream(), "")), json!({"failure": {"kind": "network"}}));
+}
+
+#[test]
+fn other_choices_and_null_fields_say_nothing() {
+    let chunks = [
+        json!({"choices": [{"index": 1, "delta": {"content": "no"}, "finish_reason": "length"}], "error": null, "usage": null}),
+        json!({"choices": null}),
+        json!({"choices": [{"index": 0, "delta": {"content": null, "reasoning_content": null, "tool_calls": null, "function_call": null, "refusal": null}}]}),
+        json!({"choices": [{"index": 0, "delta": {"reasoning_content": "r", "reasoning": "r", "content": "yes"}, "finish_reason": "stop"}]}),
+    ];
+    let body: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    let actions = answer(stream(), &body);
+    assert_eq!(summary(&actions), json!({"thinking": "r", "text": "yes", "stop": "end-turn", "raw": "stop"}));
+    assert!(!actions.iter().any(|action| matches!(action, Action::Emit(Event::Usage(_)))));
+}
+
+#[test]
+fn an_error_in_a_chunk_ends_the_answer_behind_what_came() {
+    for (error, kind, code) in [
+        (json!({"error": {"message": "m", "type": "server_error", "code": null}}), "server", "server_error"),
+        (json!({"error": {"message": "m", "code": 429}}), "rate-limit", "429"),
+        (json!({"error": {"message": "m", "type": "BadRequestError", "code": 400}}), "invalid-request", "400"),
+        (json!({"error": "out of memory", "code": "server_error"}), "server", "server_error"),
+    ] {
+        let speech = json!({"choices": [{"delta": {"content": "Half"}}]});
+        let end = summary(&answer(stream(), &format!("data: {speech}\n\ndata: {error}\n\ndata: [DONE]\n\n")));
+        assert_eq!(end, json!({"failure": {"kind": kind, "code": code}, "text": "Half"}));
+    }
+}

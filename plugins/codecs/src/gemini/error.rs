@@ -1,0 +1,82 @@
+//! What Google says of an error: `{"error": {"code", "message", "status", "details"}}`, alone or in an array.
+
+use patchbay_provider_sdk::{Failure, Pair, Retry};
+use serde_json::Value;
+
+use crate::failure::{duration_ms, failure, header, kind_of_status, retry};
+
+/// The failure that an answer's status and body say.
+pub(super) fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    // Before its first event the API answers with an array of one, if it did not see that events were asked for.
+    let error = body.get(0).unwrap_or(&body).get("error").unwrap_or(&Value::Null);
+    let went_well = (200..300).contains(&status);
+    if went_well && error.is_null() {
+        let failed = failure("server", "the server answered with JSON instead of events");
+        return Failure { http_status: Some(status), ..failed };
+    }
+    let status = code(error).filter(|_| went_well).unwrap_or(status);
+    read(error, Some(status), header(headers, "retry-after").and_then(duration_ms))
+}
+
+/// The failure that an error in the middle of an answer is.
+pub(super) fn in_answer(error: &Value) -> Failure {
+    read(error, code(error), None)
+}
+
+fn code(error: &Value) -> Option<u16> {
+    error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok())
+}
+
+/// `hint` is when to try again, in milliseconds, where the error itself says nothing of it.
+fn read(error: &Value, status: Option<u16>, hint: Option<u64>) -> Failure {
+    let text = |name: &str| error.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let word = text("status");
+    let details: &[Value] = error.get("details").and_then(Value::as_array).map_or(&[], Vec::as_slice);
+    let kind = match status {
+        // A bad key is a bad argument to Google.
+        _ if details.iter().any(is_bad_key) => "authentication",
+        Some(status) => kind_of_status(status),
+        None => kind_of_word(word.unwrap_or_default()),
+    };
+    let unexplained = || match status {
+        Some(status) => format!("the server answered with status {status} and no explanation"),
+        None => "the answer broke off with an error that explains nothing".to_owned(),
+    };
+    let hint = details.iter().find_map(delay).or(hint);
+    Failure {
+        http_status: status,
+        code: word.map(str::to_owned),
+        retry: if details.iter().any(is_used_up) { Retry::Never } else { retry(kind, hint) },
+        ..failure(kind, text("message").map_or_else(unexplained, str::to_owned))
+    }
+}
+
+/// For errors that have no status but the word for one.
+fn kind_of_word(word: &str) -> &'static str {
+    match word {
+        "UNAUTHENTICATED" | "PERMISSION_DENIED" => "authentication",
+        "RESOURCE_EXHAUSTED" => "rate-limit",
+        "INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "OUT_OF_RANGE" => "invalid-request",
+        "NOT_FOUND" => "not-found",
+        "UNAVAILABLE" | "INTERNAL" => "server",
+        "DEADLINE_EXCEEDED" => "timeout",
+        _ => "unknown",
+    }
+}
+
+fn is_bad_key(detail: &Value) -> bool {
+    detail.get("reason").and_then(Value::as_str).is_some_and(|reason| reason.starts_with("API_KEY_"))
+}
+
+/// `google.rpc.RetryInfo`.
+fn delay(detail: &Value) -> Option<u64> {
+    detail.get("retryDelay").and_then(Value::as_str).and_then(duration_ms)
+}
+
+/// `google.rpc.QuotaFailure` of what is counted by the day: no wait of ours is long enough.
+fn is_used_up(detail: &Value) -> bool {
+    let violations = detail.get("violations").and_then(Value::as_array).into_iter().flatten();
+    let mut ids = violations.filter_map(|violation| violation.get("quotaId").and_then(Value::as_str));
+    ids.any(|id| id.contains("PerDay"))
+}

@@ -1,0 +1,203 @@
+//! A completion as one HTTP request.
+
+use patchbay_provider_sdk::{
+    Auth, BlobRef, Block, CompletionRequest, HttpRequest, Message, Pair, Part, Piece, Placement, Role, ToolCall,
+    ToolChoice, ToolResult,
+};
+
+use super::is_known;
+use crate::{body::Json, object};
+
+/// Stands for the signature of a call that another model made: Google's documented word for a history that was carried over.
+const NOT_OURS: &str = "skip_thought_signature_validator";
+
+/// What differs from model to model, and from provider to provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dialect<'a> {
+    /// The id of the credential that goes into `x-goog-api-key`.
+    pub credential: &'a str,
+    /// What is asked of the model's thinking; none: nothing is sent.
+    pub thinking: Option<Thinking>,
+    /// Whether the model refuses a history in which the first call of a message has no signature.
+    pub signed_calls: bool,
+}
+
+/// How a model is told to think.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thinking {
+    /// With that many tokens; 0 is not at all.
+    Budget(u32),
+    /// At a level by the API's name.
+    Level(&'static str),
+}
+
+/// The request for a completion.
+pub fn request(request: &CompletionRequest, dialect: Dialect<'_>) -> HttpRequest {
+    let header = |name: &str, value: &str| Pair { name: name.to_owned(), value: value.to_owned() };
+    HttpRequest {
+        method: "POST".to_owned(),
+        path_and_query: format!("/v1beta/models/{}:streamGenerateContent?alt=sse", encoded(&request.model)),
+        headers: vec![header("content-type", "application/json")],
+        auth: vec![Auth {
+            credential: dialect.credential.to_owned(),
+            placement: Placement::Header(header("x-goog-api-key", "")),
+        }],
+        body: body(request, dialect).into_body(),
+    }
+}
+
+/// A model's name as one segment of a path.
+fn encoded(model: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    model.bytes().map(byte).collect()
+}
+
+fn body(request: &CompletionRequest, dialect: Dialect<'_>) -> Json {
+    let contents = request.messages.iter().filter_map(|message| content(message, dialect));
+    let mut body = object! { "contents": contents.collect::<Vec<_>>() };
+    let system: Vec<_> = request.system.iter().filter(|text| !text.is_empty()).map(text).collect();
+    if !system.is_empty() {
+        body.put("systemInstruction", object! { "parts": system });
+    }
+    if !request.tools.is_empty() {
+        let declarations = request.tools.iter().map(|tool| {
+            object! {
+                "name": &tool.name,
+                "description": &tool.description,
+                "parametersJsonSchema": Json::raw_object(&tool.input_schema),
+            }
+        });
+        body.put("tools", vec![object! { "functionDeclarations": declarations.collect::<Vec<_>>() }]);
+        if let Some(config) = calling(&request.tool_choice) {
+            body.put("toolConfig", object! { "functionCallingConfig": config });
+        }
+    }
+    let config = generation(request.max_output_tokens, dialect.thinking);
+    if config != (object! {}) {
+        body.put("generationConfig", config);
+    }
+    body
+}
+
+fn calling(choice: &ToolChoice) -> Option<Json> {
+    match choice {
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(object! { "mode": "NONE" }),
+        ToolChoice::Required => Some(object! { "mode": "ANY" }),
+        ToolChoice::Named(name) => Some(object! { "mode": "ANY", "allowedFunctionNames": vec![Json::from(name)] }),
+    }
+}
+
+fn generation(most: Option<u32>, thinking: Option<Thinking>) -> Json {
+    let mut config = object! {};
+    if let Some(most) = most {
+        config.put("maxOutputTokens", most);
+    }
+    match thinking {
+        // Thoughts may only be asked for where there are any.
+        Some(Thinking::Budget(0)) => config.put("thinkingConfig", object! { "thinkingBudget": 0u32 }),
+        Some(Thinking::Budget(tokens)) => {
+            config.put("thinkingConfig", object! { "thinkingBudget": tokens, "includeThoughts": true });
+        }
+        Some(Thinking::Level(level)) => {
+            config.put("thinkingConfig", object! { "thinkingLevel": level, "includeThoughts": true });
+        }
+        None => {}
+    }
+    config
+}
+
+/// None: nothing of the message can be sent, and the API refuses a message of nothing.
+fn content(message: &Message, dialect: Dialect<'_>) -> Option<Json> {
+    let (role, parts) = match message.role {
+        Role::User => ("user", asked(&message.parts)),
+        Role::Assistant => ("model", answered(&message.parts, dialect)),
+    };
+    (!parts.is_empty()).then(|| object! { "role": role, "parts": parts })
+}
+
+/// The parts of a user's message: first the results of all calls, since nothing may stand between them.
+fn asked(parts: &[Part]) -> Vec<Json> {
+    let (mut results, mut others) = (Vec::new(), Vec::new());
+    for part in parts {
+        match &part.block {
+            Block::ToolResult(result) => {
+                results.push(function_response(result));
+                others.extend(result.content.iter().filter_map(|piece| match piece {
+                    Piece::Blob(blob) => Some(inline_data(blob)),
+                    Piece::Text(_) => None,
+                }));
+            }
+            Block::Text(said) if !said.is_empty() => others.push(text(said)),
+            Block::Blob(blob) => others.push(inline_data(blob)),
+            _ => {}
+        }
+    }
+    results.append(&mut others);
+    results
+}
+
+/// The parts of a model's message, each with the signature that it came with.
+fn answered(parts: &[Part], dialect: Dialect<'_>) -> Vec<Json> {
+    let first_call = parts.iter().position(|part| matches!(part.block, Block::ToolCall(_)));
+    let part = |(at, part): (usize, &Part)| {
+        let mut signature = part.opaque.as_deref();
+        let mut json = match &part.block {
+            Block::Text(said) if !said.is_empty() || signature.is_some() => text(said),
+            // A thought without a signature is of no use to the model.
+            Block::Thinking(thought) if signature.is_some() => object! { "text": thought, "thought": true },
+            Block::ToolCall(call) => {
+                if dialect.signed_calls && first_call == Some(at) {
+                    signature = signature.or(Some(NOT_OURS));
+                }
+                function_call(call)
+            }
+            Block::Blob(blob) => inline_data(blob),
+            // A whole part, as it came.
+            Block::Opaque(part) => return Some(Json::raw_object(part)).filter(|part| *part != object! {}),
+            _ => return None,
+        };
+        if let Some(signature) = signature {
+            json.put("thoughtSignature", signature);
+        }
+        Some(json)
+    };
+    parts.iter().enumerate().filter_map(part).collect()
+}
+
+fn text(text: &String) -> Json {
+    object! { "text": text }
+}
+
+fn inline_data(blob: &BlobRef) -> Json {
+    object! { "inlineData": object! { "mimeType": &blob.media_type, "data": Json::blob("", blob.id) } }
+}
+
+fn function_call(call: &ToolCall) -> Json {
+    let mut json = object! { "name": &call.name, "args": Json::raw_object(&call.input) };
+    if is_known(&call.id) {
+        json.put("id", &call.id);
+    }
+    object! { "functionCall": json }
+}
+
+fn function_response(result: &ToolResult) -> Json {
+    let piece = |piece: &Piece| match piece {
+        Piece::Text(text) => text.clone(),
+        Piece::Blob(blob) => format!("[{} attached]", blob.name.as_ref().unwrap_or(&blob.media_type)),
+    };
+    let said = result.content.iter().map(piece).collect::<Vec<_>>().join("\n");
+    let response = if result.is_error {
+        object! { "error": said }
+    } else {
+        object! { "result": said }
+    };
+    let mut json = object! { "name": &result.name, "response": response };
+    if is_known(&result.call_id) {
+        json.put("id", &result.call_id);
+    }
+    object! { "functionResponse": json }
+}

@@ -1,0 +1,223 @@
+//! What a completion request comes to on the wire.
+
+use patchbay_provider_sdk::{
+    Auth, BlobRef, Block, CompletionRequest, HttpRequest, Message, Pair, Part, Piece, Placement, Role, Tool,
+    ToolChoice, ToolResult,
+};
+use serde_json::Value;
+
+use super::Thinking;
+use crate::body::Json;
+use crate::object;
+
+/// A request, kept for the case that it must go out again with more of the answer.
+#[derive(Debug)]
+pub(super) struct Request {
+    /// The body without `messages`.
+    fields: Json,
+    messages: Vec<Json>,
+}
+
+impl Request {
+    pub(super) fn new(request: &CompletionRequest, thinking: Thinking, max_tokens: u32) -> Self {
+        let mut fields = object! { "model": &request.model, "max_tokens": max_tokens, "stream": true };
+        // The API refuses both of these; who asks for a certain tool wants it more than thoughts.
+        let forced =
+            !request.tools.is_empty() && matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
+        match thinking {
+            _ if forced => {}
+            Thinking::Unsaid => {}
+            Thinking::Budget(_) if !turn_begins_with_thinking(&request.messages) => {}
+            Thinking::Budget(tokens) => {
+                fields.put("thinking", object! { "type": "enabled", "budget_tokens": tokens });
+            }
+            Thinking::Adaptive(effort) => {
+                fields.put("thinking", object! { "type": "adaptive" });
+                fields.put("output_config", object! { "effort": effort });
+            }
+        }
+        let mut system: Vec<Json> = request.system.iter().filter_map(|text| self::text(text)).collect();
+        if let Some(last) = system.last_mut() {
+            cache(last);
+            fields.put("system", system);
+        }
+        if !request.tools.is_empty() {
+            fields.put("tools", request.tools.iter().map(tool).collect::<Vec<_>>());
+            match &request.tool_choice {
+                ToolChoice::Auto => {}
+                ToolChoice::None => fields.put("tool_choice", object! { "type": "none" }),
+                ToolChoice::Required => fields.put("tool_choice", object! { "type": "any" }),
+                ToolChoice::Named(name) => fields.put("tool_choice", object! { "type": "tool", "name": name }),
+            }
+        }
+        let mut messages: Vec<(Role, Vec<Json>)> =
+            request.messages.iter().map(|message| (message.role, content(message))).collect();
+        // The API takes no empty message, and joins neighbours of one role.
+        messages.retain(|(_, content)| !content.is_empty());
+        if let Some(last) = messages.last_mut().and_then(|(_, content)| content.last_mut()) {
+            cache(last);
+        }
+        let messages = messages.into_iter().map(|(role, content)| message(role, content)).collect();
+        Self { fields, messages }
+    }
+
+    /// The request; `partial` is what has come of the answer.
+    pub(super) fn http(&self, partial: &[Json]) -> HttpRequest {
+        let mut messages = self.messages.clone();
+        if !partial.is_empty() {
+            messages.push(message(Role::Assistant, partial.to_vec()));
+        }
+        let mut body = self.fields.clone();
+        body.put("messages", messages);
+        let header = |name: &str, value: &str| Pair { name: name.to_owned(), value: value.to_owned() };
+        HttpRequest {
+            method: "POST".to_owned(),
+            path_and_query: "/v1/messages".to_owned(),
+            headers: vec![
+                header("content-type", "application/json"),
+                header("accept", "text/event-stream"),
+                header("anthropic-version", "2023-06-01"),
+            ],
+            auth: vec![Auth {
+                credential: "api-key".to_owned(),
+                placement: Placement::Header(header("x-api-key", "")),
+            }],
+            body: body.into_body(),
+        }
+    }
+}
+
+/// A block of text; none where there is nothing to read, which the API refuses.
+pub(super) fn text(text: &str) -> Option<Json> {
+    (!text.trim().is_empty()).then(|| object! { "type": "text", "text": text })
+}
+
+/// A thinking block as it goes out with its end and comes back.
+pub(super) fn thinking(thinking: &str, signature: &str) -> String {
+    serde_json::json!({ "type": "thinking", "thinking": thinking, "signature": signature }).to_string()
+}
+
+/// A tool call of the assistant.
+pub(super) fn tool_use(id: &str, name: &str, input: &str) -> Json {
+    object! { "type": "tool_use", "id": tool_id(id), "name": name, "input": Json::raw_object(input) }
+}
+
+/// An id as the API takes it: letters, digits, `_` and `-`. Others come from calls that another provider's model made; what
+/// stands for them is the same for the call and for its result.
+fn tool_id(id: &str) -> String {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if id.is_empty() {
+        return "_".to_owned();
+    }
+    let mut fitting = String::new();
+    for byte in id.bytes() {
+        if fits(byte) {
+            fitting.push(byte.into());
+        } else {
+            fitting.push_str(&format!("_{byte:02x}"));
+        }
+    }
+    fitting
+}
+
+fn tool(tool: &Tool) -> Json {
+    let mut written = object! { "name": &tool.name };
+    if !tool.description.is_empty() {
+        written.put("description", &tool.description);
+    }
+    written.put("input_schema", Json::raw_object(&tool.input_schema));
+    written
+}
+
+fn message(role: Role, content: Vec<Json>) -> Json {
+    let role = match role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+    };
+    object! { "role": role, "content": content }
+}
+
+/// The blocks of a message; results of tools stand first, where the API wants them.
+fn content(message: &Message) -> Vec<Json> {
+    let (results, others): (Vec<&Part>, Vec<&Part>) =
+        message.parts.iter().partition(|part| matches!(part.block, Block::ToolResult(_)));
+    results.into_iter().chain(others).filter_map(|part| block(part, message.role)).collect()
+}
+
+/// A part on the wire; none if it has no place there.
+fn block(part: &Part, role: Role) -> Option<Json> {
+    match &part.block {
+        Block::Text(written) => text(written),
+        Block::Blob(blob) => Some(if role == Role::User { media(blob) } else { mention(blob) }),
+        // Only what this codec signed off: thinking of an interrupted answer has no signature.
+        Block::Thinking(_) | Block::Opaque(_) => part.opaque.as_deref().and_then(carried).map(Json::from),
+        Block::ToolCall(call) => Some(tool_use(&call.id, &call.name, &call.input)),
+        Block::ToolResult(result) => Some(tool_result(result)),
+    }
+}
+
+/// A block that this codec gave away with its end.
+fn carried(opaque: &str) -> Option<Value> {
+    serde_json::from_str::<Value>(opaque).ok().filter(|block| block.get("type").is_some_and(Value::is_string))
+}
+
+fn tool_result(result: &ToolResult) -> Json {
+    let content: Vec<Json> = result
+        .content
+        .iter()
+        .filter_map(|piece| match piece {
+            Piece::Text(written) => text(written),
+            Piece::Blob(blob) => Some(media(blob)),
+        })
+        .collect();
+    let mut written = object! { "type": "tool_result", "tool_use_id": tool_id(&result.call_id) };
+    if !content.is_empty() {
+        written.put("content", content);
+    }
+    if result.is_error {
+        written.put("is_error", true);
+    }
+    written
+}
+
+fn media(blob: &BlobRef) -> Json {
+    let kind = match blob.media_type.as_str() {
+        "image/png" | "image/jpeg" | "image/gif" | "image/webp" => "image",
+        "application/pdf" => "document",
+        _ => return mention(blob),
+    };
+    let source = object! { "type": "base64", "media_type": &blob.media_type, "data": Json::blob("", blob.id) };
+    let mut written = object! { "type": kind, "source": source };
+    if let (Some(name), "document") = (&blob.name, kind) {
+        written.put("title", name);
+    }
+    written
+}
+
+/// What cannot be shown is told.
+fn mention(blob: &BlobRef) -> Json {
+    let name = blob.name.as_deref().unwrap_or("without a name");
+    let said = format!("[a file that cannot be shown here: {name}, {}, {} bytes]", blob.media_type, blob.size);
+    object! { "type": "text", "text": said }
+}
+
+/// Everything up to this block is kept by the API for the next request.
+fn cache(block: &mut Json) {
+    block.put("cache_control", object! { "type": "ephemeral" });
+}
+
+/// Whether thinking with a budget may be asked for: where the assistant's turn is still going on, between calls and their
+/// results, the API wants it to have begun with thinking. It has not where another model began it, or thinking was off.
+fn turn_begins_with_thinking(messages: &[Message]) -> bool {
+    let calls_back = |message: &&Message| message.parts.iter().any(|part| matches!(part.block, Block::ToolResult(_)));
+    // The messages from the end, by pairs: results, and the calls that they answer.
+    let first = messages.rchunks(2).take_while(|pair| pair.last().as_ref().is_some_and(calls_back)).last();
+    let Some(first) = first.and_then(|pair| pair.first()).filter(|message| message.role == Role::Assistant) else {
+        return true;
+    };
+    let thinks = |part: &Part| match (&part.block, part.opaque.as_deref().and_then(carried)) {
+        (Block::Thinking(_), Some(_)) => true,
+        (_, carried) => carried.is_some_and(|block| block["type"] == "redacted_thinking"),
+    };
+    first.parts.iter().find(|part| block(part, first.role).is_some()).is_some_and(thinks)
+}

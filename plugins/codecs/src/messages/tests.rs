@@ -1,0 +1,547 @@
+//! Answers come from the recordings; requests are read as a server would read them.
+
+use patchbay_provider_sdk::{
+    BlobRef, Block, BodyPiece, Event, Finish, HttpRequest, Input, Message, Part, Piece, Placement, ResponseHead, Role,
+    Tool, ToolCall, ToolChoice, ToolResult,
+};
+use serde_json::json;
+
+use super::*;
+use crate::recording;
+
+fn request(messages: Vec<Message>) -> CompletionRequest {
+    CompletionRequest {
+        model: "claude-sonnet-4-5".to_owned(),
+        system: Vec::new(),
+        messages,
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        thinking: None,
+        max_output_tokens: None,
+        options: Vec::new(),
+    }
+}
+
+fn part(block: Block) -> Part {
+    Part { block, opaque: None }
+}
+
+fn user(text: &str) -> Message {
+    Message { role: Role::User, parts: vec![part(Block::Text(text.to_owned()))] }
+}
+
+fn result(call: &str, text: &str) -> Part {
+    part(Block::ToolResult(ToolResult {
+        call_id: call.to_owned(),
+        name: "files__read".to_owned(),
+        content: vec![Piece::Text(text.to_owned())],
+        is_error: false,
+    }))
+}
+
+fn begin(request: &CompletionRequest) -> Stream<Messages> {
+    Messages::begin(request, Thinking::Unsaid, 1000).0
+}
+
+/// The body of a request, each blob as `<ID>`.
+fn body(request: &HttpRequest) -> Value {
+    let mut text = Vec::new();
+    for piece in &request.body {
+        match piece {
+            BodyPiece::Bytes(bytes) => text.extend(bytes),
+            BodyPiece::BlobBase64(id) => text.extend(format!("<{id}>").bytes()),
+        }
+    }
+    serde_json::from_slice(&text).expect("JSON")
+}
+
+fn sent(actions: &[Action]) -> Value {
+    match actions {
+        [Action::Send(request)] => body(request),
+        other => panic!("one request was to be sent, not {other:?}"),
+    }
+}
+
+fn body_of(request: &CompletionRequest, thinking: Thinking) -> Value {
+    sent(&Messages::begin(request, thinking, 5000).1)
+}
+
+/// What the host makes of an answer: the assistant's message, blocks with what was attached to them.
+fn assistant(actions: &[Action]) -> Message {
+    let mut parts: Vec<Part> = Vec::new();
+    for action in actions {
+        match action {
+            Action::Emit(Event::BlockStart(start)) => parts.push(part(match start.kind.clone() {
+                BlockKind::Text => Block::Text(String::new()),
+                BlockKind::Thinking => Block::Thinking(String::new()),
+                BlockKind::ToolCall(head) => {
+                    Block::ToolCall(ToolCall { id: head.id, name: head.name, input: String::new() })
+                }
+                BlockKind::Opaque(kind) => Block::Opaque(kind),
+            })),
+            Action::Emit(Event::BlockDelta(delta)) => match &mut parts[delta.index as usize].block {
+                Block::Text(text) | Block::Thinking(text) | Block::ToolCall(ToolCall { input: text, .. }) => {
+                    text.push_str(&delta.text);
+                }
+                other => panic!("{other:?} grows"),
+            },
+            Action::Emit(Event::BlockEnd(end)) => parts[end.index as usize].opaque.clone_from(&end.opaque),
+            _ => {}
+        }
+    }
+    Message { role: Role::Assistant, parts }
+}
+
+fn recorded(name: &str) -> Message {
+    assistant(&recording::play(&mut begin(&request(vec![user("?")])), &recording::parts("messages", name), &[]))
+}
+
+/// The `content_block` of a recording's first start of that type, with its signature.
+fn block_of(name: &str, kind: &str) -> Value {
+    let text = String::from_utf8(recording::parts("messages", name).concat()).expect("UTF-8");
+    let events = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .map(|data| serde_json::from_str::<Value>(data).expect("JSON"));
+    let mut block = Value::Null;
+    for event in events {
+        if event["type"] == "content_block_start" && block.is_null() && event["content_block"]["type"] == kind {
+            block = event["content_block"].clone();
+        } else if event["delta"]["type"] == "signature_delta" && block["signature"] == "" {
+            block["signature"] = event["delta"]["signature"].clone();
+        }
+    }
+    block
+}
+
+#[test]
+fn recordings_come_to_the_same_however_they_are_cut() {
+    recording::check_all("messages", || begin(&request(vec![user("?")])));
+}
+
+#[test]
+fn a_request_says_what_it_must() {
+    let (_, actions) = Messages::begin(&request(vec![user("Hello")]), Thinking::Unsaid, 32_000);
+    let [Action::Send(request)] = &actions[..] else { panic!("{actions:?}") };
+    assert_eq!((request.method.as_str(), request.path_and_query.as_str()), ("POST", "/v1/messages"));
+    let headers: Vec<_> = request.headers.iter().map(|pair| (pair.name.as_str(), pair.value.as_str())).collect();
+    let expected =
+        [("content-type", "application/json"), ("accept", "text/event-stream"), ("anthropic-version", "2023-06-01")];
+    assert_eq!(headers, expected);
+    let [auth] = &request.auth[..] else { panic!("{:?}", request.auth) };
+    assert_eq!(auth.credential, "api-key");
+    let key = Pair { name: "x-api-key".to_owned(), value: String::new() };
+    assert_eq!(auth.placement, Placement::Header(key));
+    assert_eq!(
+        body(request),
+        json!({
+            "model": "claude-sonnet-4-5",
+            "max_tokens": 32000,
+            "stream": true,
+            "messages": [{
+                "role": "user",
+                "content": [{"type": "text", "text": "Hello", "cache_control": {"type": "ephemeral"}}],
+            }],
+        })
+    );
+}
+
+#[test]
+fn system_tools_and_choice_go_out() {
+    let mut request = request(vec![user("Hello")]);
+    request.system = vec!["You are a test.".to_owned(), " \n".to_owned(), "Be brief.".to_owned()];
+    let schema = r#"{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}"#;
+    request.tools = vec![
+        Tool { name: "files__read".to_owned(), description: "Reads.".to_owned(), input_schema: schema.to_owned() },
+        Tool { name: "now".to_owned(), description: String::new(), input_schema: r#"{"type":"object"}"#.to_owned() },
+    ];
+    let sent = body_of(&request, Thinking::Unsaid);
+    assert_eq!(
+        sent["system"],
+        json!([
+            {"type": "text", "text": "You are a test."},
+            {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}},
+        ])
+    );
+    let schema: Value = serde_json::from_str(schema).expect("JSON");
+    assert_eq!(
+        sent["tools"],
+        json!([
+            {"name": "files__read", "description": "Reads.", "input_schema": schema},
+            {"name": "now", "input_schema": {"type": "object"}},
+        ])
+    );
+    assert_eq!(sent.get("tool_choice"), None);
+    for (choice, expected) in [
+        (ToolChoice::None, json!({"type": "none"})),
+        (ToolChoice::Required, json!({"type": "any"})),
+        (ToolChoice::Named("now".to_owned()), json!({"type": "tool", "name": "now"})),
+    ] {
+        request.tool_choice = choice;
+        assert_eq!(body_of(&request, Thinking::Unsaid)["tool_choice"], expected);
+    }
+    request.tools.clear();
+    assert_eq!(body_of(&request, Thinking::Unsaid).get("tool_choice"), None);
+}
+
+#[test]
+fn thinking_goes_out_unless_a_tool_is_forced() {
+    let mut request = request(vec![user("Hello")]);
+    let sent = body_of(&request, Thinking::Budget(4096));
+    assert_eq!(sent["thinking"], json!({"type": "enabled", "budget_tokens": 4096}));
+    assert_eq!((sent.get("output_config"), &sent["max_tokens"]), (None, &json!(5000)));
+    let sent = body_of(&request, Thinking::Adaptive("low"));
+    assert_eq!(sent["thinking"], json!({"type": "adaptive"}));
+    assert_eq!(sent["output_config"], json!({"effort": "low"}));
+
+    request.tools = vec![Tool { name: "now".to_owned(), description: String::new(), input_schema: "{}".to_owned() }];
+    for choice in [ToolChoice::Required, ToolChoice::Named("now".to_owned())] {
+        request.tool_choice = choice;
+        for thinking in [Thinking::Budget(4096), Thinking::Adaptive("low")] {
+            let sent = body_of(&request, thinking);
+            assert_eq!((sent.get("thinking"), sent.get("output_config")), (None, None));
+        }
+    }
+    request.tool_choice = ToolChoice::None;
+    assert!(body_of(&request, Thinking::Budget(4096)).get("thinking").is_some());
+}
+
+#[test]
+fn images_and_documents_are_spliced_into_messages_and_results() {
+    let blob = |id, media: &str, name: Option<&str>| BlobRef {
+        id,
+        media_type: media.to_owned(),
+        name: name.map(str::to_owned),
+        size: 9,
+    };
+    let message = Message {
+        role: Role::User,
+        parts: vec![
+            part(Block::Text("<2> and \"data\"".to_owned())),
+            part(Block::Blob(blob(1, "image/png", Some("a.png")))),
+            part(Block::Blob(blob(2, "application/pdf", Some("b \"c\".pdf")))),
+            part(Block::Blob(blob(3, "audio/wav", None))),
+            part(Block::ToolResult(ToolResult {
+                call_id: "toolu_1".to_owned(),
+                name: "shot".to_owned(),
+                content: vec![
+                    Piece::Text("shot:".to_owned()),
+                    Piece::Blob(blob(4, "image/webp", None)),
+                    Piece::Blob(blob(5, "application/pdf", None)),
+                ],
+                is_error: true,
+            })),
+            part(Block::ToolResult(ToolResult {
+                call_id: "toolu_2".to_owned(),
+                name: "shot".to_owned(),
+                content: vec![Piece::Text(String::new())],
+                is_error: false,
+            })),
+        ],
+    };
+    let sent = body_of(&request(vec![user("?"), message]), Thinking::Unsaid);
+    let source = |media: &str, data: &str| json!({"type": "base64", "media_type": media, "data": data});
+    assert_eq!(
+        sent["messages"][1]["content"],
+        json!([
+            {"type": "tool_result", "tool_use_id": "toolu_1", "is_error": true, "content": [
+                {"type": "text", "text": "shot:"},
+                {"type": "image", "source": source("image/webp", "<4>")},
+                {"type": "document", "source": source("application/pdf", "<5>")},
+            ]},
+            {"type": "tool_result", "tool_use_id": "toolu_2"},
+            {"type": "text", "text": "<2> and \"data\""},
+            {"type": "image", "source": source("image/png", "<1>")},
+            {"type": "document", "source": source("application/pdf", "<2>"), "title": "b \"c\".pdf"},
+            {
+                "type": "text",
+                "text": "[a file that cannot be shown here: without a name, audio/wav, 9 bytes]",
+                "cache_control": {"type": "ephemeral"},
+            },
+        ])
+    );
+}
+
+#[test]
+fn thinking_comes_back_in_its_place_over_three_turns() {
+    let mut messages = vec![user("one")];
+    for (name, next) in [("redacted_thinking", user("two")), ("parallel_tool_calls", user("three"))] {
+        messages.push(recorded(name));
+        messages.push(next);
+    }
+    let calls = ["toolu_01AqkZkR8mdXw6nFkGxgn7Zt", "toolu_01B7nHcxUZkzaB1n2HpLPKWq", "toolu_01C3Nn5bWPx1UFvqzzrQFzYd"];
+    messages[4].parts.extend(calls.map(|call| result(call, "done")));
+
+    let sent = body_of(&request(messages), Thinking::Budget(2000));
+    assert!(sent.get("thinking").is_some());
+    let roles: Vec<_> = sent["messages"].as_array().expect("a list").iter().map(|one| &one["role"]).collect();
+    assert_eq!(roles, ["user", "assistant", "user", "assistant", "user"]);
+    let signature = &block_of("redacted_thinking", "thinking")["signature"];
+    assert!(signature.as_str().is_some_and(|signature| signature.len() > 50));
+    assert_eq!(
+        sent["messages"][1]["content"],
+        json!([
+            {"type": "thinking", "thinking": "Let me weigh this.", "signature": signature},
+            block_of("redacted_thinking", "redacted_thinking"),
+            {"type": "text", "text": "I would rather not say how."},
+        ])
+    );
+    let call = |id: &str, name: &str, input: Value| json!({"type": "tool_use", "id": id, "name": name, "input": input});
+    assert_eq!(
+        sent["messages"][3]["content"],
+        json!([
+            {
+                "type": "thinking",
+                "thinking": "Three calls at once.",
+                "signature": block_of("parallel_tool_calls", "thinking")["signature"],
+            },
+            {"type": "text", "text": "I ask for all three."},
+            call(calls[0], "calc__run", json!({"line": "1+1"})),
+            call(calls[1], "notes__list", json!({})),
+            call(calls[2], "clock__now", json!({})),
+        ])
+    );
+    let last = sent["messages"][4]["content"].as_array().expect("a list");
+    let kinds: Vec<_> = last.iter().map(|block| &block["type"]).collect();
+    assert_eq!(kinds, ["tool_result", "tool_result", "tool_result", "text"]);
+}
+
+#[test]
+fn thinking_that_is_shown_changed_comes_back_as_it_was() {
+    let mut message = recorded("thinking");
+    for part in &mut message.parts {
+        if let Block::Thinking(shown) = &mut part.block {
+            shown.clear();
+        }
+    }
+    let sent = body_of(&request(vec![user("?"), message, user("!")]), Thinking::Unsaid);
+    assert_eq!(
+        sent["messages"][1]["content"][0]["thinking"],
+        "27 × 453: 27 × 400 = 10,800; 27 × 53 = 1,431. Together 12,231."
+    );
+    // Also what never had a text to show.
+    let sent = body_of(&request(vec![user("?"), recorded("omitted_thinking"), user("!")]), Thinking::Unsaid);
+    assert_eq!(
+        sent["messages"][1]["content"][0],
+        json!({"type": "thinking", "thinking": "", "signature": block_of("omitted_thinking", "thinking")["signature"]})
+    );
+}
+
+#[test]
+fn what_an_interrupted_answer_left_is_dropped_where_it_cannot_go_back() {
+    let thought = part(Block::Thinking("half a thou".to_owned()));
+    let message = |parts| Message { role: Role::Assistant, parts };
+    let with_text = message(vec![thought.clone(), part(Block::Text("Half".to_owned()))]);
+    let foreign = Part { block: Block::Opaque("reasoning".to_owned()), opaque: Some("not ours".to_owned()) };
+    let sent = body_of(
+        &request(vec![user("a"), with_text, user("b"), message(vec![thought, foreign]), user("c")]),
+        Thinking::Unsaid,
+    );
+    let messages = sent["messages"].as_array().expect("a list");
+    assert_eq!(messages[1], json!({"role": "assistant", "content": [{"type": "text", "text": "Half"}]}));
+    // Nothing is left of the second: the API joins the user's messages around it.
+    let roles: Vec<_> = messages.iter().map(|one| &one["role"]).collect();
+    assert_eq!(roles, ["user", "assistant", "user", "user"]);
+}
+
+#[test]
+fn a_turn_that_began_without_thinking_goes_on_without() {
+    let call =
+        |id: &str| part(Block::ToolCall(ToolCall { id: id.to_owned(), name: "x".to_owned(), input: "{}".to_owned() }));
+    let thought = recorded("thinking").parts.swap_remove(0);
+    let assistant = |parts| Message { role: Role::Assistant, parts };
+    let results = |id| Message { role: Role::User, parts: vec![result(id, "y")] };
+    let thinks = |messages: Vec<Message>| body_of(&request(messages), Thinking::Budget(2000)).get("thinking").is_some();
+
+    assert!(!thinks(vec![user("a"), assistant(vec![call("1")]), results("1")]));
+    assert!(thinks(vec![user("a"), assistant(vec![thought.clone(), call("1")]), results("1")]));
+    // It is the turn's beginning that counts.
+    let (first, second) = (vec![thought.clone(), call("1")], vec![call("2")]);
+    assert!(thinks(vec![user("a"), assistant(first), results("1"), assistant(second), results("2")]));
+    let (first, second) = (vec![call("1")], vec![thought.clone(), call("2")]);
+    assert!(!thinks(vec![user("a"), assistant(first), results("1"), assistant(second), results("2")]));
+    // A turn that is over does not.
+    assert!(thinks(vec![user("a"), assistant(vec![part(Block::Text("b".to_owned()))]), user("c")]));
+    // Models with their own measure take either.
+    let messages = vec![user("a"), assistant(vec![call("1")]), results("1")];
+    assert!(body_of(&request(messages), Thinking::Adaptive("low")).get("thinking").is_some());
+}
+
+#[test]
+fn ids_of_other_providers_calls_fit() {
+    let call = ToolCall { id: "call.1|fc/é".to_owned(), name: "x".to_owned(), input: "[broken".to_owned() };
+    let assistant = Message { role: Role::Assistant, parts: vec![part(Block::ToolCall(call))] };
+    let results = Message { role: Role::User, parts: vec![result("call.1|fc/é", "y")] };
+    let sent = body_of(&request(vec![user("a"), assistant, results]), Thinking::Unsaid);
+    let id = &sent["messages"][1]["content"][0]["id"];
+    assert_eq!(id, "call_2e1_7cfc_2f_c3_a9");
+    assert_eq!(id, &sent["messages"][2]["content"][0]["tool_use_id"]);
+    assert_eq!(sent["messages"][1]["content"][0]["input"], json!({}));
+}
+
+#[test]
+fn a_pause_is_continued_with_what_came() {
+    let mut stream = begin(&request(vec![user("What is the weather?")]));
+    let actions = recording::play(&mut stream, &recording::parts("messages", "pause_turn"), &[]);
+    let again: Vec<_> = actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Send(request) => Some(body(request)),
+            _ => None,
+        })
+        .collect();
+    let [again] = &again[..] else { panic!("{} requests", again.len()) };
+    assert_eq!(again["messages"].as_array().map(Vec::len), Some(2));
+    let signature = &block_of("pause_turn", "thinking")["signature"];
+    let searched = block_of("pause_turn", "web_search_tool_result");
+    assert_eq!(searched["content"][0]["title"], "Weather in New York City");
+    assert_eq!(
+        again["messages"][1],
+        json!({"role": "assistant", "content": [
+            {"type": "thinking", "thinking": "I need the news.", "signature": signature},
+            {"type": "text", "text": "I'll search for that."},
+            {
+                "type": "server_tool_use",
+                "id": "srvtoolu_014hJH82Qum7Td6UV8gDXThB",
+                "name": "web_search",
+                "input": {"query": "weather NYC today"},
+            },
+            searched,
+        ]})
+    );
+    // Later turns carry the same blocks; the second answer's stand behind them.
+    let sent = body_of(&request(vec![user("a"), assistant(&actions), user("b")]), Thinking::Unsaid);
+    let content = sent["messages"][1]["content"].as_array().expect("a list");
+    assert_eq!(content[..4], again["messages"][1]["content"].as_array().expect("a list")[..]);
+    let kinds: Vec<_> = content[4..].iter().map(|block| &block["type"]).collect();
+    assert_eq!(kinds, ["text", "tool_use"]);
+    let started = actions.iter().filter(|action| matches!(action, Action::Emit(Event::Started(_)))).count();
+    assert_eq!(started, 1);
+}
+
+#[test]
+fn a_server_that_only_pauses_is_not_followed_for_ever() {
+    let pause = recording::parts("messages", "pause_turn").swap_remove(0);
+    let parts = vec![pause; 17];
+    let actions = recording::play(&mut begin(&request(vec![user("?")])), &parts, &[]);
+    let end = Finish { stop: "other".to_owned(), raw: "pause_turn".to_owned() };
+    assert_eq!(actions.last(), Some(&Action::Finish(end)));
+}
+
+#[test]
+fn a_refusal_tells_why() {
+    let parts = recording::parts("messages", "refusal");
+    let actions = recording::play(&mut begin(&request(vec![user("?")])), &parts, &[]);
+    let why =
+        Pair { name: "refusal".to_owned(), value: "This request was declined by a safety classifier.".to_owned() };
+    assert!(actions.contains(&Action::Emit(Event::Extra(why))));
+}
+
+#[test]
+fn the_model_is_called_what_the_api_calls_it() {
+    let parts = recording::parts("messages", "text");
+    let actions = recording::play(&mut begin(&request(vec![user("?")])), &parts, &[]);
+    assert_eq!(actions[0], Action::Emit(Event::Started("claude-sonnet-4-5-20250929".to_owned())));
+}
+
+/// The failure that an answer without events comes to.
+fn refusal(status: u16, headers: &[(&str, &str)], body: &str) -> Failure {
+    let pair = |(name, value): &(&str, &str)| Pair { name: (*name).to_owned(), value: (*value).to_owned() };
+    let mut stream = begin(&request(vec![user("?")]));
+    let head = ResponseHead { status, headers: headers.iter().map(pair).collect() };
+    assert_eq!(stream.resume(Input::ResponseHead(head)), []);
+    let mut actions = stream.resume(Input::BodyChunk(body.as_bytes().to_vec()));
+    actions.extend(stream.resume(Input::BodyEnd));
+    match actions.pop() {
+        Some(Action::Fail(failure)) if actions.is_empty() => failure,
+        other => panic!("{actions:?} {other:?}"),
+    }
+}
+
+fn error(kind: &str) -> String {
+    json!({"type": "error", "error": {"type": kind, "message": "Because."}, "request_id": "req_1"}).to_string()
+}
+
+#[test]
+fn refusals_are_failures() {
+    let json = ("content-type", "application/json");
+    for (status, code, kind, expected) in [
+        (400, "invalid_request_error", "invalid-request", Retry::Never),
+        (401, "authentication_error", "authentication", Retry::Never),
+        (402, "billing_error", "invalid-request", Retry::Never),
+        (403, "permission_error", "authentication", Retry::Never),
+        (404, "not_found_error", "not-found", Retry::Never),
+        (413, "request_too_large", "invalid-request", Retry::Never),
+        (429, "rate_limit_error", "rate-limit", Retry::Backoff),
+        (500, "api_error", "server", Retry::Backoff),
+        (504, "timeout_error", "timeout", Retry::Backoff),
+        (529, "overloaded_error", "server", Retry::Backoff),
+        (200, "overloaded_error", "server", Retry::Backoff),
+        (200, "authentication_error", "authentication", Retry::Never),
+        (200, "some_new_error", "server", Retry::Backoff),
+    ] {
+        let failure = refusal(status, &[json], &error(code));
+        assert_eq!(
+            failure,
+            Failure {
+                kind: kind.to_owned(),
+                message: "Because.".to_owned(),
+                http_status: Some(status),
+                code: Some(code.to_owned()),
+                retry: expected,
+            }
+        );
+    }
+    assert_eq!(refusal(429, &[("Retry-After", "17")], &error("rate_limit_error")).retry, Retry::AfterMs(17_000));
+    let date = ("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT");
+    assert_eq!(refusal(429, &[date], &error("rate_limit_error")).retry, Retry::Backoff);
+    assert_eq!(refusal(400, &[("retry-after", "17")], &error("invalid_request_error")).retry, Retry::Never);
+    assert_eq!(refusal(429, &[("x-should-retry", "false")], &error("rate_limit_error")).retry, Retry::Never);
+
+    let page = refusal(502, &[("content-type", "text/html")], "<html>Bad gateway</html>");
+    assert_eq!((page.kind.as_str(), page.code, page.http_status), ("server", None, Some(502)));
+    assert_eq!(page.message, "the server answered with status 502 and no reason that can be read");
+    assert_eq!(refusal(200, &[json], r#"{"type":"message"}"#).kind, "server");
+    let silent = r#"{"type":"error","error":{"type":"api_error"}}"#;
+    assert_eq!(refusal(500, &[json], silent).message, "the server reports 'api_error'");
+}
+
+/// The actions that bare events come to.
+fn events(list: &[Value]) -> Vec<Action> {
+    let body: String = list.iter().map(|event| format!("event: x\ndata: {event}\n\n")).collect();
+    recording::play(&mut begin(&request(vec![user("?")])), &[body.into_bytes()], &[])
+}
+
+#[test]
+fn what_is_unknown_is_passed_over() {
+    let actions = events(&[
+        json!({"type": "message_start", "message": {"model": "m", "new": 1}}),
+        json!({"type": "brand_new", "x": [1]}),
+        json!({"type": "content_block_delta", "index": 9, "delta": {"type": "text_delta", "text": "nowhere"}}),
+        json!({"type": "content_block_stop", "index": 9}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "He"}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": {}}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{"}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "llo"}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "content_block_start", "index": 1, "content_block":
+            {"type": "tool_use", "id": "i", "name": "n", "input": {"whole": true}}}),
+        json!({"type": "content_block_stop", "index": 1}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "brand_new"}}),
+        json!({"type": "message_stop"}),
+    ]);
+    let calls = json!([{"id": "i", "name": "n", "input": {"whole": true}}]);
+    assert_eq!(
+        recording::summary(&actions),
+        json!({"text": "Hello", "tool_calls": calls, "stop": "other", "raw": "brand_new"})
+    );
+}
+
+#[test]
+fn events_that_cannot_be_read_are_the_servers_failure() {
+    for data in [json!({"type": "message_start"}), json!("message_stop"), json!({"type": "content_block_stop"})] {
+        let actions = events(&[data]);
+        let [Action::Fail(failure)] = &actions[..] else { panic!("{actions:?}") };
+        assert_eq!((failure.kind.as_str(), &failure.retry), ("server", &Retry::Backoff));
+    }
+}

@@ -1,0 +1,131 @@
+//! The events of a stream, as they stand on the wire. What is not known is left out.
+
+use patchbay_provider_sdk as sdk;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// One event; the body of a refusal has the shape of [`Event::Error`].
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Event {
+    MessageStart {
+        message: Message,
+    },
+    ContentBlockStart {
+        index: u64,
+        content_block: Value,
+    },
+    ContentBlockDelta {
+        index: u64,
+        delta: Delta,
+    },
+    ContentBlockStop {
+        index: u64,
+    },
+    MessageDelta {
+        delta: Stop,
+        #[serde(default)]
+        usage: Usage,
+    },
+    MessageStop,
+    Error {
+        error: Error,
+    },
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Message {
+    #[serde(default)]
+    pub(super) model: String,
+    #[serde(default)]
+    pub(super) usage: Usage,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type")]
+pub(super) enum Delta {
+    #[serde(rename = "text_delta")]
+    Text { text: String },
+    #[serde(rename = "input_json_delta")]
+    Input {
+        #[serde(default)]
+        partial_json: String,
+    },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: String },
+    #[serde(rename = "signature_delta")]
+    Signature { signature: String },
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Stop {
+    pub(super) stop_reason: Option<String>,
+    pub(super) stop_details: Option<StopDetails>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct StopDetails {
+    pub(super) explanation: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Error {
+    #[serde(rename = "type", default)]
+    pub(super) kind: String,
+    #[serde(default)]
+    message: String,
+}
+
+impl Error {
+    /// What the API says, or at least what it calls it.
+    pub(super) fn words(self) -> String {
+        if self.message.is_empty() { format!("the server reports '{}'", self.kind) } else { self.message }
+    }
+}
+
+/// Each event tells only some of it; what it tells counts from the answer's beginning.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Usage {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    output_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Debug, Deserialize)]
+struct OutputDetails {
+    thinking_tokens: Option<u64>,
+}
+
+impl Usage {
+    pub(super) fn update(&mut self, more: Self) {
+        self.input_tokens = more.input_tokens.or(self.input_tokens);
+        self.output_tokens = more.output_tokens.or(self.output_tokens);
+        self.cache_creation_input_tokens = more.cache_creation_input_tokens.or(self.cache_creation_input_tokens);
+        self.cache_read_input_tokens = more.cache_read_input_tokens.or(self.cache_read_input_tokens);
+        self.output_tokens_details = more.output_tokens_details.or(self.output_tokens_details.take());
+    }
+
+    /// In the contract's words: the API's `input_tokens` are only those behind the last cache point.
+    pub(super) fn total(&self) -> sdk::Usage {
+        let cache_write_tokens = self.cache_creation_input_tokens.unwrap_or(0);
+        let cache_read_tokens = self.cache_read_input_tokens.unwrap_or(0);
+        let input = self.input_tokens.unwrap_or(0);
+        sdk::Usage {
+            input_tokens: input.saturating_add(cache_write_tokens).saturating_add(cache_read_tokens),
+            output_tokens: self.output_tokens.unwrap_or(0),
+            thinking_tokens: self
+                .output_tokens_details
+                .as_ref()
+                .and_then(|details| details.thinking_tokens)
+                .unwrap_or(0),
+            cache_read_tokens,
+            cache_write_tokens,
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Errors, as these APIs and the servers that speak like them tell them.
+
+use patchbay_provider_sdk::{Failure, Pair, Retry};
+use serde_json::Value;
+
+use crate::failure::{duration_ms, failure, header, kind_of_status, retry};
+
+/// Characters of a message that is no JSON.
+const EXCERPT: usize = 500;
+
+/// What an answer that holds no events comes to.
+pub(crate) fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
+    let told = serde_json::from_slice(body).ok().as_ref().and_then(Told::read);
+    let told = told.unwrap_or_else(|| Told { message: words(status, body), ..Told::default() });
+    let kind = match (status, told.kind()) {
+        // What has no status of its own.
+        (_, Some("content-filter")) => "content-filter",
+        (200..300, kind) => kind.unwrap_or("unknown"),
+        (402, _) => "rate-limit",
+        _ if told.quota() => "rate-limit",
+        _ => kind_of_status(status),
+    };
+    let retry = if status == 402 { Retry::Never } else { told.retry(kind, hint(headers)) };
+    Failure { http_status: Some(status), code: told.code(), retry, ..failure(kind, told.message) }
+}
+
+/// What an error within an answer comes to; `error` is the event or the object that tells it.
+pub(crate) fn api_error(error: &Value) -> Failure {
+    let told = Told::read(error).unwrap_or_default();
+    let kind = told.kind().unwrap_or("unknown");
+    let (code, retry) = (told.code(), told.retry(kind, None));
+    let message = if told.message.is_empty() { "the server gave no reason".to_owned() } else { told.message };
+    Failure { code, retry, ..failure(kind, message) }
+}
+
+/// How long the server wants to be left alone, in milliseconds: until the limits that are used up are whole again, else
+/// as long as it says.
+fn hint(headers: &[Pair]) -> Option<u64> {
+    let reset = |limit: &str| {
+        let used_up = header(headers, &format!("x-ratelimit-remaining-{limit}")) == Some("0");
+        used_up.then(|| header(headers, &format!("x-ratelimit-reset-{limit}")).and_then(duration_ms)).flatten()
+    };
+    let millis = || header(headers, "retry-after-ms").and_then(|ms| duration_ms(&format!("{ms}ms")));
+    let seconds = || header(headers, "retry-after").and_then(duration_ms);
+    // To wait no time at all is no hint.
+    reset("requests").max(reset("tokens")).or_else(millis).or_else(seconds).filter(|ms| *ms > 0)
+}
+
+/// What is said where no JSON says it: a text, but no gateway's page.
+fn words(status: u16, body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let text = text.trim();
+    if text.is_empty() || text.starts_with(['<', '{', '[']) {
+        return format!("the server answered with status {status} and no reason");
+    }
+    text.chars().take(EXCERPT).collect()
+}
+
+/// An error as it was told.
+#[derive(Default)]
+struct Told {
+    message: String,
+    code: Option<String>,
+    class: Option<String>,
+}
+
+impl Told {
+    /// Reads `{"error": {"message", "type", "code"}}`, and what other servers say: `{"error": "…"}` with a `code` beside
+    /// it, any of these in an array, the error without its wrapping, and `{"detail": "…"}`.
+    fn read(value: &Value) -> Option<Self> {
+        let value = value.as_array().and_then(|list| list.first()).unwrap_or(value);
+        let error = value.get("error").filter(|error| error.is_object()).unwrap_or(value);
+        let word = |name: &str| match error.get(name)? {
+            Value::String(word) if !word.is_empty() => Some(word.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        };
+        let message = ["message", "error", "detail", "title"].into_iter().find_map(word)?;
+        // `error` is the name of an event, and says nothing.
+        let class = word("type").filter(|class| class != "error");
+        Some(Self { message, code: word("code"), class })
+    }
+
+    /// The code; the type where there is none.
+    fn code(&self) -> Option<String> {
+        self.code.clone().or_else(|| self.class.clone())
+    }
+
+    fn words(&self) -> impl Iterator<Item = &str> {
+        [self.code.as_deref(), self.class.as_deref()].into_iter().flatten()
+    }
+
+    /// Whether what was paid for is used up: time does not mend that.
+    fn quota(&self) -> bool {
+        let words = ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];
+        self.words().any(|word| words.contains(&word))
+    }
+
+    fn retry(&self, kind: &str, hint: Option<u64>) -> Retry {
+        if self.quota() { Retry::Never } else { retry(kind, hint) }
+    }
+
+    /// The kind that the code, else the type, stands for.
+    fn kind(&self) -> Option<&'static str> {
+        if self.quota() { Some("rate-limit") } else { self.words().find_map(kind) }
+    }
+}
+
+fn kind(word: &str) -> Option<&'static str> {
+    if let Ok(status) = word.parse() {
+        return Some(kind_of_status(status));
+    }
+    Some(match word {
+        "rate_limit_exceeded" | "rate_limit_error" | "too_many_requests" => "rate-limit",
+        "server_error"
+        | "internal_error"
+        | "internal_server_error"
+        | "api_error"
+        | "server_overloaded"
+        | "overloaded_error"
+        | "service_unavailable"
+        | "unavailable_error"
+        | "server_is_overloaded"
+        | "slow_down" => "server",
+        "timeout" | "timeout_error" => "timeout",
+        "invalid_api_key" | "authentication_error" | "permission_error" => "authentication",
+        "model_not_found" | "not_found_error" => "not-found",
+        "content_filter" | "content_policy_violation" | "image_content_policy_violation" => "content-filter",
+        "context_length_exceeded" | "exceed_context_size_error" => "invalid-request",
+        word if word.starts_with("invalid_") || word.contains("image") => "invalid-request",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn headers(list: &[(&str, &str)]) -> Vec<Pair> {
+        list.iter().map(|(name, value)| Pair { name: (*name).to_owned(), value: (*value).to_owned() }).collect()
+    }
+
+    /// Kind, code and retry of an error as OpenAI tells it.
+    fn told(status: u16, code: &str, class: &str, list: &[(&str, &str)]) -> (String, Option<String>, Retry) {
+        let body = json!({"error": {"message": "why", "type": class, "param": null, "code": code}}).to_string();
+        let failure = refused(status, &headers(list), body.as_bytes());
+        assert_eq!((failure.message.as_str(), failure.http_status), ("why", Some(status)));
+        (failure.kind, failure.code, failure.retry)
+    }
+
+    #[test]
+    fn each_status_has_its_kind_and_the_code_is_the_providers() {
+        for (status, code, class, kind, retry) in [
+            (400, "context_length_exceeded", "invalid_request_error", "invalid-request", Retry::Never),
+            (400, "content_policy_violation", "invalid_request_error", "content-filter", Retry::Never),
+            (401, "invalid_api_key", "invalid_request_error", "authentication", Retry::Never),
+            (402, "insufficient_balance", "billing_error", "rate-limit", Retry::Never),
+            (403, "unsupported_country_region_territory", "request_forbidden", "authentication", Retry::Never),
+            (404, "model_not_found", "invalid_request_error", "not-found", Retry::Never),
+            (408, "timeout", "timeout", "timeout", Retry::Backoff),
+            (413, "too_large", "invalid_request_error", "invalid-request", Retry::Never),
+            (429, "rate_limit_exceeded", "tokens", "rate-limit", Retry::Backoff),
+            (429, "insufficient_quota", "insufficient_quota", "rate-limit", Retry::Never),
+            (403, "billing_not_active", "billing_not_active", "rate-limit", Retry::Never),
+            (500, "server_error", "server_error", "server", Retry::Backoff),
+            (502, "bad_gateway", "server_error", "server", Retry::Backoff),
+            (503, "server_overloaded", "server_error", "server", Retry::Backoff),
+            (504, "gateway_timeout", "server_error", "timeout", Retry::Backoff),
+        ] {
+            assert_eq!(told(status, code, class, &[]), (kind.to_owned(), Some(code.to_owned()), retry), "{status}");
+        }
+    }
+
+    #[test]
+    fn limits_that_are_used_up_count_before_any_other_hint() {
+        let requests = [("x-ratelimit-remaining-requests", "0"), ("x-ratelimit-reset-requests", "6m0s")];
+        let tokens = [("x-ratelimit-remaining-tokens", "0"), ("X-RateLimit-Reset-Tokens", "17ms")];
+        let free = [("x-ratelimit-remaining-tokens", "12"), ("x-ratelimit-reset-tokens", "9h")];
+        let (after, millis) = ([("retry-after", "20")], [("Retry-After-Ms", "1500.5")]);
+        let date = [("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT")];
+        for (list, retry) in [
+            ([requests, tokens].concat(), Retry::AfterMs(360_000)),
+            (tokens.to_vec(), Retry::AfterMs(17)),
+            ([requests, free].concat(), Retry::AfterMs(360_000)),
+            ([&free[..], &after].concat(), Retry::AfterMs(20_000)),
+            ([&requests[..], &after].concat(), Retry::AfterMs(360_000)),
+            ([&after[..], &millis].concat(), Retry::AfterMs(1501)),
+            (date.to_vec(), Retry::Backoff),
+            (vec![("retry-after", "0")], Retry::Backoff),
+            (vec![("retry-after", "-5")], Retry::Backoff),
+        ] {
+            assert_eq!(told(429, "rate_limit_exceeded", "requests", &list).2, retry, "{list:?}");
+            assert_eq!(told(429, "insufficient_quota", "insufficient_quota", &list).2, Retry::Never, "{list:?}");
+            assert_eq!(told(400, "invalid_value", "invalid_request_error", &list).2, Retry::Never, "{list:?}");
+        }
+        assert_eq!(told(503, "slow_down", "server_error", &after).2, Retry::AfterMs(20_000));
+    }
+
+    #[test]
+    fn other_servers_tell_errors_in_other_ways() {
+        for (status, body, kind, code, message) in [
+            (404, r#"{"error":"model 'x' not found"}"#, "not-found", None, "model 'x' not found"),
+            (400, r#"{"code":"invalid-argument","error":"bad"}"#, "invalid-request", Some("invalid-argument"), "bad"),
+            (503, r#"{"error":{"code":503,"message":"Loading model"}}"#, "server", Some("503"), "Loading model"),
+            (
+                400,
+                r#"{"object":"error","message":"m","type":"BadRequestError","code":400}"#,
+                "invalid-request",
+                Some("400"),
+                "m",
+            ),
+            (400, r#"[{"error":{"code":400,"message":"arr"}}]"#, "invalid-request", Some("400"), "arr"),
+            (401, r#"{"detail":"no key"}"#, "authentication", None, "no key"),
+            (200, r#"{"error":{"message":"m","type":"server_error"}}"#, "server", Some("server_error"), "m"),
+            (200, "{}", "unknown", None, "the server answered with status 200 and no reason"),
+            (502, "<html>Bad Gateway</html>", "server", None, "the server answered with status 502 and no reason"),
+            (503, " upstream is down\n", "server", None, "upstream is down"),
+            (500, "", "server", None, "the server answered with status 500 and no reason"),
+            (500, r#"{"error":{"mess"#, "server", None, "the server answered with status 500 and no reason"),
+        ] {
+            let failure = refused(status, &[], body.as_bytes());
+            let found = (failure.kind.as_str(), failure.code.as_deref(), failure.message.as_str());
+            assert_eq!(found, (kind, code, message), "{body}");
+        }
+        assert_eq!(refused(500, &[], "é".repeat(9999).as_bytes()).message.chars().count(), EXCERPT);
+        assert_eq!(refused(500, &[], b"\xff\xfe").message, "\u{fffd}\u{fffd}");
+    }
+
+    #[test]
+    fn errors_within_an_answer_have_the_kind_of_their_words() {
+        for (error, kind, code, retry) in [
+            (json!({"code": "server_error", "message": "m"}), "server", Some("server_error"), Retry::Backoff),
+            (
+                json!({"code": "rate_limit_exceeded", "message": "m"}),
+                "rate-limit",
+                Some("rate_limit_exceeded"),
+                Retry::Backoff,
+            ),
+            (
+                json!({"code": "insufficient_quota", "message": "m"}),
+                "rate-limit",
+                Some("insufficient_quota"),
+                Retry::Never,
+            ),
+            (
+                json!({"code": "invalid_prompt", "message": "m"}),
+                "invalid-request",
+                Some("invalid_prompt"),
+                Retry::Never,
+            ),
+            (
+                json!({"code": "empty_image_file", "message": "m"}),
+                "invalid-request",
+                Some("empty_image_file"),
+                Retry::Never,
+            ),
+            (json!({"code": "new", "message": "m", "type": "server_error"}), "server", Some("new"), Retry::Backoff),
+            (json!({"type": "error", "code": null, "message": "m"}), "unknown", None, Retry::Never),
+            (
+                json!({"error": {"type": "error", "code": "429", "message": "m"}}),
+                "rate-limit",
+                Some("429"),
+                Retry::Backoff,
+            ),
+            (json!({"error": {"code": 503, "message": "m"}}), "server", Some("503"), Retry::Backoff),
+        ] {
+            let failure = api_error(&error);
+            let found = (failure.kind.as_str(), failure.code.as_deref(), failure.retry, failure.message.as_str());
+            assert_eq!(found, (kind, code, retry, "m"), "{error}");
+            assert_eq!(failure.http_status, None);
+        }
+        assert_eq!(api_error(&json!(null)).message, "the server gave no reason");
+    }
+}

@@ -1,0 +1,381 @@
+use patchbay_provider_sdk::{Block, Event, HttpRequest, Placement, Role, Tool, ToolChoice};
+use serde_json::json;
+
+use super::*;
+use crate::openai::fixtures::*;
+use crate::recording::{check_all, parts, play, summary};
+
+const REASONING: Reasoning = Reasoning { effort: Some("medium"), encrypted: true };
+
+fn stream() -> Stream<Responses> {
+    begin(&completion(Vec::new()), REASONING).0
+}
+
+fn sent(request: &CompletionRequest, reasoning: Reasoning) -> HttpRequest {
+    match begin(request, reasoning).1.as_slice() {
+        [Action::Send(request)] => request.clone(),
+        actions => panic!("{actions:?}"),
+    }
+}
+
+/// The `input` that messages come to.
+fn input(messages: Vec<patchbay_provider_sdk::Message>) -> Value {
+    body(&sent(&completion(messages), REASONING))["input"].take()
+}
+
+/// A body of events, each with its type as its name.
+fn events(list: &[Value]) -> String {
+    list.iter().map(|event| format!("event: {}\ndata: {event}\n\n", text(event, "type"))).collect()
+}
+
+#[test]
+fn recordings_come_to_the_same_however_they_are_cut() {
+    check_all("responses", stream);
+}
+
+#[test]
+fn a_damaged_answer_keeps_the_contract() {
+    check_damaged("responses", &["thinking", "parallel-tool-calls", "refusal", "error"], |request| {
+        begin(request, REASONING)
+    });
+}
+
+#[test]
+fn a_request_has_the_fields_of_the_api() {
+    let mut request = completion(vec![user(vec![said("Hello")])]);
+    request.model = "o3".to_owned();
+    request.system = vec!["Be kind.".to_owned(), "Be short.".to_owned()];
+    request.tools = vec![tool("calc__eval", r#"{"type":"object","required":["z","a"],"properties":{"z":{},"a":{}}}"#)];
+    request.max_output_tokens = Some(4096);
+    let request = sent(&request, REASONING);
+    assert_eq!((request.method.as_str(), request.path_and_query.as_str()), ("POST", "/responses"));
+    let headers: Vec<_> = request.headers.iter().map(|pair| (pair.name.as_str(), pair.value.as_str())).collect();
+    assert_eq!(headers, [("content-type", "application/json"), ("accept", "text/event-stream")]);
+    assert_eq!(request.auth.len(), 1);
+    assert_eq!(request.auth[0].credential, "api-key");
+    let Placement::Header(header) = &request.auth[0].placement else { panic!("{:?}", request.auth) };
+    assert_eq!((header.name.as_str(), header.value.as_str()), ("authorization", "Bearer "));
+    assert_eq!(
+        body(&request),
+        json!({
+            "model": "o3",
+            "instructions": "Be kind.\n\nBe short.",
+            "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hello"}]}],
+            "tools": [{
+                "type": "function",
+                "name": "calc__eval",
+                "description": "Does calc__eval.",
+                "parameters": {"type": "object", "required": ["z", "a"], "properties": {"z": {}, "a": {}}},
+                "strict": false,
+            }],
+            "tool_choice": "auto",
+            "reasoning": {"effort": "medium", "summary": "auto"},
+            "include": ["reasoning.encrypted_content"],
+            "store": false,
+            "max_output_tokens": 4096,
+            "stream": true,
+        })
+    );
+    assert!(body_text(&request).contains(r#""properties":{"z":{},"a":{}}"#), "a schema keeps its order");
+}
+
+#[test]
+fn what_is_not_asked_for_is_not_sent() {
+    let request = body(&sent(&completion(Vec::new()), Reasoning::default()));
+    assert_eq!(request, json!({"model": "model-1", "input": [], "store": false, "stream": true}));
+    let mut limited = completion(Vec::new());
+    limited.max_output_tokens = Some(1);
+    assert_eq!(body(&sent(&limited, REASONING))["max_output_tokens"], 16, "the least that the API takes");
+}
+
+#[test]
+fn tool_choices_have_the_words_of_the_api() {
+    for (choice, expected) in [
+        (ToolChoice::Auto, json!("auto")),
+        (ToolChoice::None, json!("none")),
+        (ToolChoice::Required, json!("required")),
+        (ToolChoice::Named("a".to_owned()), json!({"type": "function", "name": "a"})),
+    ] {
+        let mut request = completion(Vec::new());
+        request.tool_choice = choice;
+        assert_eq!(body(&sent(&request, REASONING)).get("tool_choice"), None, "there are no tools");
+        request.tools = vec![Tool { name: "a".to_owned(), description: String::new(), input_schema: "no".to_owned() }];
+        let body = body(&sent(&request, REASONING));
+        assert_eq!(body["tool_choice"], expected);
+        assert_eq!(body["tools"][0]["parameters"], json!({}));
+    }
+}
+
+#[test]
+fn bytes_go_out_as_data_urls() {
+    let image = blob(3, "image/png", Some("a.png"));
+    let blocks = vec![
+        said("Look:"),
+        Block::Blob(image.clone()),
+        Block::Blob(blob(4, "application/pdf", Some("b.pdf"))),
+        Block::Blob(blob(5, "application/pdf", None)),
+        Block::Blob(blob(6, "audio/wav", Some("c.wav"))),
+    ];
+    let words = "[c.wav: audio/wav, 9 bytes, which this API does not take]";
+    assert_eq!(
+        input(vec![user(blocks)]),
+        json!([{"type": "message", "role": "user", "content": [
+            {"type": "input_text", "text": "Look:"},
+            {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,<3>"},
+            {"type": "input_file", "filename": "b.pdf", "file_data": "data:application/pdf;base64,<4>"},
+            {"type": "input_file", "filename": "document.pdf", "file_data": "data:application/pdf;base64,<5>"},
+            {"type": "input_text", "text": words},
+        ]}])
+    );
+    let results = vec![
+        answered("c1", vec![piece("one"), piece("two")]),
+        answered("c2", vec![]),
+        answered("c3", vec![piece("shot"), patchbay_provider_sdk::Piece::Blob(image)]),
+        said("And now?"),
+    ];
+    assert_eq!(
+        input(vec![user(results)]),
+        json!([
+            {"type": "function_call_output", "call_id": "c1", "output": "one\ntwo"},
+            {"type": "function_call_output", "call_id": "c2", "output": ""},
+            {"type": "function_call_output", "call_id": "c3", "output": [
+                {"type": "input_text", "text": "shot"},
+                {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,<3>"},
+            ]},
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "And now?"}]},
+        ])
+    );
+}
+
+/// The reasoning item of a recording, as it stands there.
+fn item_of(name: &str) -> String {
+    let body = String::from_utf8(parts("responses", name).concat()).expect("UTF-8");
+    let done = body.lines().find(|line| line.contains("output_item.done\"") && line.contains("\"reasoning\""));
+    let (_, item) = done.expect("a reasoning item").split_once("\"item\":").expect("an item");
+    item[..item.len() - 1].to_owned()
+}
+
+#[test]
+fn encrypted_reasoning_comes_back_verbatim_and_in_its_place_for_three_turns() {
+    let mut messages = vec![user(vec![said("How many?")])];
+    let mut places = Vec::new();
+    for (name, results) in [
+        ("thinking-hidden", vec!["call_Jk3rQ9"]),
+        ("parallel-tool-calls", vec!["call_one", "call_two", "call_three"]),
+        ("thinking", vec![]),
+    ] {
+        places.push(item_of(name));
+        let answer = kept(&play(&mut stream(), &parts("responses", name), &[]));
+        messages.push(answer);
+        let mut blocks: Vec<_> = results.into_iter().map(|id| answered(id, vec![piece("done")])).collect();
+        blocks.push(said("Go on."));
+        messages.push(user(blocks));
+        let text = body_text(&sent(&completion(messages.clone()), REASONING));
+        for item in &places {
+            assert_eq!(text.matches(item.as_str()).count(), 1, "{item} in {text}");
+        }
+    }
+    let kinds: Vec<_> = input(messages)
+        .as_array()
+        .expect("items")
+        .iter()
+        .map(|item| match text(item, "type") {
+            "message" => format!("{} {}", text(item, "role"), text(&item["content"][0], "text")),
+            "function_call" => format!("call {} {}", text(item, "call_id"), text(item, "arguments")),
+            "function_call_output" => format!("output {}", text(item, "call_id")),
+            kind => format!("{kind} {}", text(item, "id")),
+        })
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "user How many?",
+            "reasoning rs_2c39e5",
+            r#"call call_Jk3rQ9 {"city":"Oslo"}"#,
+            "output call_Jk3rQ9",
+            "user Go on.",
+            "reasoning rs_4e51a7",
+            "assistant I'll look them up.",
+            r#"call call_one {"city":"Bern"}"#,
+            r#"call call_two {"city":"Rome","unit":"C"}"#,
+            "call call_three {}",
+            "output call_one",
+            "output call_two",
+            "output call_three",
+            "user Go on.",
+            "reasoning rs_1b28d4",
+            "assistant There are three.",
+            "user Go on.",
+        ]
+    );
+}
+
+#[test]
+fn what_the_model_said_goes_back_as_what_it_was() {
+    let message = kept(&play(&mut stream(), &parts("responses", "refusal"), &[]));
+    assert_eq!(
+        input(vec![message]),
+        json!([{"type": "message", "role": "assistant", "content": [
+            {"type": "refusal", "refusal": "I'm sorry, but I can't help with that."}]}])
+    );
+    let message = kept(&play(&mut stream(), &parts("responses", "parallel-tool-calls"), &[]));
+    assert_eq!(
+        input(vec![message])[1],
+        json!({"type": "message", "role": "assistant", "phase": "commentary", "content": [
+            {"type": "output_text", "text": "I'll look them up.", "annotations": []}]})
+    );
+    // Of another adapter's answer there are only the blocks.
+    let foreign = assistant(vec![(thought("hm"), None), (said("Yes."), None), (called("c", "t", "{}"), None)]);
+    assert_eq!(
+        input(vec![foreign]),
+        json!([
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Yes.", "annotations": []}]},
+            {"type": "function_call", "call_id": "c", "name": "t", "arguments": "{}"},
+        ])
+    );
+}
+
+#[test]
+fn reasoning_of_an_answer_cut_short_stays_here() {
+    let item = r#"{"id":"rs_1","type":"reasoning","encrypted_content":"x","summary":[]}"#;
+    // Interrupted: it never ended. Nothing follows: the API would refuse it.
+    for blocks in [
+        vec![(thought("hm"), None), (said("Yes."), None)],
+        vec![(said("Yes."), None), (thought(""), Some(item))],
+        vec![(thought(""), Some("no JSON")), (said("Yes."), None)],
+        vec![(said("Yes."), None), (thought(""), Some(item)), (said(""), None)],
+    ] {
+        let items = input(vec![assistant(blocks), user(vec![said("Go on.")])]);
+        let kinds: Vec<_> = items.as_array().expect("items").iter().map(|item| text(item, "type")).collect();
+        assert_eq!(kinds, ["message", "message"], "{items}");
+    }
+    let two = vec![(thought(""), Some(item)), (thought(""), Some(item)), (said("Yes."), None)];
+    assert_eq!(input(vec![assistant(two)]).as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn a_thinking_block_has_its_place_even_without_a_summary() {
+    let actions = play(&mut stream(), &parts("responses", "thinking-hidden"), &[]);
+    let message = kept(&actions);
+    assert_eq!(message.role, Role::Assistant);
+    assert_eq!(message.parts[0].block, thought(""));
+    assert_eq!(message.parts[0].opaque, Some(item_of("thinking-hidden")));
+    assert_eq!(message.parts[1].block, called("call_Jk3rQ9", "weather__now", r#"{"city":"Oslo"}"#));
+    let started: Vec<_> = actions.iter().filter(|action| matches!(action, Action::Emit(Event::Started(_)))).collect();
+    assert_eq!(started, [&Action::Emit(Event::Started("o4-mini-2025-04-16".to_owned()))]);
+}
+
+#[test]
+fn what_comes_only_at_an_items_end_is_not_lost() {
+    let body = events(&[
+        json!({"type": "response.output_item.done", "output_index": 0, "item": {
+            "type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}]}}),
+        json!({"type": "response.output_item.done", "output_index": 1, "item": {
+            "type": "message", "content": [{"type": "output_text", "text": "One."}, {"type": "output_text", "text": "Two."}]}}),
+        json!({"type": "response.output_item.done", "output_index": 2, "item": {
+            "type": "function_call", "call_id": "c1", "name": "t", "arguments": "{\"a\":1}"}}),
+        json!({"type": "response.output_item.added", "output_index": 3, "item": {"type": "function_call", "call_id": "c2", "name": "t"}}),
+        json!({"type": "response.output_item.done", "output_index": 3, "item": {"type": "function_call", "call_id": "c2", "name": "t", "arguments": ""}}),
+        json!({"type": "response.completed", "response": {"model": "grok-9"}}),
+    ]);
+    let actions = answer(stream(), &body);
+    assert_eq!(
+        summary(&actions),
+        json!({"thinking": "a\n\nb", "text": "One.Two.", "stop": "tool-use", "raw": "completed", "tool_calls": [
+            {"id": "c1", "name": "t", "input": {"a": 1}}, {"id": "c2", "name": "t", "input": {}}]})
+    );
+    assert!(actions.contains(&Action::Emit(Event::Started("grok-9".to_owned()))));
+    let message = kept(&actions);
+    assert_eq!(message.parts[0].opaque, None, "without encrypted content the server could not know it again");
+    assert_eq!((&message.parts[1].block, &message.parts[2].block), (&said("One."), &said("Two.")));
+}
+
+#[test]
+fn thoughts_in_the_open_are_thinking() {
+    let body = events(&[
+        json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "reasoning", "id": "rs_1", "summary": []}}),
+        json!({"type": "response.reasoning_text.delta", "output_index": 0, "content_index": 0, "delta": "Let me"}),
+        json!({"type": "response.reasoning_text.delta", "output_index": 0, "content_index": 0, "delta": " see."}),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": {"type": "reasoning", "id": "rs_1", "summary": [],
+            "content": [{"type": "reasoning_text", "text": "Let me see."}]}}),
+        json!({"type": "response.completed", "response": {}}),
+    ]);
+    assert_eq!(summary(&answer(stream(), &body))["thinking"], "Let me see.");
+}
+
+#[test]
+fn an_end_has_its_reason() {
+    let refusal = json!({"type": "response.refusal.delta", "output_index": 0, "content_index": 1, "delta": "No."});
+    let speech = json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "Well."});
+    let call = json!({"type": "response.output_item.added", "output_index": 1, "item": {"type": "function_call", "call_id": "c", "name": "t"}});
+    let rest = json!({"type": "response.function_call_arguments.delta", "output_index": 1, "delta": "{}"});
+    let completed = json!({"type": "response.completed", "response": {"usage": null}});
+    let incomplete = |reason: Value| json!({"type": "response.incomplete", "response": {"incomplete_details": reason}});
+    for (list, stop, raw) in [
+        (vec![completed.clone()], "end-turn", "completed"),
+        (vec![refusal.clone(), completed.clone()], "refusal", "completed"),
+        (vec![speech.clone(), refusal.clone(), completed.clone()], "end-turn", "completed"),
+        (vec![refusal.clone(), call.clone(), rest.clone(), completed.clone()], "tool-use", "completed"),
+        (vec![call, rest, incomplete(json!({"reason": "max_output_tokens"}))], "max-tokens", "max_output_tokens"),
+        (vec![speech, incomplete(json!({"reason": "content_filter"}))], "content-filter", "content_filter"),
+        (vec![incomplete(json!({"reason": "new"}))], "other", "new"),
+        (vec![incomplete(Value::Null)], "other", "incomplete"),
+    ] {
+        let end = summary(&answer(stream(), &events(&list)));
+        assert_eq!((text(&end, "stop"), text(&end, "raw")), (stop, raw), "{list:?}");
+    }
+}
+
+#[test]
+fn a_call_that_was_cut_short_is_not_made_whole() {
+    let body = events(&[
+        json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "function_call", "call_id": "c", "name": "t"}}),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": {"type": "function_call", "call_id": "c", "name": "t", "arguments": "", "status": "incomplete"}}),
+        json!({"type": "response.incomplete", "response": {"incomplete_details": {"reason": "max_output_tokens"}}}),
+    ]);
+    assert_eq!(kept(&answer(stream(), &body)).parts[0].block, called("c", "t", ""));
+}
+
+#[test]
+fn what_is_unknown_is_left_alone_and_what_is_no_json_is_an_error() {
+    let unknown = events(&[
+        json!({"type": "response.new_thing.delta", "delta": {"deep": true}, "output_index": "x"}),
+        json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "web_search_call", "id": "ws"}}),
+        json!({"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{}"}),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": {"type": "web_search_call", "id": "ws"}}),
+        json!({"type": "response.output_text.delta", "output_index": 1, "delta": "Hi."}),
+        json!(7),
+        json!({"type": "response.completed", "response": {}}),
+    ]);
+    let done = format!("{unknown}data: [DONE]\n\n");
+    for body in [&unknown, &done, &format!("data: [DONE]\n\n{unknown}")] {
+        assert_eq!(summary(&answer(stream(), body)), json!({"text": "Hi.", "stop": "end-turn", "raw": "completed"}));
+    }
+    let failed = summary(&answer(stream(), "data: {\"type\":\n\n"));
+    assert_eq!(failed, json!({"failure": {"kind": "server"}}));
+}
+
+#[test]
+fn errors_within_an_answer_have_their_kind() {
+    for (event, kind, code) in [
+        (json!({"type": "error", "code": "server_error", "message": "m"}), "server", "server_error"),
+        (
+            json!({"type": "error", "error": {"type": "invalid_request_error", "code": "context_length_exceeded", "message": "m"}}),
+            "invalid-request",
+            "context_length_exceeded",
+        ),
+        (
+            json!({"type": "error", "error": {"type": "insufficient_quota", "code": "insufficient_quota", "message": "m"}}),
+            "rate-limit",
+            "insufficient_quota",
+        ),
+        (
+            json!({"type": "response.failed", "response": {"error": {"code": "invalid_prompt", "message": "m"}}}),
+            "invalid-request",
+            "invalid_prompt",
+        ),
+    ] {
+        let failed = summary(&answer(stream(), &events(&[event])));
+        assert_eq!(failed, json!({"failure": {"kind": kind, "code": code}}));
+    }
+}

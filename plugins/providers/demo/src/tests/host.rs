@@ -1,0 +1,157 @@
+//! Leads a completion as a host would, and holds it to the contract.
+use patchbay_provider_sdk::{
+    Action, Adapter, Block, BlockKind, CompletionRequest, Event, Failure, Finish, Input, Message, Pair, Part, Piece,
+    Retry, Role, ToolCall, ToolChoice, ToolResult, Usage,
+};
+
+use crate::Demo;
+
+/// What came of a completion.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    /// Each block, whole: its kind, its text, what was attached. An open block has no end.
+    pub(super) blocks: Vec<(BlockKind, String, Option<String>)>,
+    pub(super) open: bool,
+    pub(super) deltas: usize,
+    pub(super) waits: Vec<u32>,
+    pub(super) usage: Option<Usage>,
+    pub(super) end: Result<Finish, Failure>,
+}
+
+impl Said {
+    pub(super) fn text(&self) -> &str {
+        let texts: Vec<_> = self.blocks.iter().filter(|(kind, ..)| *kind == BlockKind::Text).collect();
+        match texts.as_slice() {
+            [] => "",
+            [(_, text, _)] => text,
+            more => panic!("one text, not {more:?}"),
+        }
+    }
+
+    pub(super) fn calls(&self) -> Vec<(&str, &str, &str)> {
+        let calls = self.blocks.iter().filter_map(|(kind, input, _)| match kind {
+            BlockKind::ToolCall(head) => Some((head.id.as_str(), head.name.as_str(), input.as_str())),
+            _ => None,
+        });
+        calls.collect()
+    }
+
+    pub(super) fn stop(&self) -> &str {
+        &self.end.as_ref().expect("an answer that ends well").stop
+    }
+
+    pub(super) fn failure(&self) -> &Failure {
+        self.end.as_ref().expect_err("a failure")
+    }
+
+    /// What the host keeps of it.
+    pub(super) fn message(&self) -> Message {
+        let part = |(kind, text, opaque): &(BlockKind, String, Option<String>)| {
+            let block = match kind {
+                BlockKind::Text => Block::Text(text.clone()),
+                BlockKind::Thinking => Block::Thinking(text.clone()),
+                BlockKind::ToolCall(head) => {
+                    Block::ToolCall(ToolCall { id: head.id.clone(), name: head.name.clone(), input: text.clone() })
+                }
+                BlockKind::Opaque(data) => Block::Opaque(data.clone()),
+            };
+            Part { block, opaque: opaque.clone() }
+        };
+        Message { role: Role::Assistant, parts: self.blocks.iter().map(part).collect() }
+    }
+}
+
+/// Runs a completion to its end, and holds it to the law of the contract.
+pub(super) fn run(request: CompletionRequest) -> Said {
+    let model = request.model.clone();
+    let mut said =
+        Said { blocks: Vec::new(), open: false, deltas: 0, waits: Vec::new(), usage: None, end: Err(broken()) };
+    let (mut demo, mut actions) = Demo::begin(request);
+    let mut started = false;
+    loop {
+        let last = actions.pop().expect("something to do");
+        assert!(actions.len() <= 2_100, "{} actions in a step", actions.len());
+        for action in actions {
+            let Action::Emit(event) = action else { panic!("{action:?} before the end of a step") };
+            match event {
+                Event::Started(name) => {
+                    assert!(!started && name == model);
+                    started = true;
+                }
+                Event::BlockStart(start) => {
+                    assert!(started && !said.open && start.index as usize == said.blocks.len());
+                    said.open = true;
+                    said.blocks.push((start.kind, String::new(), None));
+                }
+                Event::BlockDelta(delta) => {
+                    assert!(said.open && delta.index as usize + 1 == said.blocks.len() && !delta.text.is_empty());
+                    said.deltas += 1;
+                    said.blocks.last_mut().unwrap().1.push_str(&delta.text);
+                }
+                Event::BlockEnd(end) => {
+                    assert!(said.open && end.index as usize + 1 == said.blocks.len());
+                    said.open = false;
+                    said.blocks.last_mut().unwrap().2 = end.opaque;
+                }
+                Event::Usage(usage) => said.usage = Some(usage),
+                Event::Extra(extra) => panic!("{extra:?}"),
+            }
+        }
+        match last {
+            Action::WaitMs(ms) => said.waits.push(ms),
+            Action::Finish(finish) => {
+                assert!(!said.open && started);
+                return Said { end: Ok(finish), ..said };
+            }
+            Action::Fail(failure) => return Said { end: Err(failure), ..said },
+            other => panic!("{other:?} at the end of a step"),
+        }
+        actions = demo.resume(Input::Timer);
+    }
+}
+
+fn broken() -> Failure {
+    Failure { kind: String::new(), message: String::new(), http_status: None, code: None, retry: Retry::Never }
+}
+
+pub(super) fn request(messages: Vec<Message>) -> CompletionRequest {
+    CompletionRequest {
+        model: "demo-1".to_owned(),
+        system: Vec::new(),
+        messages,
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        thinking: None,
+        max_output_tokens: None,
+        options: vec![Pair { name: "delay-ms".to_owned(), value: "0".to_owned() }],
+    }
+}
+
+pub(super) fn part(block: Block) -> Part {
+    Part { block, opaque: None }
+}
+
+pub(super) fn text(text: &str) -> Part {
+    part(Block::Text(text.to_owned()))
+}
+
+pub(super) fn result(id: &str, name: &str, content: &str) -> Part {
+    let content = vec![Piece::Text(content.to_owned())];
+    part(Block::ToolResult(ToolResult { call_id: id.to_owned(), name: name.to_owned(), content, is_error: false }))
+}
+
+pub(super) fn user(parts: Vec<Part>) -> Message {
+    Message { role: Role::User, parts }
+}
+
+pub(super) fn person(said: &str) -> Message {
+    user(vec![text(said)])
+}
+
+pub(super) fn ask(said: &str) -> Said {
+    run(request(vec![person(said)]))
+}
+
+pub(super) fn thinking(level: &str, messages: Vec<Message>) -> Said {
+    run(CompletionRequest { thinking: Some(level.to_owned()), ..request(messages) })
+}

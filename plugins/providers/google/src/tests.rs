@@ -1,0 +1,120 @@
+//! The manifest, the table of levels, and one completion from its request to its end.
+
+use patchbay_provider_sdk::{
+    Block, BlockKind, BodyPiece, Event, Finish, Message, Part, Placement, ResponseHead, Role, ToolChoice,
+};
+
+use super::*;
+
+fn request(model: &str, level: Option<&str>) -> CompletionRequest {
+    let parts = vec![Part { block: Block::Text("Hello".to_owned()), opaque: None }];
+    CompletionRequest {
+        model: model.to_owned(),
+        system: Vec::new(),
+        messages: vec![Message { role: Role::User, parts }],
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        thinking: level.map(str::to_owned),
+        max_output_tokens: None,
+        options: Vec::new(),
+    }
+}
+
+/// The body of the one request that is sent first.
+fn body(request: CompletionRequest) -> String {
+    let (_, actions) = Google::begin(request);
+    let [Action::Send(sent)] = actions.as_slice() else { panic!("one request, not {actions:?}") };
+    let [BodyPiece::Bytes(body)] = sent.body.as_slice() else { panic!("one piece") };
+    String::from_utf8(body.clone()).expect("UTF-8")
+}
+
+#[test]
+fn the_manifest_is_that_of_google() {
+    let manifest = Google::describe();
+    assert_eq!((manifest.name.as_str(), manifest.display_name.as_str()), ("google", "Google"));
+    assert_eq!(manifest.model_prefixes, ["gemini-"]);
+    assert_eq!(manifest.default_base_url.as_deref(), Some("https://generativelanguage.googleapis.com"));
+    let [credential] = manifest.credentials.as_slice() else { panic!("one credential") };
+    assert_eq!(credential.env.as_deref(), Some("GOOGLE_API_KEY"));
+    assert_eq!(credential.obtain_url.as_deref(), Some("https://aistudio.google.com/app/apikey"));
+    let models: Vec<_> = manifest.models.iter().map(|model| (&*model.id, &*model.size)).collect();
+    assert_eq!(models, [("gemini-2.5-pro", "normal"), ("gemini-2.5-flash", "small")]);
+    assert_eq!(manifest.models[0].suggested_levels, ["none", "low", "med", "high"]);
+    assert_eq!(manifest.models[1].suggested_levels, [""; 0]);
+}
+
+#[test]
+fn levels_are_explained_as_they_are_sent() {
+    let cannot_stop = Some("This model does not support disabling thinking");
+    let cannot_think = Some("This model does not support thinking");
+    let budget = |tokens: u32| match tokens {
+        0 => r#""thinkingConfig":{"thinkingBudget":0}"#.to_owned(),
+        tokens => format!(r#""thinkingConfig":{{"thinkingBudget":{tokens},"includeThoughts":true}}"#),
+    };
+    let level = |name: &str| format!(r#""thinkingConfig":{{"thinkingLevel":"{name}","includeThoughts":true}}"#);
+    let nothing = String::new;
+    let pro = "gemini-2.5-pro";
+    let (flash, lite) = ("gemini-2.5-flash", "gemini-2.5-flash-lite-preview-09-2025");
+    let (three, next, two) = ("gemini-3-pro-preview", "gemini-flash-latest", "gemini-2.0-flash");
+    for (model, asked, line, warning, sent) in [
+        (pro, Some("none"), "Thinking: none (128 tokens, minimum)", cannot_stop, budget(128)),
+        (pro, Some("low"), "Thinking: low (11,008 tokens)", None, budget(11_008)),
+        (pro, Some("med"), "Thinking: medium (21,888 tokens)", None, budget(21_888)),
+        (pro, Some("high"), "Thinking: high (32,768 tokens)", None, budget(32_768)),
+        (pro, None, "Thinking: provider default", None, nothing()),
+        ("gemini-2.5-pro-preview-06-05", Some("med"), "Thinking: medium (21,888 tokens)", None, budget(21_888)),
+        (flash, Some("none"), "Thinking: off", None, budget(0)),
+        (flash, Some("low"), "Thinking: low (8,192 tokens)", None, budget(8_192)),
+        (flash, Some("med"), "Thinking: medium (16,384 tokens)", None, budget(16_384)),
+        (flash, Some("high"), "Thinking: high (24,576 tokens)", None, budget(24_576)),
+        (lite, Some("none"), "Thinking: none (512 tokens, minimum)", cannot_stop, budget(512)),
+        (lite, Some("low"), "Thinking: low (8,533 tokens)", None, budget(8_533)),
+        (lite, Some("med"), "Thinking: medium (16,554 tokens)", None, budget(16_554)),
+        (three, Some("none"), "Thinking: LOW level (minimum)", cannot_stop, level("LOW")),
+        (three, Some("low"), "Thinking: LOW level", None, level("LOW")),
+        (three, Some("med"), "Thinking: HIGH level", None, level("HIGH")),
+        (three, Some("high"), "Thinking: HIGH level", None, level("HIGH")),
+        (three, None, "Thinking: provider default", None, nothing()),
+        (next, Some("high"), "Thinking: HIGH level", None, level("HIGH")),
+        (two, Some("none"), "Thinking: off", None, nothing()),
+        (two, Some("med"), "Thinking: off", cannot_think, nothing()),
+        (two, None, "Thinking: off", None, nothing()),
+    ] {
+        let plan = Google::explain_thinking(model, asked);
+        assert_eq!(plan.description, [line], "{model} {asked:?}");
+        assert_eq!(plan.warning.as_deref(), warning, "{model} {asked:?}");
+        let contents = r#""contents":[{"role":"user","parts":[{"text":"Hello"}]}]"#;
+        let config = if sent.is_empty() { sent } else { format!(r#","generationConfig":{{{sent}}}"#) };
+        assert_eq!(body(request(model, asked)), format!("{{{contents}{config}}}"), "{model} {asked:?}");
+    }
+}
+
+#[test]
+fn only_models_that_want_signatures_are_told_that_there_is_none() {
+    let call =
+        patchbay_provider_sdk::ToolCall { id: "toolu_1".to_owned(), name: "a".to_owned(), input: "{}".to_owned() };
+    for (model, told) in [("gemini-3-pro-preview", true), ("gemini-2.5-pro", false)] {
+        let mut request = request(model, None);
+        let parts = vec![Part { block: Block::ToolCall(call.clone()), opaque: None }];
+        request.messages.push(Message { role: Role::Assistant, parts });
+        assert_eq!(body(request).contains("skip_thought_signature_validator"), told, "{model}");
+    }
+}
+
+#[test]
+fn a_completion() {
+    let (mut google, actions) = Google::begin(request("gemini-2.5-flash", None));
+    let [Action::Send(sent)] = actions.as_slice() else { panic!("one request, not {actions:?}") };
+    assert_eq!(sent.path_and_query, "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse");
+    let [auth] = sent.auth.as_slice() else { panic!("one credential") };
+    assert_eq!(auth.credential, Google::describe().credentials[0].id);
+    assert!(matches!(&auth.placement, Placement::Header(header) if header.name == "x-goog-api-key"));
+
+    assert_eq!(google.resume(Input::ResponseHead(ResponseHead { status: 200, headers: Vec::new() })), []);
+    let event = br#"data: {"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}"#;
+    let mut actions = google.resume(Input::BodyChunk([event, &b"\r\n\r\n"[..]].concat()));
+    actions.extend(google.resume(Input::BodyEnd));
+    assert!(matches!(&actions[1], Action::Emit(Event::BlockStart(start)) if start.kind == BlockKind::Text));
+    let end = Action::Finish(Finish { stop: "end-turn".to_owned(), raw: "STOP".to_owned() });
+    assert_eq!(actions.last(), Some(&end));
+}

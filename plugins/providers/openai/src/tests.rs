@@ -1,0 +1,96 @@
+use patchbay_provider_sdk::{BodyPiece, Message, Part, Role, ToolChoice};
+
+use super::*;
+
+/// What `/model` shows, the warning first.
+fn shown(model: &str, level: Option<&str>) -> Vec<String> {
+    let plan = Openai::explain_thinking(model, level);
+    plan.warning.map(|warning| format!("⚠ {warning}")).into_iter().chain(plan.description).collect()
+}
+
+/// The body that a level comes to.
+fn sent(model: &str, level: Option<&str>) -> String {
+    let part = Part { block: patchbay_provider_sdk::Block::Text("hi".to_owned()), opaque: None };
+    let request = CompletionRequest {
+        model: model.to_owned(),
+        system: Vec::new(),
+        messages: vec![Message { role: Role::User, parts: vec![part] }],
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        thinking: level.map(str::to_owned),
+        max_output_tokens: None,
+        options: Vec::new(),
+    };
+    let (_, actions) = Openai::begin(request);
+    let [Action::Send(request)] = actions.as_slice() else { panic!("{actions:?}") };
+    let [BodyPiece::Bytes(bytes)] = request.body.as_slice() else { panic!("{request:?}") };
+    String::from_utf8(bytes.clone()).expect("UTF-8")
+}
+
+#[test]
+fn the_manifest_is_the_catalogue_of_the_provider() {
+    let manifest = Openai::describe();
+    assert_eq!(manifest, Openai::describe());
+    let models: Vec<_> = manifest
+        .models
+        .iter()
+        .map(|model| (model.id.as_str(), model.size.as_str(), model.suggested_levels.join(" ")))
+        .collect();
+    let expected = [
+        ("gpt-4o", "normal", "none"),
+        ("o3", "large", "low med high"),
+        ("o3-mini", "small", ""),
+        ("o4-mini", "normal", ""),
+    ];
+    assert_eq!(models, expected.map(|(id, size, levels)| (id, size, levels.to_owned())));
+    assert_eq!(manifest.model_prefixes, ["gpt-", "o1", "o3", "o4"]);
+    assert_eq!(manifest.default_base_url.as_deref(), Some("https://api.openai.com/v1"));
+    assert_eq!(manifest.credentials.len(), 1);
+    assert_eq!(manifest.credentials[0].env.as_deref(), Some("OPENAI_API_KEY"));
+    assert_eq!(manifest.extra, [Pair { name: "api-label".to_owned(), value: "Responses API".to_owned() }]);
+}
+
+#[test]
+fn what_is_shown_is_what_is_sent() {
+    let always = "⚠ This model does not support disabling thinking";
+    let never = "⚠ This model does not support thinking";
+    let series = ["o1", "o3", "o3-mini", "o4-mini-2025-04-16"];
+    let newer = ["gpt-5.1", "gpt-5.1-codex-mini", "gpt-5.2-chat-latest", "gpt-5.10", "gpt-6", "gpt-6.2-mini", "gpt-10"];
+    let plain =
+        ["gpt-4o", "gpt-4.1", "gpt-4o-mini", "gpt-3.5-turbo", "gpt-5-chat-latest", "gpt-oss-20b", "o30", "o3x", "ft:x"];
+    for (models, level, lines, effort) in [
+        (&series[..], Some("none"), vec![always, "Thinking: medium effort (default)"], None),
+        (&series, Some("low"), vec!["Thinking: low effort"], Some("low")),
+        (&series, Some("med"), vec!["Thinking: medium effort"], Some("medium")),
+        (&series, Some("high"), vec!["Thinking: high effort"], Some("high")),
+        (&series, None, vec!["Thinking: provider default"], None),
+        (
+            &["gpt-5", "gpt-5-mini", "gpt-5-2025-08-07", "gpt-5.0"],
+            Some("none"),
+            vec![always, "Thinking: minimal effort (minimum)"],
+            Some("minimal"),
+        ),
+        (&["gpt-5", "gpt-5-nano"], Some("med"), vec!["Thinking: medium effort"], Some("medium")),
+        (&["gpt-5"], None, vec!["Thinking: provider default"], None),
+        (&newer, Some("none"), vec!["Thinking: off"], Some("none")),
+        (&newer, Some("high"), vec!["Thinking: high effort"], Some("high")),
+        (&newer, None, vec!["Thinking: provider default"], None),
+        (&plain, Some("none"), vec!["Thinking: off"], None),
+        (&plain, Some("low"), vec![never, "Thinking: off"], None),
+        (&plain, Some("med"), vec![never, "Thinking: off"], None),
+        (&plain, Some("high"), vec![never, "Thinking: off"], None),
+        (&plain, None, vec!["Thinking: off"], None),
+    ] {
+        for model in models {
+            assert_eq!(shown(model, level), lines, "{model} {level:?}");
+            let body = sent(model, level);
+            let reasoning = effort.map(|effort| format!(r#""reasoning":{{"effort":"{effort}","summary":"auto"}}"#));
+            match reasoning {
+                Some(reasoning) => assert!(body.contains(&reasoning), "{model} {level:?}: {body}"),
+                None => assert!(!body.contains("effort"), "{model} {level:?}: {body}"),
+            }
+            // The API refuses to encrypt what a model does not have.
+            assert_eq!(body.contains("reasoning.encrypted_content"), !plain.contains(model), "{model}");
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! Adapters that mean no good: asked what they are, and in the middle of a completion.
+
+use std::sync::Arc;
+
+use patchbay_core::{
+    Code, Digest,
+    completion::{Blob, Block, CompletionRequest, Finish, Message, Role, Stop, StreamEvent, ToolChoice},
+};
+use patchbay_sandbox::{
+    Failure, Limits, LogSink, Sandbox,
+    adapter::{Action, AdapterManifest, Budgets, Exceeded, Input, LoadedAdapter, Running},
+};
+use patchbay_tests::{adapter::Adapter, guest::Guest};
+use serde_json::{Value, json};
+
+use crate::support::{Heard, LOG, Ward, bounded, by_the_clock, for_ever, imports, small};
+
+/// A sandbox for adapters, with small budgets.
+struct Ring {
+    sandbox: Arc<Sandbox>,
+    budgets: Budgets,
+    heard: Arc<Heard>,
+}
+
+fn budgets() -> Budgets {
+    Budgets {
+        step_fuel: 10_000_000,
+        fuel: 15_000_000,
+        step_ms: 25_000,
+        step_actions: 100,
+        actions: 250,
+        step_bytes: 64 << 10,
+    }
+}
+
+impl Ring {
+    fn new() -> Self {
+        Self::within(small(), budgets())
+    }
+
+    fn within(limits: Limits, budgets: Budgets) -> Self {
+        Self { sandbox: Arc::new(Sandbox::new(limits)), budgets, heard: Arc::default() }
+    }
+
+    async fn load(&self, adapter: &Adapter) -> Arc<LoadedAdapter> {
+        self.load_bytes(adapter.component()).await.unwrap()
+    }
+
+    async fn load_bytes(&self, bytes: Vec<u8>) -> Result<Arc<LoadedAdapter>, Failure> {
+        bounded(self.sandbox.load_adapter(Digest::of(&bytes), bytes)).await
+    }
+
+    async fn describe(&self, adapter: &Adapter) -> Result<AdapterManifest, Failure> {
+        let loaded = self.load(adapter).await;
+        bounded(self.sandbox.describe_adapter(&loaded)).await
+    }
+
+    async fn begin(&self, adapter: &Adapter) -> Result<(Running, Vec<Action>), Failure> {
+        let loaded = self.load(adapter).await;
+        self.begin_loaded(&loaded).await
+    }
+
+    async fn begin_loaded(&self, loaded: &LoadedAdapter) -> Result<(Running, Vec<Action>), Failure> {
+        let log: Arc<dyn LogSink> = self.heard.clone();
+        bounded(self.sandbox.begin(loaded, request(), &[], &self.budgets, log)).await
+    }
+
+    /// How the first step fails; another adapter works then.
+    async fn refuses(&self, adapter: &Adapter) -> Failure {
+        let failure = self.begin(adapter).await.err().expect("the adapter got away with it");
+        self.lives().await;
+        failure
+    }
+
+    /// How a later step fails; the instance does not go on then, and another adapter works.
+    async fn refuses_to_go_on(&self, adapter: &Adapter) -> Failure {
+        let (mut running, _) = self.begin(adapter).await.unwrap();
+        for _ in 0..1_000 {
+            if let Err(failure) = bounded(running.resume(chunk())).await {
+                is_over(&mut running).await;
+                self.lives().await;
+                return failure;
+            }
+        }
+        panic!("the adapter got away with it");
+    }
+
+    /// A good adapter works here.
+    async fn lives(&self) {
+        let loaded = self.load(&Adapter::default()).await;
+        let manifest = bounded(self.sandbox.describe_adapter(&loaded)).await.unwrap();
+        assert_eq!(manifest.name.as_str(), "scripted");
+        let (_, actions) = self.begin_loaded(&loaded).await.unwrap();
+        assert_eq!(actions.len(), 5);
+        assert_eq!(actions[4], Action::Finish(Finish { stop: Stop::EndTurn, raw: "stop".into() }));
+    }
+}
+
+async fn is_over(running: &mut Running) {
+    let failure = bounded(running.resume(Input::End)).await.unwrap_err();
+    assert_eq!(failure.to_string(), "this completion has failed before and does not go on");
+}
+
+fn chunk() -> Input {
+    Input::Chunk(b"data: {}\n\n".to_vec())
+}
+
+fn request() -> CompletionRequest {
+    let blob = |bytes: &[u8]| Block::Blob(Blob { media_type: "image/png".into(), name: None, data: bytes.into() });
+    let parts = vec![Block::Text("hi".into()).into(), blob(b"one").into(), blob(b"two").into()];
+    CompletionRequest {
+        model: "scripted-1".into(),
+        system: vec!["Be good.".into()],
+        messages: vec![Message { role: Role::User, parts }],
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        thinking: None,
+        max_output_tokens: None,
+    }
+}
+
+fn emit(count: usize) -> Value {
+    json!(vec![json!({ "emit": { "usage": { "input-tokens": 1 } } }); count])
+}
+
+/// The first step waits for an answer, and what comes then is `actions`.
+fn then(actions: Value) -> Adapter {
+    Adapter::script(&[json!([{ "send": { "method": "POST", "path-and-query": "/v1" } }]), actions])
+}
+
+fn looping(body: &str) -> [(&'static str, Adapter); 2] {
+    let begin = Adapter { before_begin: for_ever(body), ..Adapter::default() };
+    let realloc = Adapter { before_realloc: for_ever(body), ..Adapter::default() };
+    [("begin", begin), ("cabi_realloc", realloc)]
+}
+
+#[tokio::test]
+async fn asking_has_a_small_budget_and_nobody_listens() {
+    let ring = Ring::new();
+    let before = |body: &str| Adapter { before_describe: body.into(), ..Adapter::default() };
+    for (body, code) in [
+        (for_ever(""), Code::LimitFuel),
+        (for_ever("(drop (memory.grow (i32.const 1)))"), Code::LimitMemory),
+        ("(unreachable)".into(), Code::Trap),
+    ] {
+        assert_eq!(ring.describe(&before(&body)).await.unwrap_err().code(), code, "{body}");
+        ring.lives().await;
+    }
+    let talking = before("(call $write (i32.const 1) (i32.const 0) (i32.const 1))").with(&imports(LOG));
+    ring.describe(&talking).await.unwrap();
+    assert!(ring.heard.log.lock().unwrap().is_empty());
+    let looping = Adapter { before_explain: for_ever(""), ..before(&for_ever("")) };
+    let loaded = ring.load(&looping).await;
+    let explained = bounded(ring.sandbox.explain_thinking(&loaded, "scripted-1", None)).await;
+    assert_eq!(explained, Err(Failure::Fuel { budget: 10_000_000 }));
+    let clock = Ring::within(by_the_clock(60), budgets());
+    assert_eq!(clock.describe(&looping).await.unwrap_err(), Failure::Time { limit_ms: 60 });
+}
+
+#[tokio::test]
+async fn what_an_adapter_says_of_a_level_is_cleaned_and_bounded() {
+    let ring = Ring::new();
+    let explain = async |plan| {
+        let loaded = ring.load(&Adapter { plan, ..Adapter::default() }).await;
+        bounded(ring.sandbox.explain_thinking(&loaded, "scripted-1", None)).await
+    };
+    let plan = explain(json!({ "description": ["off\u{1b}[2J\n and on"], "warning": "care" })).await.unwrap();
+    assert_eq!((&plan.description[..], plan.warning.as_deref()), (&["off[2J and on".into()][..], Some("care")));
+    for (plan, words) in [
+        (json!({ "description": vec!["x"; 9] }), "9 lines of description, at most 8 are allowed"),
+        (
+            json!({ "warning": "w".repeat(201) }),
+            &format!("the warning '{}…' is not 1 to 200 characters", "w".repeat(80)),
+        ),
+    ] {
+        assert_eq!(explain(plan).await, Err(Failure::InvalidOutput(words.into())));
+    }
+}
+
+#[tokio::test]
+async fn a_manifest_that_breaks_the_contract_is_refused() {
+    let ring = Ring::new();
+    for (changed, words) in [
+        (json!({ "models": [{ "id": "a b", "size": "small" }] }), "the model id 'a b' is not"),
+        (json!({ "models": vec![json!({ "id": "m", "size": "small" }); 2] }), "model 'm' is declared twice"),
+        (json!({ "name": [0xff] }), "invalid utf-8 sequence"),
+        (json!({ "version": { "at": 0xffff_0000_u32, "len": 9 } }), "out of bounds"),
+    ] {
+        let failure = ring.describe(&Adapter::manifest(&changed)).await.unwrap_err();
+        assert_eq!(failure.code(), Code::InvalidOutput);
+        assert!(failure.to_string().contains(words), "{failure}");
+    }
+    ring.lives().await;
+}
+
+#[tokio::test]
+async fn a_component_of_the_other_world_is_told_so() {
+    let ring = Ring::new();
+    let words = "another world: it is a skill, not a provider's adapter; a skill belongs into a folder 'skills'";
+    assert_eq!(
+        ring.load_bytes(Guest::default().component()).await.err(),
+        Some(Failure::InvalidComponent(words.into()))
+    );
+    let words = "another world: it is a provider's adapter, not a skill; a provider's adapter belongs into the folder \
+                 'providers' of the configuration";
+    let failure = Ward::new(small()).refuses_to_load(&Adapter::default().component()).await;
+    assert_eq!(failure, Failure::InvalidComponent(words.into()));
+    let failure = ring.load_bytes(b"\0asm\x0d\0\x01\0".to_vec()).await.err().unwrap();
+    let words = "another world: a provider's adapter exports patchbay:provider/adapter@0.1.x, this component exports \
+                 nothing";
+    assert_eq!(failure, Failure::InvalidComponent(words.into()));
+}
+
+#[tokio::test]
+async fn a_step_without_end_is_stopped() {
+    let ring = Ring::new();
+    for (place, adapter) in looping("") {
+        let failure = ring.refuses(&adapter).await;
+        assert_eq!(failure, Failure::Exceeded(Exceeded::StepFuel(10_000_000)), "{place}");
+        assert_eq!(failure.code(), Code::LimitFuel);
+    }
+    let resuming = Adapter { before_resume: for_ever(""), ..Adapter::default() };
+    assert_eq!(ring.refuses_to_go_on(&resuming).await, Failure::Exceeded(Exceeded::StepFuel(10_000_000)));
+    // By the clock alone.
+    let clock = Budgets { step_fuel: u64::MAX >> 1, fuel: u64::MAX >> 1, step_ms: 60, ..budgets() };
+    let ring = Ring::within(small(), clock);
+    let late = Failure::Exceeded(Exceeded::StepTime(60));
+    assert_eq!(late.to_string(), "the adapter ran over its time of 60 ms for one step (exchange.step_ms)");
+    for (place, adapter) in looping("") {
+        assert_eq!(ring.begin(&adapter).await.err().as_ref(), Some(&late), "{place}");
+    }
+    let (mut running, _) = ring.begin(&resuming).await.unwrap();
+    // Time between the steps is nobody's.
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    assert_eq!(bounded(running.resume(chunk())).await, Err(late));
+    is_over(&mut running).await;
+}
+
+#[tokio::test]
+async fn steps_draw_on_one_measure_of_fuel() {
+    // Some five million units each time.
+    let work = "(func $work (local $n i32)
+                  (local.set $n (i32.const 1000000))
+                  (loop $more (br_if $more (local.tee $n (i32.sub (local.get $n) (i32.const 1))))))";
+    let adapter = Adapter { before_resume: "(call $work)".into(), ..Adapter::default() }.with(work);
+    assert_eq!(Ring::new().refuses_to_go_on(&adapter).await, Failure::Exceeded(Exceeded::Fuel(15_000_000)));
+}
+
+#[tokio::test]
+async fn a_memory_that_grows_is_stopped_at_the_ceiling() {
+    let grow = for_ever("(drop (memory.grow (i32.const 1)))");
+    let adapter = Adapter { before_resume: grow, ..Adapter::default() };
+    let failure = Ring::new().refuses_to_go_on(&adapter).await;
+    assert_eq!(failure.code(), Code::LimitMemory);
+    assert!(failure.to_string().ends_with("and may have 4194304 bytes (exchange.memory_bytes)"), "{failure}");
+    // A little at each step.
+    let adapter = Adapter { before_resume: "(drop (memory.grow (i32.const 1)))".into(), ..then(json!([])) };
+    assert_eq!(Ring::new().refuses_to_go_on(&adapter).await, failure);
+}
+
+#[tokio::test]
+async fn floods_of_actions_are_stopped() {
+    let ring = Ring::new();
+    assert_eq!(ring.begin(&Adapter::script(&[emit(100)])).await.unwrap().1.len(), 100);
+    let step = Failure::Exceeded(Exceeded::StepActions(100));
+    assert_eq!(ring.refuses(&Adapter::script(&[emit(101)])).await, step);
+    assert_eq!(ring.refuses_to_go_on(&then(emit(101))).await, step);
+    assert_eq!(step.to_string(), "the adapter gave more than 100 actions in one step (exchange.step_actions)");
+    // In all: 1, 100, 100, 100.
+    let failure = ring.refuses_to_go_on(&then(emit(100))).await;
+    assert_eq!(failure, Failure::Exceeded(Exceeded::Actions(250)));
+    // A million, out of memory that is all zeros: they are not even read.
+    let ring = Ring::within(Limits { memory_bytes: 256 << 20, ..small() }, budgets());
+    let million = json!({ "at": 65536, "len": 1_000_000 });
+    let failure = ring.refuses(&Adapter { pages: 2_000, ..Adapter::script(&[million]) }).await;
+    assert_eq!(failure, Failure::Exceeded(Exceeded::StepBytes(64 << 10)));
+    assert_eq!(failure.code(), Code::LimitOutput);
+}
+
+#[tokio::test]
+async fn huge_values_are_stopped() {
+    let ring = Ring::new();
+    let huge = json!({ "at": 1024, "len": 100_000 });
+    for action in [
+        json!({ "emit": { "block-delta": { "text": huge } } }),
+        json!({ "emit": { "block-end": { "opaque": huge } } }),
+        json!({ "send": { "body": [{ "bytes": huge }] } }),
+        json!({ "send": { "headers": { "at": 1024, "len": 10_000 } } }),
+        json!({ "fail": { "message": huge } }),
+    ] {
+        let adapter = Adapter { pages: 10, ..Adapter::script(&[json!([action])]) };
+        assert_eq!(ring.refuses(&adapter).await, Failure::Exceeded(Exceeded::StepBytes(64 << 10)), "{action}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_contract_does_not_know_is_refused() {
+    let ring = Ring::new();
+    for (actions, words) in [
+        (json!([9]), "unexpected discriminant: 9"),
+        (json!([{ "emit": { "block-start": { "kind": 4 } } }]), "unexpected discriminant: 4"),
+        (json!([{ "emit": { "started": [0xff] } }]), "invalid utf-8 sequence of 1 bytes from index 0"),
+        (json!({ "at": 0xffff_fff0_u32, "len": 9 }), "list pointer/length out of bounds of memory"),
+        (json!({ "at": 1025, "len": 9 }), "list pointer is not aligned"),
+    ] {
+        let failure = ring.refuses(&Adapter::script(&[actions])).await;
+        assert_eq!(failure, Failure::InvalidOutput(words.into()));
+    }
+}
+
+#[tokio::test]
+async fn an_instance_that_trapped_is_not_called_again() {
+    let adapter = Adapter { before_resume: "(unreachable)".into(), ..Adapter::default() };
+    let failure = Ring::new().refuses_to_go_on(&adapter).await;
+    assert_eq!(failure.to_string(), "the component trapped: wasm trap: wasm `unreachable` instruction executed");
+}
+
+/// Whoever asks is gone in the middle of a step.
+#[tokio::test]
+async fn an_instance_whose_step_was_given_up_is_not_called_again() {
+    let fuel = Budgets { step_fuel: u64::MAX >> 1, fuel: u64::MAX >> 1, ..budgets() };
+    let ring = Ring::within(small(), fuel);
+    let adapter = Adapter { before_resume: for_ever(""), ..Adapter::default() };
+    let (mut running, _) = ring.begin(&adapter).await.unwrap();
+    let given_up = tokio::time::timeout(std::time::Duration::from_millis(50), running.resume(chunk())).await;
+    assert!(given_up.is_err());
+    is_over(&mut running).await;
+    ring.lives().await;
+}
+
+#[tokio::test]
+async fn a_log_is_heard_and_bounded() {
+    let write = "(call $write (i32.const 1) (i32.const 0) (i32.const 1))";
+    let ring = Ring::new();
+    let adapter = Adapter { before_resume: write.into(), ..then(json!([])) }.with(&imports(LOG));
+    let (mut running, _) = ring.begin(&adapter).await.unwrap();
+    bounded(running.resume(chunk())).await.unwrap();
+    assert_eq!(ring.heard.log.lock().unwrap().len(), 1);
+    // In all steps together.
+    assert_eq!(ring.refuses_to_go_on(&adapter).await, Failure::Log { lines: 50, bytes: 2 << 10 });
+    // Host calls by step.
+    let ring = Ring::within(Limits { log_lines: 10_000, log_bytes: 1 << 20, host_calls: 2, ..small() }, budgets());
+    let (mut running, _) = ring.begin(&adapter).await.unwrap();
+    for _ in 0..20 {
+        bounded(running.resume(chunk())).await.unwrap();
+    }
+    let flood = Adapter { before_resume: format!("{write} {write} {write}"), ..then(json!([])) }.with(&imports(LOG));
+    assert_eq!(ring.refuses_to_go_on(&flood).await, Failure::HostCalls { limit: 2 });
+}
+
+/// Of `patchbay:host` there is the log, and nothing else.
+#[tokio::test]
+async fn an_adapter_has_no_capability() {
+    let component = wat::parse_str(
+        r#"(component (import "patchbay:host/kv@0.1.0" (instance))
+             (instance $i) (export "patchbay:provider/adapter@0.1.0" (instance $i)))"#,
+    )
+    .unwrap();
+    let words = "it imports 'patchbay:host/kv@0.1.0', which this host does not offer to a provider's adapter";
+    assert_eq!(Ring::new().load_bytes(component).await.err(), Some(Failure::InvalidComponent(words.into())));
+}
+
+#[tokio::test]
+async fn blobs_are_known_by_their_order() {
+    let (running, _) = Ring::new().begin(&Adapter::default()).await.unwrap();
+    assert_eq!(&*running.blob(0).unwrap().data, b"one");
+    assert_eq!(&*running.blob(1).unwrap().data, b"two");
+    assert_eq!(running.blob(2), None);
+}
+
+#[tokio::test]
+async fn texts_are_cleaned_but_for_what_goes_back() {
+    let start = |index: u32, kind: Value| json!({ "emit": { "block-start": { "index": index, "kind": kind } } });
+    let delta = |index: u32, text: &str| json!({ "emit": { "block-delta": { "index": index, "text": text } } });
+    let steps = [
+        json!([
+            start(0, json!("text")),
+            delta(0, "a\u{202e}b\r"),
+            start(1, json!({ "tool-call": { "id": "c1", "name": "run\u{200b}" } })),
+            delta(1, "{\"a\":\"\u{202e}"),
+        ]),
+        json!([delta(0, "\nc"), delta(1, "\"}"), { "emit": { "block-end": { "index": 1, "opaque": "\u{200b}o" } } }]),
+    ];
+    let ring = Ring::new();
+    let (mut running, mut actions) = ring.begin(&Adapter::script(&steps)).await.unwrap();
+    actions.extend(bounded(running.resume(chunk())).await.unwrap());
+    let mut texts = [String::new(), String::new()];
+    for action in &actions {
+        if let Action::Emit(StreamEvent::BlockDelta { index, text }) = action {
+            texts[*index as usize].push_str(text);
+        }
+    }
+    assert_eq!(texts, ["ab\nc", "{\"a\":\"\u{202e}\"}"]);
+    let end = StreamEvent::BlockEnd { index: 1, opaque: Some("\u{200b}o".into()) };
+    assert_eq!(actions.last(), Some(&Action::Emit(end)));
+}
+
+#[tokio::test]
+async fn a_hundred_completions_run_at_once_and_give_their_places_back() {
+    let ring = Ring::within(Limits { concurrent_calls: 100, ..small() }, budgets());
+    let loaded = ring.load(&then(emit(1))).await;
+    let mut running = Vec::new();
+    for _ in 0..100 {
+        running.push(ring.begin_loaded(&loaded).await.unwrap().0);
+    }
+    for one in &mut running {
+        assert_eq!(bounded(one.resume(chunk())).await.unwrap().len(), 1);
+    }
+    // There is no place for one more, until one of them goes.
+    let begin = ring.begin_loaded(&loaded);
+    let mut begin = std::pin::pin!(begin);
+    tokio::select! {
+        biased;
+        _ = &mut begin => panic!("one more than there are places"),
+        () = tokio::task::yield_now() => {}
+    }
+    running.pop();
+    begin.await.unwrap();
+}

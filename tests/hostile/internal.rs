@@ -1,0 +1,158 @@
+//! Tools of the host's own, by the path of all tools: what a model gives them is checked, and what comes of it journalled.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use patchbay_core::{AgentId, Asker, CallId, Code, Digest, SessionId, ToolSpec};
+use patchbay_egress::{Credentials, Egress, EgressLimits};
+use patchbay_sandbox::{BoxFuture, Content, Sandbox};
+use patchbay_skill::{Rules, Snapshot, Surroundings, build};
+use patchbay_store::{JournalFilter, JournalRow, KvStore, Store};
+use patchbay_tests::services;
+use patchbay_tools::{Internal, InternalError, Request, ToolError, Tools};
+use serde_json::{Value, json};
+
+use crate::support::{bounded, small};
+
+/// Gives back its `text`, or fails with it.
+struct Echo(ToolSpec);
+
+impl Echo {
+    fn new() -> Arc<dyn Internal> {
+        let input_schema = json!({
+            "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"],
+            "additionalProperties": false,
+        });
+        let (name, description) = ("echo".parse().unwrap(), "Echoes".to_owned());
+        Arc::new(Self(ToolSpec { name, description, input_schema, extra: Vec::new() }))
+    }
+}
+
+impl Internal for Echo {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn run<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<Value, InternalError>> {
+        Box::pin(async {
+            match input["text"].as_str().unwrap() {
+                "fail" => Err(InternalError { code: Code::SkillNotFound, message: "there is none.".to_owned() }),
+                "hang" => std::future::pending().await,
+                "object" => Ok(json!({"a": "b\u{202e}"})),
+                text => Ok(text.into()),
+            }
+        })
+    }
+}
+
+struct Nowhere;
+
+impl Surroundings for Nowhere {
+    fn os(&self) -> &str {
+        "linux"
+    }
+    fn has_env(&self, _: &str) -> bool {
+        false
+    }
+    fn has_binary(&self, _: &str) -> bool {
+        false
+    }
+}
+
+/// A model that calls tools, where there are no skills.
+struct Model {
+    _folder: tempfile::TempDir,
+    store: Store,
+    tools: Arc<Tools>,
+    snapshot: Arc<Snapshot>,
+    internal: Vec<Arc<dyn Internal>>,
+    agent: AgentId,
+}
+
+impl Model {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let kv = KvStore::open(folder.path()).unwrap();
+        let egress = Egress::new(EgressLimits::default()).unwrap();
+        let credentials = Credentials::open(folder.path(), BTreeMap::new());
+        let tools = Arc::new(Tools::new(Arc::new(Sandbox::new(small())), store.clone(), kv, egress, credentials, &[]));
+        let nothing = |_: &Digest| unreachable!();
+        let rules = Rules { trusted: true, built_ins: &[], surroundings: &Nowhere, tools: &nothing };
+        let snapshot = Arc::new(build(&[], 1, &rules));
+        Self { _folder: folder, store, tools, snapshot, internal: vec![Echo::new()], agent: AgentId::random() }
+    }
+
+    async fn call(&self, tool: &str, input: &Value) -> Result<Vec<Content>, ToolError> {
+        let request = Request {
+            call: CallId::random(),
+            parent: None,
+            asker: Asker::Agent(self.agent),
+            session: SessionId::random(),
+            workspace: "/w",
+            snapshot: &self.snapshot,
+            tool,
+            input,
+            attachments: Vec::new(),
+            progress: services::nobody().progress,
+            budget: None,
+            inference: None,
+            internal: &self.internal,
+        };
+        self.tools.run(request).await.0
+    }
+
+    /// The rows of the journal, the oldest first.
+    fn journal(&self) -> Vec<JournalRow> {
+        let rows = self.store.journal_rows(&JournalFilter::default(), 0, 100).unwrap();
+        rows.into_iter().map(|entry| entry.row).collect()
+    }
+}
+
+#[tokio::test]
+async fn it_is_found_by_its_bare_name_and_answers_cleaned() {
+    let model = Model::new();
+    let echo = async |text: &str| bounded(model.call("echo", &json!({ "text": text }))).await;
+    assert_eq!(echo("a\u{200b}b").await.unwrap(), [Content::Text("ab".into())]);
+    assert_eq!(echo("object").await.unwrap(), [Content::Json(json!({"a": "b"}))]);
+    let failure = echo("fail").await.unwrap_err();
+    assert_eq!((failure.code(), failure.to_string().as_str()), (Code::SkillNotFound, "there is none."));
+    for name in ["Echo", "patchbay__echo", "echo__echo", ""] {
+        let failure = bounded(model.call(name, &json!({"text": "x"}))).await.unwrap_err();
+        assert_eq!(failure.code(), Code::ToolNotFound, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn its_input_satisfies_its_schema() {
+    let model = Model::new();
+    for (input, problem) in [
+        (json!({}), r#""text" is a required property"#),
+        (json!({"text": 5}), r#"at /text: 5 is not of type "string""#),
+        (json!([]), r#"[] is not of type "object""#),
+    ] {
+        let failure = bounded(model.call("echo", &input)).await.unwrap_err();
+        assert_eq!(failure.code(), Code::InvalidInput);
+        assert_eq!(failure.to_string(), format!("input for 'echo' is invalid: {problem}."));
+    }
+}
+
+#[tokio::test]
+async fn the_journal_has_each_call_however_it_ended() {
+    let model = Model::new();
+    bounded(model.call("echo", &json!({"text": "four"}))).await.unwrap();
+    bounded(model.call("echo", &json!({"text": "fail"}))).await.unwrap_err();
+    bounded(model.call("echo", &json!({}))).await.unwrap_err();
+    // Given up in the middle.
+    let input = json!({"text": "hang"});
+    let hanging = tokio::time::timeout(std::time::Duration::from_millis(50), model.call("echo", &input));
+    assert!(hanging.await.is_err());
+    // Whatever is written later stands behind all rows.
+    bounded(model.store.keep_described(Digest::of(b"x"), "x", String::new())).await.unwrap();
+    let rows = model.journal();
+    let outcomes: Vec<_> = rows.iter().map(JournalRow::outcome).collect();
+    assert_eq!(outcomes, ["ok", "skill_not_found", "invalid_input", "cancelled"]);
+    let row = &rows[0];
+    assert_eq!((&row.root[..], &row.skill[..], &row.tool[..]), ("internal", "patchbay", "echo"));
+    assert_eq!((row.component, row.output_bytes, row.fuel), (Digest::of(b""), 4, 0));
+    assert_eq!(row.asker, Asker::Agent(model.agent));
+}

@@ -1,0 +1,334 @@
+//! Adapters that follow a script: what each step gives is laid down beforehand, in JSON that the contract's types give a form.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use wit_parser::{Resolve, SizeAlign, Type, TypeDefKind, TypeOwner};
+
+use crate::guest::{component_of, contract};
+
+/// An adapter's core module in the making.
+///
+/// Values are JSON, with the contract's names: a record is an object, and what it does not name is zero, empty or absent; a
+/// variant's or enum's case is its name, or an object of its name and what it holds; bytes are a text. To break the contract,
+/// a text may also be a list of bytes, a text or list `{"at": ADDRESS, "len": LENGTH}`, and a case its number.
+#[derive(Clone, Debug)]
+pub struct Adapter {
+    /// What `describe` answers.
+    pub manifest: Value,
+    /// What `explain-thinking` answers.
+    pub plan: Value,
+    /// The actions of each step: of `begin`, then of each `resume`. The last ones are given again and again.
+    pub steps: Vec<Value>,
+    /// Statements that run before `describe` answers.
+    pub before_describe: String,
+    /// Statements that run before `explain-thinking` answers.
+    pub before_explain: String,
+    /// Statements that run before `begin` answers.
+    pub before_begin: String,
+    /// Statements that run before `resume` answers; `$step` is 1 for the first.
+    pub before_resume: String,
+    /// Imports, globals, functions, tables and further memories.
+    pub more: String,
+    /// Statements that run whenever the host wants memory of the adapter.
+    pub before_realloc: String,
+    /// Pages of memory at the start, besides those that the values take.
+    pub pages: u32,
+}
+
+impl Default for Adapter {
+    /// Is called `scripted`, has one model `scripted-1`, says `hi` and is done, without a request.
+    fn default() -> Self {
+        Self {
+            manifest: json!({
+                "name": "scripted", "display-name": "Scripted", "version": "1", "model-prefixes": ["scripted-"],
+                "models": [{ "id": "scripted-1", "size": "normal" }],
+            }),
+            plan: json!({ "description": ["Thinking: off"] }),
+            steps: vec![json!([
+                { "emit": { "started": "scripted-1" } },
+                { "emit": { "block-start": { "index": 0, "kind": "text" } } },
+                { "emit": { "block-delta": { "index": 0, "text": "hi" } } },
+                { "emit": { "block-end": { "index": 0 } } },
+                { "finish": { "stop": "end-turn", "raw": "stop" } },
+            ])],
+            before_describe: String::new(),
+            before_explain: String::new(),
+            before_begin: String::new(),
+            before_resume: String::new(),
+            more: String::new(),
+            before_realloc: String::new(),
+            pages: 1,
+        }
+    }
+}
+
+impl Adapter {
+    /// The default adapter with other steps.
+    pub fn script(steps: &[Value]) -> Self {
+        Self { steps: steps.to_vec(), ..Self::default() }
+    }
+
+    /// The default adapter with some keys of its manifest set anew.
+    ///
+    /// # Panics
+    /// Where `changed` is no object.
+    pub fn manifest(changed: &Value) -> Self {
+        let mut adapter = Self::default();
+        for (key, value) in changed.as_object().expect("an object") {
+            adapter.manifest[key] = value.clone();
+        }
+        adapter
+    }
+
+    /// With further imports, functions and so on.
+    #[must_use]
+    pub fn with(mut self, more: &str) -> Self {
+        self.more.push_str(more);
+        self
+    }
+
+    /// The component.
+    ///
+    /// # Panics
+    /// Where a value has not the form of its type, or the text is no module.
+    pub fn component(&self) -> Vec<u8> {
+        let contract = contract();
+        let mut memory = Memory::new(&contract);
+        let manifest = memory.value("manifest", &self.manifest);
+        let plan = memory.value("thinking-plan", &self.plan);
+        let steps: Vec<u32> = self.steps.iter().map(|actions| memory.list_of("action", actions)).collect();
+        component_of(&contract, &self.wat(&memory.bytes, manifest, plan, &steps), "patchbay:provider/provider-plugin")
+    }
+
+    fn wat(&self, bytes: &[u8], manifest: u32, plan: u32, steps: &[u32]) -> String {
+        let mut data = String::new();
+        for byte in bytes {
+            write!(data, "\\{byte:02x}").expect("a String takes all");
+        }
+        let mut answer = String::new();
+        let (last, others) = steps.split_last().expect("a step");
+        for (step, at) in others.iter().enumerate() {
+            let is_now = format!("(i32.eq (global.get $step) (i32.const {step}))");
+            writeln!(answer, "(if {is_now} (then (return (i32.const {at}))))").expect("a String takes all");
+        }
+        let imports_first = |line: &&str| line.trim_start().starts_with("(import");
+        let (imports, rest): (Vec<&str>, Vec<&str>) = self.more.lines().partition(imports_first);
+        let heap = (BASE as usize + bytes.len()).next_multiple_of(64 << 10);
+        format!(
+            r#"(module
+  {imports}
+  (memory (export "memory") {pages})
+  (global $heap (mut i32) (i32.const {heap}))
+  (global $step (mut i32) (i32.const 0))
+  {rest}
+  (func (export "cabi_realloc") (param $old i32) (param $old_len i32) (param $align i32) (param $len i32) (result i32)
+    (local $at i32)
+    {before_realloc}
+    (local.set $at (i32.and (i32.add (global.get $heap) (i32.const 7)) (i32.const -8)))
+    (global.set $heap (i32.add (local.get $at) (local.get $len)))
+    (if (i32.gt_u (global.get $heap) (i32.mul (memory.size) (i32.const 65536)))
+      (then (drop (memory.grow (i32.add (i32.shr_u (local.get $len) (i32.const 16)) (i32.const 1))))))
+    (local.get $at))
+  (func $answer (result i32)
+    ;; What the host handed over is not looked at.
+    (global.set $heap (i32.const {heap}))
+    {answer}
+    (i32.const {last}))
+  (func (export "patchbay:provider/adapter@0.1.0#describe") (result i32)
+    {before_describe}
+    (i32.const {manifest}))
+  (func (export "patchbay:provider/adapter@0.1.0#explain-thinking") (param i32 i32 i32 i32 i32) (result i32)
+    {before_explain}
+    (i32.const {plan}))
+  (func (export "patchbay:provider/adapter@0.1.0#begin") (param $request i32) (result i32)
+    {before_begin}
+    (call $answer))
+  (func (export "patchbay:provider/adapter@0.1.0#resume") (param i32 i32 i32 i32 i32) (result i32)
+    (global.set $step (i32.add (global.get $step) (i32.const 1)))
+    {before_resume}
+    (call $answer))
+  (data (i32.const {BASE}) "{data}"))"#,
+            imports = imports.join("\n  "),
+            rest = rest.join("\n  "),
+            pages = u32::try_from(heap >> 16).expect("32 bits") + self.pages,
+            before_describe = self.before_describe,
+            before_explain = self.before_explain,
+            before_begin = self.before_begin,
+            before_resume = self.before_resume,
+            before_realloc = self.before_realloc,
+        )
+    }
+}
+
+/// Where the values begin. Below, the guest's own statements may do as they like.
+const BASE: u32 = 1024;
+
+/// Values as the canonical ABI lays them out.
+struct Memory<'a> {
+    contract: &'a Resolve,
+    sizes: SizeAlign,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Memory<'a> {
+    fn new(contract: &'a Resolve) -> Self {
+        let mut sizes = SizeAlign::default();
+        sizes.fill(contract);
+        Self { contract, sizes, bytes: Vec::new() }
+    }
+
+    /// A type of the package `patchbay:provider`.
+    fn named(&self, name: &str) -> Type {
+        let is_ours = |owner: TypeOwner| match owner {
+            TypeOwner::Interface(interface) => self.contract.interfaces[interface].name.as_deref() == Some("types"),
+            _ => false,
+        };
+        let provider = |owner: TypeOwner| match owner {
+            TypeOwner::Interface(interface) => self.contract.interfaces[interface]
+                .package
+                .is_some_and(|package| self.contract.packages[package].name.name == "provider"),
+            _ => false,
+        };
+        let found = self
+            .contract
+            .types
+            .iter()
+            .find(|(_, def)| def.name.as_deref() == Some(name) && is_ours(def.owner) && provider(def.owner));
+        Type::Id(found.expect("a type of the contract").0)
+    }
+
+    /// Lays down a value of a named type; gives its address.
+    fn value(&mut self, name: &str, value: &Value) -> u32 {
+        let ty = self.named(name);
+        let at = self.room(1, &ty);
+        self.lay(at, &ty, value);
+        at
+    }
+
+    /// Lays down a list and what points to it; gives the address of that.
+    fn list_of(&mut self, name: &str, items: &Value) -> u32 {
+        let ty = self.named(name);
+        let at = self.room(2, &Type::U32);
+        self.list(at, &ty, items);
+        at
+    }
+
+    fn size(&self, ty: &Type) -> usize {
+        self.sizes.size(ty).size_wasm32()
+    }
+
+    /// The address of room for `count` values.
+    fn room(&mut self, count: usize, ty: &Type) -> u32 {
+        let at = self.bytes.len().next_multiple_of(self.sizes.align(ty).align_wasm32());
+        self.bytes.resize(at + count * self.size(ty), 0);
+        BASE + u32::try_from(at).expect("32 bits")
+    }
+
+    fn put(&mut self, at: u32, bytes: &[u8]) {
+        let at = (at - BASE) as usize;
+        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Lays `value` down at an address.
+    fn lay(&mut self, at: u32, ty: &Type, value: &Value) {
+        // All is zero already: the first case, the empty text, nothing.
+        if value.is_null() {
+            return;
+        }
+        let number = || value.as_u64().unwrap_or_else(|| panic!("no number: {value}"));
+        match ty {
+            Type::Bool => self.put(at, &[u8::from(value.as_bool().expect("a truth"))]),
+            Type::U8 => self.put(at, &number().to_le_bytes()[..1]),
+            Type::U16 => self.put(at, &number().to_le_bytes()[..2]),
+            Type::U32 => self.put(at, &number().to_le_bytes()[..4]),
+            Type::U64 => self.put(at, &number().to_le_bytes()),
+            Type::String => self.list(at, &Type::U8, value),
+            Type::Id(id) => {
+                let contract = self.contract;
+                match &contract.types[*id].kind {
+                    TypeDefKind::Type(ty) => self.lay(at, ty, value),
+                    TypeDefKind::List(ty) => self.list(at, ty, value),
+                    TypeDefKind::Option(ty) => self.case(at, &[None, Some(ty)], 1, value),
+                    TypeDefKind::Record(record) => {
+                        for key in value.as_object().expect("an object").keys() {
+                            assert!(record.fields.iter().any(|field| field.name == *key), "no field '{key}'");
+                        }
+                        let offsets = self.sizes.field_offsets(record.fields.iter().map(|field| &field.ty));
+                        let offsets: Vec<_> = offsets.iter().map(|(offset, _)| offset.size_wasm32()).collect();
+                        for (field, offset) in record.fields.iter().zip(offsets) {
+                            self.lay(at + offset as u32, &field.ty, &value[&field.name]);
+                        }
+                    }
+                    TypeDefKind::Enum(of) => {
+                        let names: Vec<_> = of.cases.iter().map(|case| case.name.as_str()).collect();
+                        let (case, _) = find(&names, value);
+                        self.put(at, &[case]);
+                    }
+                    TypeDefKind::Variant(of) => {
+                        let names: Vec<_> = of.cases.iter().map(|case| case.name.as_str()).collect();
+                        let payloads: Vec<_> = of.cases.iter().map(|case| case.ty.as_ref()).collect();
+                        let (case, payload) = find(&names, value);
+                        self.case(at, &payloads, case, payload);
+                    }
+                    other => panic!("no value of {other:?} is laid down"),
+                }
+            }
+            other => panic!("no value of {other:?} is laid down"),
+        }
+    }
+
+    /// A case of a variant, with what it holds.
+    fn case(&mut self, at: u32, payloads: &[Option<&Type>], case: u8, value: &Value) {
+        self.put(at, &[case]);
+        if let Some(Some(ty)) = payloads.get(usize::from(case)) {
+            // The contract has no variant with more than 256 cases.
+            let offset = self.sizes.payload_offset(wit_parser::Int::U8, payloads.iter().copied());
+            self.lay(at + offset.size_wasm32() as u32, ty, value);
+        }
+    }
+
+    /// A pointer and a length.
+    fn list(&mut self, at: u32, ty: &Type, value: &Value) {
+        let (items, len) = match value {
+            Value::Null => (0, 0),
+            Value::String(text) => {
+                let items = self.room(text.len(), &Type::U8);
+                self.put(items, text.as_bytes());
+                (items, text.len())
+            }
+            Value::Array(values) => {
+                let items = self.room(values.len(), ty);
+                let size = self.size(ty);
+                for (index, value) in values.iter().enumerate() {
+                    self.lay(items + (index * size) as u32, ty, value);
+                }
+                (items, values.len())
+            }
+            Value::Object(raw) => {
+                let part = |key: &str| raw[key].as_u64().expect("an address and a length");
+                (u32::try_from(part("at")).expect("32 bits"), part("len") as usize)
+            }
+            other => panic!("no list: {other}"),
+        };
+        self.put(at, &items.to_le_bytes());
+        self.put(at + 4, &u32::try_from(len).expect("32 bits").to_le_bytes());
+    }
+}
+
+/// The number of the case that `value` names, and what it holds.
+fn find<'v>(names: &[&str], value: &'v Value) -> (u8, &'v Value) {
+    let number = |name: &str| {
+        let found = names.iter().position(|known| *known == name);
+        u8::try_from(found.unwrap_or_else(|| panic!("no case '{name}'"))).expect("few cases")
+    };
+    match value {
+        Value::String(name) => (number(name), &Value::Null),
+        Value::Number(raw) => (u8::try_from(raw.as_u64().expect("a number")).expect("a byte"), &Value::Null),
+        Value::Object(one) if one.len() == 1 => {
+            let (name, held) = one.iter().next().expect("one");
+            (number(name), held)
+        }
+        other => panic!("no case: {other}"),
+    }
+}
