@@ -23,7 +23,7 @@ build: plugins ## Build the host, with the bundled plugins in it
 plugins: target ## Build the bundled plugins into plugins/dist
 	@echo "== building the bundled plugins (the first time takes some ten minutes: it compiles the engine)"
 	@$(CARGO) build --workspace --bin patchbay-bundle
-	@target/debug/patchbay-bundle plugins/skills plugins/dist
+	@target/debug/patchbay-bundle plugins plugins/dist
 
 guests: ## Build guests in other languages, for tests and benchmarks, into tests/guests/dist
 	@echo "== building guests in other languages (the first time takes some minutes: it installs their compilers)"

@@ -1,7 +1,13 @@
-//! Writes the list of bundled plugins that `src/bundled.rs` includes. Builds nothing itself: `make plugins` does.
+//! Writes the lists of bundled plugins that `src/bundled.rs` includes. Builds nothing itself: `make plugins` does.
 #![allow(clippy::unwrap_used)] // A build that fails says where.
 
-use std::{env, fmt::Write as _, fs, path::PathBuf};
+use std::{
+    env,
+    ffi::OsStr,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
 
 fn main() {
     let dist = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap()).join("../../plugins/dist");
@@ -10,23 +16,44 @@ fn main() {
         println!("cargo::error=the bundled plugins are not built; run: make plugins");
         return;
     };
-    let mut files: Vec<PathBuf> = fs::read_dir(&dist).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    if files.is_empty() {
-        println!("cargo::error=the folder of bundled plugins is empty; run: make plugins");
-    }
-    // What a component answers when it is asked for its tools stands beside it.
-    let (mut skills, mut answers) = (String::from("&[\n"), String::from("&[\n"));
-    for file in files {
-        println!("cargo::rerun-if-changed={}", file.display());
+    // What a component answers when it is asked what it is stands beside it.
+    let (mut skills, mut answers, mut adapters) = (String::new(), String::new(), String::new());
+    for file in files(&dist) {
         let (name, path) = (file.file_stem().unwrap().to_str().unwrap(), file.to_str().unwrap());
-        if file.extension().is_some_and(|extension| extension == "json") {
+        if is(&file, "json") {
             writeln!(answers, "    include_str!({path:?}),").unwrap();
         } else {
             writeln!(skills, "    Bundled {{ name: {name:?}, bytes: include_bytes!({path:?}) }},").unwrap();
         }
     }
+    for file in files(&dist.join("providers")).iter().filter(|file| is(file, "wasm")) {
+        let (name, description) = (file.file_stem().unwrap().to_str().unwrap(), file.with_extension("json"));
+        writeln!(
+            adapters,
+            "    BundledAdapter {{ name: {name:?}, bytes: include_bytes!({file:?}), description: include_str!({description:?}) }},"
+        )
+        .unwrap();
+    }
     let out = PathBuf::from(env::var("OUT_DIR").unwrap());
-    fs::write(out.join("bundled.rs"), skills + "]").unwrap();
-    fs::write(out.join("answers.rs"), answers + "]").unwrap();
+    for (name, list) in [("bundled.rs", skills), ("answers.rs", answers), ("adapters.rs", adapters)] {
+        fs::write(out.join(name), format!("&[\n{list}]")).unwrap();
+    }
+}
+
+/// The files in a folder of bundled plugins, sorted by name; none, and a word about it, where `make plugins` has left none.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = entries.filter(|path| path.is_file()).collect();
+    files.sort_by(|one, other| one.file_stem().cmp(&other.file_stem()));
+    if files.is_empty() {
+        println!("cargo::error={} has no bundled plugins; run: make plugins", folder.display());
+    }
+    for file in &files {
+        println!("cargo::rerun-if-changed={}", file.display());
+    }
+    files
+}
+
+fn is(file: &Path, extension: &str) -> bool {
+    file.extension() == Some(OsStr::new(extension))
 }

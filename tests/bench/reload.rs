@@ -1,7 +1,6 @@
 //! A thousand skills: all of them new, all of them unchanged, and what they take of memory.
 
 use std::{
-    collections::BTreeMap,
     fmt::Write as _,
     fs,
     path::Path,
@@ -13,10 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use patchbay_egress::EgressLimits;
 use patchbay_sandbox::{Compiler, Limits};
-use patchbay_session::{Config, Host, Paths, Session, Unobserved};
-use patchbay_store::JournalSettings;
+use patchbay_session::{Config, Host, Paths, Session};
 use patchbay_tests::{
     binary::{self, Patchbay},
     guest::{Guest, package},
@@ -177,21 +174,13 @@ fn session(patchbay: &Patchbay) -> (Runtime, Arc<Session>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let folder = |name: &str| patchbay.home().join(name);
     let limits = Limits::default();
-    let config = Config {
-        paths: Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") },
-        compiler: Compiler {
-            program: binary::path(),
-            arguments: vec!["compile".into(), limits.compile_bytes.to_string(), (limits.compile_ms / 1000).to_string()],
-        },
-        limits,
-        egress: EgressLimits::default(),
-        credentials: BTreeMap::new(),
-        journal: JournalSettings::default(),
-        bundled: &[],
-        bundled_answers: &[],
-        bundled_grants: &[],
-        observer: Arc::new(Unobserved),
+    let paths =
+        Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") };
+    let compiler = Compiler {
+        program: binary::path(),
+        arguments: vec!["compile".into(), limits.compile_bytes.to_string(), (limits.compile_ms / 1000).to_string()],
     };
+    let config = Config::new(paths, compiler);
     let session = runtime.block_on(async { Host::open(config).unwrap().new_session(&patchbay.workspace()).await });
     (runtime, session.unwrap())
 }

@@ -45,6 +45,16 @@ impl Patchbay {
         Self { folder }
     }
 
+    /// The same, where the provider `demo` does not wait between its words.
+    ///
+    /// # Panics
+    /// Where there is no temporary folder.
+    pub fn quick() -> Self {
+        let patchbay = Self::new();
+        patchbay.write("home/config/config.toml", "[providers.demo]\noptions = { delay-ms = \"0\" }\n");
+        patchbay
+    }
+
     /// `PATCHBAY_HOME`.
     pub fn home(&self) -> PathBuf {
         self.folder.path().join("home")

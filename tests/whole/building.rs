@@ -1,7 +1,6 @@
 //! A snapshot in the making: who waits is told, what changes meanwhile is not mistaken, and both cores compile.
 
 use std::{
-    collections::BTreeMap,
     fs,
     path::PathBuf,
     sync::{
@@ -11,10 +10,8 @@ use std::{
 };
 
 use patchbay_core::SessionId;
-use patchbay_egress::EgressLimits;
 use patchbay_sandbox::{Compiler, Limits};
 use patchbay_session::{Config, Host, Observer, Paths, Session};
-use patchbay_store::JournalSettings;
 use patchbay_tests::{
     binary::{self, Patchbay},
     guest::Guest,
@@ -76,23 +73,9 @@ impl Stage {
 
     fn host_with(&self, compiler: Compiler) -> Arc<Host> {
         let folder = |name: &str| self.patchbay.home().join(name);
-        let config = Config {
-            paths: Paths {
-                config: folder("config"),
-                data: folder("data"),
-                cache: folder("cache"),
-                state: folder("state"),
-            },
-            limits: Limits::default(),
-            egress: EgressLimits::default(),
-            credentials: BTreeMap::new(),
-            journal: JournalSettings::default(),
-            compiler,
-            bundled: &[],
-            bundled_answers: &[],
-            bundled_grants: &[],
-            observer: self.seen.clone(),
-        };
+        let (config, data, cache, state) = (folder("config"), folder("data"), folder("cache"), folder("state"));
+        let paths = Paths { config, data, cache, state };
+        let config = Config { observer: self.seen.clone(), ..Config::new(paths, compiler) };
         Host::open(config).unwrap()
     }
 

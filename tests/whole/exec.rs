@@ -49,9 +49,8 @@ fn an_error_ends_it_unless_told_to_keep_going() {
 }
 
 #[test]
-fn conversation_without_a_provider_is_a_failed_line() {
-    let words = "Error: no model provider is available, so that nothing can answer. Your message is kept in the conversation.\n";
-    expect(&Patchbay::new().run(&["exec", "hello"]), 1, "", words);
+fn conversation_is_answered_also_before_a_model_is_chosen() {
+    expect(&Patchbay::new().run(&["exec", "hello"]), 0, "You said: hello\n", "");
 }
 
 #[test]
@@ -84,8 +83,7 @@ fn wrong_usage_is_exit_code_2() {
 
 #[test]
 fn a_line_that_begins_with_a_dash_follows_two_dashes() {
-    let words = "Error: no model provider is available, so that nothing can answer. Your message is kept in the conversation.\n";
-    expect(&Patchbay::new().run(&["exec", "--", "--not-an-option"]), 1, "", words);
+    expect(&Patchbay::new().run(&["exec", "--", "--not-an-option"]), 0, "You said: --not-an-option\n", "");
 }
 
 /// A home where nothing but the time-out ends `/spin`.
@@ -138,8 +136,6 @@ fn json_is_the_session_then_events_and_an_object_for_each_line() {
     let ran = patchbay.run(&["exec", "--json", "--keep-going", "/calc 1 + 1", "hello", "", "/nope"]);
     assert_eq!((ran.code, &*ran.err), (Some(1), ""), "everything is on standard output");
     let objects = json_lines(&ran.out);
-    let no_provider =
-        "Error: no model provider is available, so that nothing can answer. Your message is kept in the conversation.";
     let agent = objects[1]["agent"].clone();
     assert_eq!(agent.as_str().map(str::len), Some(36));
     let sum = json!({"content": [{"type": "text", "text": "2"}], "tool": "calc__eval"});
@@ -148,6 +144,7 @@ fn json_is_the_session_then_events_and_an_object_for_each_line() {
         row["data"] = data;
         row
     };
+    let delta = |text: &str| json!({"agent": agent, "seq": 2, "event": "delta", "block": "text", "text": text});
     let nope = "Error: unknown command '/nope'.";
     assert_eq!(
         objects,
@@ -159,8 +156,29 @@ fn json_is_the_session_then_events_and_an_object_for_each_line() {
             ),
             json!({"line": "/calc 1 + 1", "status": "ok", "code": "tool_result", "message": "2", "data": sum}),
             row(2, "user", "hello"),
-            row(3, "notice", no_provider),
-            json!({"line": "hello", "status": "error", "code": "no_provider", "message": no_provider}),
+            delta("You"),
+            delta(" said:"),
+            delta(" hello"),
+            with_data(
+                row(3, "assistant", "You said: hello"),
+                json!({
+                    "provider": "demo",
+                    "adapter": "demo:demo",
+                    "model": "demo-1",
+                    "effective_model": "demo-1",
+                    "usage": objects[7]["data"]["usage"],
+                    "stop": "end-turn",
+                    "raw": "end-turn",
+                    "parts": [{"type": "text", "text": "You said: hello"}],
+                })
+            ),
+            json!({
+                "line": "hello",
+                "status": "ok",
+                "code": "answered",
+                "message": "You said: hello",
+                "data": {"provider": "demo", "model": "demo-1", "stop": "end-turn"},
+            }),
             with_data(
                 row(4, "command", "/nope"),
                 json!({"status": "error", "code": "unknown_command", "message": nope})
@@ -172,17 +190,18 @@ fn json_is_the_session_then_events_and_an_object_for_each_line() {
 
 #[test]
 fn events_are_numbered_on_and_on_across_processes() {
-    let patchbay = Patchbay::new();
+    let patchbay = Patchbay::quick();
     let mut seqs = Vec::new();
     let mut session = String::new();
     for _ in 0..3 {
         let options: &[&str] = if session.is_empty() { &[] } else { &["--session", &session] };
         for answer in patchbay.answers_in(options, &["/calc 1", "hello", "/plan tea"]) {
-            seqs.extend(answer.events.iter().map(|event| event["seq"].as_u64().unwrap()));
+            let rows = answer.events.iter().filter(|event| event["event"] == "message");
+            seqs.extend(rows.map(|event| event["seq"].as_u64().unwrap()));
         }
         session = patchbay.last_session();
     }
-    assert_eq!(seqs, (1..=15).collect::<Vec<_>>());
+    assert_eq!(seqs, (1..=18).collect::<Vec<_>>());
 }
 
 #[test]

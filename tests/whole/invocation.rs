@@ -106,15 +106,11 @@ fn every_input_in_the_instructions_is_replaced() {
     let patchbay = Patchbay::new();
     patchbay.skill("guide", "command: guide", "First $INPUT, then $INPUT.");
     let answer = &patchbay.answers(&["/guide tea  and $INPUT"])[0];
-    // No provider is there to run the turn.
-    assert_eq!(answer.code(), "no_provider");
-    assert_eq!(
-        answer.message(),
-        "Error: no model provider is available, so that nothing can answer. Skill 'guide' and your input are kept in the \
-         conversation."
-    );
+    assert_eq!((answer.code(), &answer.data()["skill"]), ("answered", &json!("guide")));
     let instructions = "First tea  and $INPUT, then tea  and $INPUT.";
-    assert_eq!(answer.rows(), [("skill", instructions), ("command", "/guide tea  and $INPUT")]);
+    let said = format!("You said: {instructions}");
+    let rows = [("skill", instructions), ("assistant", &*said), ("command", "/guide tea  and $INPUT")];
+    assert_eq!(answer.rows(), rows);
 }
 
 #[test]
@@ -122,12 +118,13 @@ fn instructions_that_do_not_name_the_input_are_followed_by_it() {
     let patchbay = Patchbay::new();
     patchbay.skill("guide", "", "Do this.");
     let answer = &patchbay.answers(&["/skill guide now"])[0];
-    assert_eq!(answer.rows(), [("skill", "Do this."), ("user", "now"), ("command", "/skill guide now")]);
+    let said = ("assistant", "You said: Do this.\nnow");
+    assert_eq!(answer.rows(), [("skill", "Do this."), ("user", "now"), said, ("command", "/skill guide now")]);
 }
 
 #[test]
 fn plan_compiler_takes_the_goal() {
-    let answers = Patchbay::new().answers(&["/plan paint the shed", "/skill plan_compiler paint the shed", "/plan"]);
+    let answers = Patchbay::quick().answers(&["/plan paint the shed", "/skill plan_compiler paint the shed", "/plan"]);
     let [(kind, given), ..] = answers[0].rows()[..] else { panic!("no rows") };
     assert_eq!(kind, "skill");
     assert!(given.contains("\n<goal>\npaint the shed\n</goal>\n"), "{given}");

@@ -7,6 +7,7 @@ mod blocks;
 mod building;
 mod bundled;
 mod commands;
+mod conversation;
 mod credentials;
 mod determinism;
 mod documents;

@@ -105,9 +105,9 @@ pub(crate) enum Sessions {
 
 #[derive(Subcommand)]
 pub(crate) enum Plugin {
-    /// Make one component of a folder with a SKILL.md and Rust sources, the SKILL.md embedded
+    /// Make one component of a folder with Rust sources: a skill, its SKILL.md embedded, or a provider's adapter
     Build {
-        /// The folder; it is called as the skill is
+        /// The folder; it is called as the skill or the provider is
         #[arg(value_name = "DIR")]
         folder: PathBuf,
         /// Where the component goes [default: NAME.wasm in the folder]
@@ -122,7 +122,7 @@ pub(crate) enum Plugin {
     },
     /// Tell what a plugin is, and what is wrong with it
     Inspect {
-        /// A component, or a skill's folder
+        /// A component, or a plugin's folder
         #[arg(value_name = "FILE")]
         path: PathBuf,
         /// Print JSON

@@ -1,5 +1,6 @@
 //! What the binary brings along.
 
+use patchbay_provider::BundledAdapter;
 use patchbay_skill::Bundled;
 use patchbay_tools::BundledGrant;
 
@@ -9,7 +10,10 @@ pub(crate) const SKILLS: &[Bundled] = include!(concat!(env!("OUT_DIR"), "/bundle
 /// What their components answer when they are asked for their tools.
 pub(crate) const ANSWERS: &[&str] = include!(concat!(env!("OUT_DIR"), "/answers.rs"));
 
-/// What they may do from the start. Whatever else they ask for, the operator grants.
+/// The bundled adapters, sorted by name.
+pub(crate) const ADAPTERS: &[BundledAdapter] = include!(concat!(env!("OUT_DIR"), "/adapters.rs"));
+
+/// What the skills may do from the start. Whatever else they ask for, the operator grants.
 pub(crate) const GRANTS: &[BundledGrant] = &[
     BundledGrant { skill: "files", capability: "workspace-read" },
     BundledGrant { skill: "grep", capability: "workspace-read" },

@@ -10,7 +10,9 @@ use std::{collections::BTreeMap, fs, io, path::Path};
 
 use patchbay_core::{Code, Name};
 use patchbay_egress::{CredentialConfig, EgressLimits};
+use patchbay_provider::{ExchangeLimits, ProviderConfig, Settings};
 use patchbay_sandbox::Limits;
+use patchbay_session::CompactionSettings;
 use patchbay_store::JournalSettings;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -39,6 +41,39 @@ pub(crate) struct Config {
     /// env = "CI_KEY"
     /// ```
     pub(crate) credentials: BTreeMap<Name, CredentialConfig>,
+    /// The model of every agent that has chosen none, as `/model` takes it: `claude-sonnet-4-5/med`, or
+    /// `PROVIDER:MODEL/LEVEL`. Until it is set, `demo-1` answers, which is no model but an echo without a network.
+    pub(crate) default_model: Option<String>,
+    /// A provider of models: [providers.md](providers.md). A table configures the adapter that is called so, or makes another
+    /// instance of one. Watched: a change takes effect within a second.
+    ///
+    /// ```toml
+    /// [providers.local]
+    /// adapter = "openai-compatible"
+    /// origin = "http://localhost:11434/v1"
+    /// models = ["llama3.2:3b"]
+    /// ```
+    pub(crate) providers: BTreeMap<Name, ProviderConfig>,
+    /// Which provider a model goes to, whatever catalogues and prefixes say: a model's id, or a prefix of ids, and the
+    /// provider's name. Watched.
+    ///
+    /// ```toml
+    /// [routes]
+    /// "gpt-oss:20b" = "local"
+    /// ```
+    pub(crate) routes: BTreeMap<String, Name>,
+    /// What one completion of a provider may take, and what its answer may be. Over a limit it ends, the error names the
+    /// limit, and the session goes on.
+    pub(crate) exchange: ExchangeLimits,
+    /// When a conversation is summarised because it has become too long for its model.
+    pub(crate) compaction: CompactionSettings,
+}
+
+impl Config {
+    /// What it says of providers.
+    pub(crate) fn settings(self) -> Settings {
+        Settings { providers: self.providers, routes: self.routes, default_model: self.default_model }
+    }
 }
 
 /// Reads `config.toml` in the folder `config`; where there is none, the defaults hold.

@@ -158,7 +158,12 @@ impl Printer {
             return self.print(&object.to_string());
         }
         if outcome.is_ok() {
-            return self.print(&outcome.message);
+            // A model may have nothing to say.
+            return if outcome.code == Code::Answered && outcome.message.is_empty() {
+                Ok(())
+            } else {
+                self.print(&outcome.message)
+            };
         }
         eprintln!("{}", outcome.message);
         Ok(())

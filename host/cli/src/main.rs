@@ -87,6 +87,13 @@ fn open_watched(home: &Home, observer: impl Observer + 'static) -> Result<Arc<Ho
         compiler: compile::compiler(&config.limits)?,
         limits: config.limits,
         egress: config.egress,
+        exchange: config.exchange,
+        compaction: config.compaction,
+        bundled_adapters: bundled::ADAPTERS,
+        providers: {
+            let folder = home.paths.config.clone();
+            Box::new(move || config::read(&folder).map(config::Config::settings).map_err(|failure| failure.to_string()))
+        },
         credentials: config.credentials,
         journal: config.journal,
         bundled: bundled::SKILLS,

@@ -4,6 +4,7 @@ use std::{path::Path, process::ExitCode};
 
 use patchbay_core::{Code, text};
 use patchbay_plugin::{Options, Report, build, inspect_path};
+use patchbay_sandbox::adapter::{AdapterManifest, ModelEntry};
 
 use crate::{FAILED, Failure, args::Plugin, blocks, home::Home, open, out::say};
 
@@ -33,7 +34,10 @@ async fn build_one(folder: &Path, options: &Options) -> Result<ExitCode, Failure
     };
     let report = inspect_path(&component).await.map_err(Failure::io(&component))?;
     say!("{}: {} bytes", component.display(), built.size);
-    print_tools(&report);
+    if let Some(provider) = &report.provider {
+        say!("provider {}: {}", provider.name, provider.display_name);
+    }
+    print_contents(&report);
     print_problems(&report);
     Ok(code(&report))
 }
@@ -42,8 +46,11 @@ fn code(report: &Report) -> ExitCode {
     if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }
 }
 
+fn field(name: &str, value: &str) {
+    say!("{name:<16}{}", if value.is_empty() { "(none)" } else { value });
+}
+
 fn print(report: &Report) {
-    let field = |name: &str, value: &str| say!("{name:<16}{}", if value.is_empty() { "(none)" } else { value });
     field("name", &text::clean_line(&report.name));
     if let Some(manifest) = &report.manifest {
         field("summary", &manifest.summary);
@@ -62,21 +69,56 @@ fn print(report: &Report) {
             .collect();
         field("capabilities", &asked.join(", "));
     }
+    if let Some(provider) = &report.provider {
+        print_provider(provider);
+    }
     field("size", &format!("{} bytes", report.size));
     field("digest", &report.digest.map(|digest| digest.to_string()).unwrap_or_default());
     field("imports", &text::clean_line(&report.imports.join(", ")));
     field("exports", &text::clean_line(&report.exports.join(", ")));
-    print_tools(report);
+    print_contents(report);
     print_problems(report);
 }
 
-fn print_tools(report: &Report) {
+/// What an adapter says of itself, its models apart. Its texts are clean.
+fn print_provider(provider: &AdapterManifest) {
+    field("display_name", &provider.display_name);
+    field("version", &provider.version);
+    field("prefixes", &provider.model_prefixes.join(", "));
+    field("base_url", provider.default_base_url.as_deref().unwrap_or_default());
+    let credential = provider.credential.as_ref();
+    field("credential", &credential.map(|asked| format!("{} ({})", asked.id, asked.scheme)).unwrap_or_default());
+    field("variable", credential.and_then(|asked| asked.env.as_deref()).unwrap_or_default());
+    field("obtain_url", credential.and_then(|asked| asked.obtain_url.as_deref()).unwrap_or_default());
+    for (name, value) in &provider.extra {
+        say!("extra {name}: {value}");
+    }
+}
+
+fn print_model(model: &ModelEntry) {
+    let levels: Vec<_> = model.suggested_levels.iter().map(|level| level.as_str()).collect();
+    let parts = [
+        model.size.as_str().to_owned(),
+        levels.join(" "),
+        model.context_window.map(|tokens| format!("{tokens} tokens")).unwrap_or_default(),
+        model.input_media.join(" "),
+        if model.deprecated { "deprecated".to_owned() } else { String::new() },
+    ];
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    say!("model {}: {}", model.id, parts.join(", "));
+}
+
+/// Tools of a skill, models of a provider.
+fn print_contents(report: &Report) {
     for tool in &report.tools {
         say!("tool {}: {}", tool.name, text::clean_line(&tool.description));
         say!("  {}", tool.input_schema);
         for (name, value) in &tool.extra {
             say!("  {}: {}", text::clean_line(name), text::clean_line(value));
         }
+    }
+    for model in report.provider.iter().flat_map(|provider| &provider.models) {
+        print_model(model);
     }
 }
 

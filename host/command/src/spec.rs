@@ -36,6 +36,8 @@ pub enum Completion {
     Skills,
     /// Names of personas.
     Personas,
+    /// Models, with and without a thinking level.
+    Models,
 }
 
 impl Spec {

@@ -36,6 +36,9 @@ codes! {
         AgentSet = "agent_set", "`/agent`: the persona is switched.";
         CommandsListed = "commands_listed", "`/commands`: what works now.";
         ToolResult = "tool_result", "A tool ran and answered.";
+        ModelSet = "model_set", "`/model`: the agent in view has another model.";
+        ProvidersListed = "providers_listed", "`/providers`: what providers there are.";
+        Answered = "answered", "The model answered.";
         Quit = "quit", "`/quit`: the front should leave. Nothing is lost.";
     }
     "A line was refused" {
@@ -48,8 +51,18 @@ codes! {
         PersonaUnreadable = "persona_unreadable", "The persona is there, and one of its files cannot be read.";
         ToolNotFound = "tool_not_found", "The snapshot has no tool of that name.";
         InvalidInput = "invalid_input", "A tool's input does not satisfy its schema.";
-        NoProvider = "no_provider", "No model provider can answer; the message is kept.";
+        UnknownModel = "unknown_model", "No provider has such a model.";
+        InvalidThinkingLevel = "invalid_thinking_level", "What follows the `/` is no thinking level.";
+        ProviderPending = "provider_pending", "The provider waits for the operator's yes; the message names the command.";
+        ProviderUnusable = "provider_unusable", "The provider is gone, or cannot be used; the message says why.";
+        TurnRunning = "turn_running", "The model cannot be switched while a turn runs.";
         LineTooLong = "line_too_long", "A line is over the limit; nothing of it was kept.";
+    }
+    "A turn ended early" {
+        TurnCancelled = "turn_cancelled", "The turn was cancelled; what came is kept.";
+        TurnRounds = "turn_rounds", "The model called tools more often than a turn may.";
+        LimitTokens = "limit_tokens", "The session has used up its tokens (`limits.session_tokens`).";
+        CompactionFailed = "compaction_failed", "The conversation could not be summarised; it is kept as it was.";
     }
     "A tool failed" {
         ToolFailed = "tool_failed", "The skill itself says that it failed; `data.kind` is the skill's word.";

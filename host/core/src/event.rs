@@ -37,9 +37,31 @@ pub enum EventKind {
         /// What it says.
         text: String,
     },
+    /// More of an answer that is under way. Live only; the whole answer is a row.
+    Delta {
+        /// What it is a piece of.
+        block: DeltaKind,
+        /// The piece, cleaned.
+        text: String,
+    },
+    /// What the person should know meanwhile, in one line. Live only.
+    Notice {
+        /// What it says.
+        text: String,
+    },
 }
 
-/// The kinds of rows. Only `user` and `skill` are part of the conversation that a model is sent.
+/// What a piece of an answer belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeltaKind {
+    /// What the model says.
+    Text,
+    /// What it thinks.
+    Thinking,
+}
+
+/// The kinds of rows. `command` and `notice` are no part of the conversation that a model is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageKind {
@@ -47,6 +69,12 @@ pub enum MessageKind {
     User,
     /// A skill's instructions, put into the conversation.
     Skill,
+    /// What a model answered.
+    Assistant,
+    /// What a tool answered to a model.
+    Tool,
+    /// A summary that takes the place of what was said before.
+    Compaction,
     /// A command and its result.
     Command,
     /// What the host has to say beside the conversation.
@@ -59,6 +87,9 @@ impl MessageKind {
         match self {
             Self::User => "user",
             Self::Skill => "skill",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::Compaction => "compaction",
             Self::Command => "command",
             Self::Notice => "notice",
         }
@@ -66,6 +97,15 @@ impl MessageKind {
 
     /// The kind that a stored word stands for.
     pub fn from_word(word: &str) -> Option<Self> {
-        [Self::User, Self::Skill, Self::Command, Self::Notice].into_iter().find(|kind| kind.as_str() == word)
+        const ALL: [MessageKind; 7] = [
+            MessageKind::User,
+            MessageKind::Skill,
+            MessageKind::Assistant,
+            MessageKind::Tool,
+            MessageKind::Compaction,
+            MessageKind::Command,
+            MessageKind::Notice,
+        ];
+        ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 }

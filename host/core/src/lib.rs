@@ -28,7 +28,7 @@ mod tool;
 pub use asker::{Asker, AskerError};
 pub use code::Code;
 pub use digest::{Digest, DigestError, Hasher};
-pub use event::{Event, EventKind, MessageKind};
+pub use event::{DeltaKind, Event, EventKind, MessageKind};
 pub use id::{AgentId, CallId, SessionId};
 pub use name::{Name, NameError};
 pub use outcome::{Outcome, Status};

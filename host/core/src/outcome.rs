@@ -37,6 +37,11 @@ impl Outcome {
         Self { status: Status::Error, code, message: format!("Error: {message}"), data: None }
     }
 
+    /// A line that failed, in words that stand alone, without `Error: ` before them.
+    pub fn refused(code: Code, message: impl Into<String>) -> Self {
+        Self { status: Status::Error, code, message: message.into(), data: None }
+    }
+
     /// The same, with something for a program.
     #[must_use]
     pub fn with_data(mut self, data: serde_json::Value) -> Self {

@@ -1,6 +1,6 @@
 //! The credentials that the operator named in `config.toml`: what each is bound to, and where its secret is.
 
-use std::{collections::BTreeMap, fmt, path::Path};
+use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 
 use patchbay_core::Name;
 use schemars::JsonSchema;
@@ -97,14 +97,19 @@ pub struct Credential {
 #[derive(Debug)]
 pub struct Credentials {
     table: BTreeMap<Name, CredentialConfig>,
-    secrets: Secrets,
+    secrets: Arc<Secrets>,
 }
 
 impl Credentials {
     /// What `table` names, with secrets in the environment or in `credentials.json` of the folder `config`. Nothing is
     /// read yet.
     pub fn open(config: &Path, table: BTreeMap<Name, CredentialConfig>) -> Self {
-        Self { table, secrets: Secrets::open(config) }
+        Self::new(table, Arc::new(Secrets::open(config)))
+    }
+
+    /// The same with secrets that others look up, too.
+    pub fn new(table: BTreeMap<Name, CredentialConfig>, secrets: Arc<Secrets>) -> Self {
+        Self { table, secrets }
     }
 
     /// The credential `name`. Its secret is read when it is first asked for, and held from then on.
@@ -167,11 +172,15 @@ fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error
     Ok(origin)
 }
 
+/// Whether `text` can name an environment variable.
+pub fn is_variable(text: &str) -> bool {
+    let letter = |b: u8| b.is_ascii_alphabetic() || b == b'_';
+    text.bytes().next().is_some_and(letter) && text.bytes().all(|b| letter(b) || b.is_ascii_digit())
+}
+
 fn variable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let variable = String::deserialize(deserializer)?;
-    let letter = |b: u8| b.is_ascii_alphabetic() || b == b'_';
-    let begins = variable.bytes().next().is_some_and(letter);
-    if !begins || !variable.bytes().all(|b| letter(b) || b.is_ascii_digit()) {
+    if !is_variable(&variable) {
         // What stands there may be the secret itself.
         return Err(D::Error::custom("this is not the name of an environment variable: use A-Z, 0-9 and '_'"));
     }

@@ -44,7 +44,7 @@ mod tls;
 
 pub use address::Reach;
 pub use answer::{Answer, Response};
-pub use credentials::{Credential, CredentialConfig, CredentialError, Credentials};
+pub use credentials::{Credential, CredentialConfig, CredentialError, Credentials, is_variable};
 pub use egress::Egress;
 pub use error::EgressError;
 pub use headers::is_reserved_header;

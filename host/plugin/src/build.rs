@@ -4,7 +4,8 @@ use std::{
     process::{Command, Stdio},
 };
 
-use patchbay_core::{Digest, Name, text};
+use patchbay_core::{Code, Digest, Name, text};
+use patchbay_sandbox::inspect as shape;
 use patchbay_skill::{Manifest, Problem, SECTION, embedded_skill_md};
 use serde::Deserialize;
 use wasm_encoder::{ComponentSection as _, CustomSection};
@@ -27,9 +28,9 @@ pub struct Options {
 /// What was built.
 #[derive(Clone, Debug)]
 pub struct Built {
-    /// The skill's name.
+    /// The plugin's name.
     pub name: Name,
-    /// Where the component is; none where the skill has no tools, and nothing was to be built.
+    /// Where the component is; none where it is a skill without tools, and nothing was to be built.
     pub component: Option<PathBuf>,
     /// Bytes of the component.
     pub size: usize,
@@ -49,21 +50,37 @@ pub enum BuildError {
         /// Why.
         source: io::Error,
     },
-    /// There is no SKILL.md.
+    /// There is neither a SKILL.md nor anything to make a component of.
     #[error(
-        "{} has no SKILL.md. A skill begins with one; its least is the four lines: ---, name: {name}, summary: What it does, ---",
-        folder.display()
+        "{} has neither a SKILL.md nor a Cargo.toml. {}. A provider has no SKILL.md; its adapter is built from Rust sources \
+         with a Cargo.toml, or given with --wasm FILE",
+        folder.display(),
+        least(name)
+    )]
+    Nothing {
+        /// The folder.
+        folder: PathBuf,
+        /// What the plugin would be called.
+        name: Name,
+    },
+    /// There is no SKILL.md, and the component is no provider's.
+    #[error(
+        "{} has no SKILL.md, and its component exports {exports}, not a provider's adapter. {}",
+        folder.display(),
+        least(name)
     )]
     NoSkillMd {
         /// The folder.
         folder: PathBuf,
         /// What the skill would be called.
-        name: String,
+        name: Name,
+        /// What the component exports.
+        exports: String,
     },
-    /// The SKILL.md, or the folder's name, is not as it should be.
+    /// The folder's name, or the SKILL.md, is not as it should be.
     #[error("{}: [{}] {}", path.display(), problem.code, problem.message)]
     Skill {
-        /// The file.
+        /// The folder or the file.
         path: PathBuf,
         /// What is wrong.
         problem: Problem,
@@ -98,6 +115,13 @@ pub enum BuildError {
     Packaged(PathBuf),
 }
 
+/// What a skill begins with.
+fn least(name: &Name) -> String {
+    format!(
+        "A skill begins with a SKILL.md; its least is the four lines: ---, name: {name}, summary: What it does, ---"
+    )
+}
+
 impl BuildError {
     fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
@@ -105,43 +129,65 @@ impl BuildError {
     }
 }
 
-/// Builds the plugin in `folder`, which is called as the skill is. cargo's own messages go to standard error.
+/// Builds the plugin in `folder`, which is called as the plugin is: a skill where there is a SKILL.md, else the adapter of a
+/// provider. cargo's own messages go to standard error.
 ///
 /// # Errors
 /// [`BuildError`]; nothing is written then.
 pub fn build(folder: &Path, options: &Options) -> Result<Built, BuildError> {
     let folder = folder.canonicalize().map_err(BuildError::io(folder))?;
     let label = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let skill_md_path = folder.join("SKILL.md");
-    let skill_md = match fs::read_to_string(&skill_md_path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(BuildError::NoSkillMd { folder, name: label });
-        }
-        Err(error) => return Err(BuildError::io(&skill_md_path)(error)),
-    };
-    let in_skill = |problem| BuildError::Skill { path: skill_md_path.clone(), problem };
-    let name: Name =
-        label.parse().map_err(|error| in_skill(Problem::new(patchbay_core::Code::InvalidName, format!("{error}."))))?;
-    Manifest::read(&skill_md, &name).map_err(in_skill)?;
+    let name: Name = label.parse().map_err(|error| {
+        let problem = Problem::new(Code::InvalidName, format!("{error}."));
+        BuildError::Skill { path: folder.clone(), problem }
+    })?;
+    let skill_md = skill_md(&folder, &name)?;
 
     let module = match &options.wasm {
         Some(path) => path.clone(),
         None if folder.join("Cargo.toml").exists() => cargo(&folder, options.target.as_deref().unwrap_or(TARGET))?,
+        None if skill_md.is_none() => return Err(BuildError::Nothing { folder, name }),
         None => return Ok(Built { name, component: None, size: 0, digest: None }),
     };
     let bytes = fs::read(&module).map_err(BuildError::io(&module))?;
-    let mut component = to_component(&bytes).map_err(|reason| BuildError::Encode { path: module.clone(), reason })?;
-    match embedded_skill_md(&component) {
-        Ok(None) => {}
-        Ok(Some(_)) => return Err(BuildError::Packaged(module)),
-        Err(problem) => return Err(BuildError::Encode { path: module, reason: problem.message }),
+    let not_made = |reason| BuildError::Encode { path: module.clone(), reason };
+    let mut component = to_component(&bytes).map_err(not_made)?;
+    match skill_md {
+        Some(skill_md) => {
+            match embedded_skill_md(&component).map_err(|problem| not_made(problem.message))? {
+                None => {}
+                Some(_) => return Err(BuildError::Packaged(module)),
+            }
+            CustomSection { name: SECTION.into(), data: skill_md.as_bytes().into() }
+                .append_to_component(&mut component);
+        }
+        None => {
+            let shape = shape::shape(&component).map_err(|failure| not_made(failure.to_string()))?;
+            if !shape.is_adapter() {
+                let exports = text::excerpt(&shape.exports.join(", "), 200);
+                let exports = if exports.is_empty() { "nothing".to_owned() } else { exports };
+                return Err(BuildError::NoSkillMd { folder, name, exports });
+            }
+        }
     }
-    CustomSection { name: SECTION.into(), data: skill_md.as_bytes().into() }.append_to_component(&mut component);
 
     let out = options.out.clone().unwrap_or_else(|| folder.join(format!("{name}.wasm")));
     write_if_changed(&out, &component).map_err(BuildError::io(&out))?;
     Ok(Built { name, size: component.len(), digest: Some(Digest::of(&component)), component: Some(out) })
+}
+
+/// The SKILL.md of a skill, checked; none: there is no such file.
+fn skill_md(folder: &Path, name: &Name) -> Result<Option<String>, BuildError> {
+    let path = folder.join("SKILL.md");
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(BuildError::io(&path)(error)),
+    };
+    match Manifest::read(&text, name) {
+        Ok(_) => Ok(Some(text)),
+        Err(problem) => Err(BuildError::Skill { path, problem }),
+    }
 }
 
 /// A component stays as it is; a core module that knows its world becomes one.

@@ -1,7 +1,7 @@
 use std::{fs, io, path::Path, sync::Arc};
 
-use patchbay_core::{Digest, Name, ToolSpec};
-use patchbay_sandbox::{Limits, Sandbox, inspect as shape};
+use patchbay_core::{Code, Digest, Name, ToolSpec, text};
+use patchbay_sandbox::{Limits, Sandbox, adapter::AdapterManifest, inspect as shape};
 use patchbay_skill::{Manifest, embedded_skill_md};
 use patchbay_tools::check_schemas;
 use serde::Serialize;
@@ -15,9 +15,11 @@ pub struct Report {
     pub digest: Option<Digest>,
     /// Bytes of the component.
     pub size: usize,
-    /// What its SKILL.md says.
+    /// What its SKILL.md says, where it is a skill.
     pub manifest: Option<Manifest>,
-    /// Its tools.
+    /// What it says of itself, where it is the adapter of a provider.
+    pub provider: Option<AdapterManifest>,
+    /// A skill's tools.
     pub tools: Vec<ToolSpec>,
     /// What it imports.
     pub imports: Vec<String>,
@@ -27,7 +29,7 @@ pub struct Report {
     pub problems: Vec<String>,
 }
 
-/// Inspects the component or the skill's folder at `path`.
+/// Inspects the component or the plugin's folder at `path`.
 ///
 /// # Errors
 /// Where it cannot be read.
@@ -37,7 +39,6 @@ pub async fn inspect_path(path: &Path) -> io::Result<Report> {
     if !path.is_dir() {
         return Ok(inspect(&label(path.file_stem()), Some(fs::read(&path)?), None).await);
     }
-    let skill_md = fs::read_to_string(path.join("SKILL.md"))?;
     let mut components = Vec::new();
     for entry in fs::read_dir(&path)? {
         let file = entry?.path();
@@ -48,42 +49,60 @@ pub async fn inspect_path(path: &Path) -> io::Result<Report> {
     let component = match &components[..] {
         [] => None,
         [one] => Some(fs::read(one)?),
-        _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "several components; a skill has at most one")),
+        _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "several components; a plugin has at most one")),
     };
-    Ok(inspect(&label(path.file_name()), component, Some(skill_md)).await)
+    let skill_md = match fs::read_to_string(path.join("SKILL.md")) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && component.is_some() => None,
+        Err(error) => return Err(error),
+    };
+    Ok(inspect(&label(path.file_name()), component, skill_md).await)
 }
 
-/// Inspects a skill called `name`: its component, and its SKILL.md where that does not stand in the component. The component
-/// is asked for its tools, in the sandbox, with nothing granted.
+/// Inspects a plugin called `name`: its component, and its SKILL.md where that does not stand in the component. What has no
+/// SKILL.md and exports an adapter is a provider's. The component is asked for its tools, or for what provider it is, in the
+/// sandbox, with nothing granted.
 pub async fn inspect(name: &str, component: Option<Vec<u8>>, skill_md: Option<String>) -> Report {
     let mut report = Report {
         name: name.to_owned(),
         digest: component.as_deref().map(Digest::of),
         size: component.as_ref().map_or(0, Vec::len),
         manifest: None,
+        provider: None,
         tools: Vec::new(),
         imports: Vec::new(),
         exports: Vec::new(),
         problems: Vec::new(),
     };
-    report.read_manifest(component.as_deref(), skill_md);
-    // Of a component that could not be asked, nobody knows what it lacks.
-    let asked = match component {
-        Some(bytes) => report.read_component(bytes).await,
-        None => true,
-    };
-    if asked
-        && let Some(manifest) = &report.manifest
-        && let Some(tool) = &manifest.command_tool
-        && !tool.contains("__")
-        && !report.tools.iter().any(|own| own.name.as_str() == tool)
-    {
-        report.problems.push(format!("[command_tool_missing] Command tool '{tool}' is not among its tools."));
+    match component {
+        Some(bytes) if skill_md.is_none() && is_provider(&bytes) => report.read_adapter(bytes).await,
+        component => report.read_skill(component, skill_md).await,
     }
     report
 }
 
+fn is_provider(component: &[u8]) -> bool {
+    matches!(embedded_skill_md(component), Ok(None)) && shape::shape(component).is_ok_and(|shape| shape.is_adapter())
+}
+
 impl Report {
+    async fn read_skill(&mut self, component: Option<Vec<u8>>, skill_md: Option<String>) {
+        self.read_manifest(component.as_deref(), skill_md);
+        // Of a component that could not be asked, nobody knows what it lacks.
+        let asked = match component {
+            Some(bytes) => self.read_tools(bytes).await,
+            None => true,
+        };
+        if asked
+            && let Some(manifest) = &self.manifest
+            && let Some(tool) = &manifest.command_tool
+            && !tool.contains("__")
+            && !self.tools.iter().any(|own| own.name.as_str() == tool)
+        {
+            self.problems.push(format!("[command_tool_missing] Command tool '{tool}' is not among its tools."));
+        }
+    }
+
     fn read_manifest(&mut self, component: Option<&[u8]>, skill_md: Option<String>) {
         let name: Name = match self.name.parse() {
             Ok(name) => name,
@@ -106,10 +125,9 @@ impl Report {
     }
 
     /// Reads shape and tools; whether the tools are known.
-    async fn read_component(&mut self, bytes: Vec<u8>) -> bool {
-        match shape::shape(&bytes) {
-            Ok(shape) => (self.imports, self.exports) = (shape.imports, shape.exports),
-            Err(failure) => return self.note(format!("[{}] {failure}.", failure.code())),
+    async fn read_tools(&mut self, bytes: Vec<u8>) -> bool {
+        if !self.read_shape(&bytes) {
+            return false;
         }
         let sandbox = Arc::new(Sandbox::new(Limits::default()));
         let described = match sandbox.load(Digest::of(&bytes), bytes).await {
@@ -126,7 +144,44 @@ impl Report {
         }
     }
 
-    /// Notes why the tools are not known, unless the manifest's reading has met the same bytes and said so.
+    /// Reads shape and manifest of a provider's adapter.
+    async fn read_adapter(&mut self, bytes: Vec<u8>) {
+        if !self.read_shape(&bytes) {
+            return;
+        }
+        let sandbox = Arc::new(Sandbox::new(Limits::default()));
+        let described = match sandbox.load_adapter(Digest::of(&bytes), bytes).await {
+            Ok(loaded) => sandbox.describe_adapter(&loaded).await,
+            Err(failure) => Err(failure),
+        };
+        match described {
+            Ok(manifest) => {
+                let name = &manifest.name;
+                if name.as_str() != self.name {
+                    let label = text::clean_line(&self.name);
+                    let words =
+                        format!("The adapter calls itself '{name}', not '{label}', as its folder or file is called.");
+                    self.problems.push(format!("[{}] {words}", Code::InvalidName));
+                }
+                self.provider = Some(manifest);
+            }
+            Err(failure) => {
+                self.note(format!("[{}] {failure}.", failure.code()));
+            }
+        }
+    }
+
+    fn read_shape(&mut self, bytes: &[u8]) -> bool {
+        match shape::shape(bytes) {
+            Ok(shape) => {
+                (self.imports, self.exports) = (shape.imports, shape.exports);
+                true
+            }
+            Err(failure) => self.note(format!("[{}] {failure}.", failure.code())),
+        }
+    }
+
+    /// Notes why a component could not be asked, unless the manifest's reading has met the same bytes and said so.
     fn note(&mut self, problem: String) -> bool {
         let seen = |known: &String| known.to_lowercase() == problem.to_lowercase();
         if !self.problems.iter().any(seen) {

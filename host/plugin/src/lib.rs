@@ -1,7 +1,7 @@
 //! For who writes a plugin: making one component of a folder, and telling what a component is.
 //!
-//! - [`build`]: a folder with a SKILL.md and Rust sources (or a `.wasm` that something else made) becomes one
-//!   `NAME.wasm` with the SKILL.md embedded.
+//! - [`build`]: a folder with Rust sources (or a `.wasm` that something else made) becomes one `NAME.wasm`: a skill with its
+//!   SKILL.md embedded, or the adapter of a provider.
 //! - [`inspect`]: manifest, tools, imports, exports, digest, and what is wrong.
 //!
 //! `patchbay-bundle`, this package's binary, builds the bundled plugins before there is a `patchbay` that embeds them.

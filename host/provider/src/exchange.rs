@@ -157,3 +157,8 @@ fn given_up(ended: Ended) -> ExchangeError {
     }
     error
 }
+
+#[cfg(test)]
+fn _it_can_be_spawned(world: &World, route: &Route, request: CompletionRequest, sink: &mut dyn Sink) -> impl Send {
+    complete(world, route, request, sink)
+}

@@ -26,6 +26,7 @@ mod retry;
 mod route;
 mod sink;
 mod status;
+mod watch;
 
 pub use bundled::BundledAdapter;
 pub use choice::{Choice, Selector};
@@ -37,3 +38,4 @@ pub use model_error::ModelError;
 pub use providers::{DefaultChoice, ModelInfo, Providers, SettingsSource, Sources};
 pub use sink::{Completed, Retrying, Sink};
 pub use status::{ProviderStatus, render};
+pub use watch::{Watch, WatchError};

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use patchbay_egress::{Egress, EgressError, EgressLimits};
-use patchbay_sandbox::adapter::Budgets;
+use patchbay_sandbox::{Limits, adapter::Budgets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -120,6 +120,20 @@ impl ExchangeLimits {
 
     /// The exchange keeps its times and counts its bytes itself, and these are the net behind it: no text should ever name
     /// a limit that the operator cannot set.
+    /// What a sandbox of adapters may use: `of_skills`, but for what is an exchange's own.
+    pub fn sandbox(&self, of_skills: &Limits) -> Limits {
+        let Self { step_ms, memory_bytes, concurrent, answer_bytes, .. } = self;
+        let input_bytes = usize::try_from(*answer_bytes).unwrap_or(usize::MAX);
+        Limits {
+            time_ms: *step_ms,
+            memory_bytes: *memory_bytes,
+            concurrent_calls: *concurrent,
+            input_bytes,
+            output_bytes: self.step_bytes,
+            ..of_skills.clone()
+        }
+    }
+
     pub(crate) fn of_egress(&self) -> EgressLimits {
         EgressLimits {
             time_ms: Self::HOUR,

@@ -7,6 +7,7 @@ mod hint;
 mod interrupts;
 mod plain;
 mod prompt;
+mod screen;
 
 use std::{
     io::{ErrorKind, IsTerminal as _, Write as _},
@@ -15,10 +16,11 @@ use std::{
 };
 
 use patchbay_core::{Code, Outcome};
-use patchbay_session::{Received, Session};
+use patchbay_session::Session;
 use tokio::runtime::Handle;
 
 use interrupts::Interrupts;
+use screen::Screen;
 
 /// Why the terminal ended early. What was acknowledged is stored.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +71,7 @@ fn line(runtime: &Handle, session: &Arc<Session>, line: &str, interrupts: &mut I
     if line.trim().is_empty() {
         return Ok(Next::Line);
     }
+    let mut screen = Screen::new(std::io::stdout().is_terminal());
     let outcome = runtime.block_on(async {
         interrupts.forget().await;
         let mut events = session.subscribe(session.last_seq() + 1);
@@ -78,13 +81,13 @@ fn line(runtime: &Handle, session: &Arc<Session>, line: &str, interrupts: &mut I
             tokio::select! {
                 biased;
                 received = events.next() => match received {
-                    Ok(Some(received)) => show(received),
+                    Ok(Some(received)) => show(&mut screen, received),
                     Ok(None) => return Ok(Some(submitted.await)),
                     Err(error) => return Err(ReplError::Store(error.to_string())),
                 },
                 outcome = &mut submitted => {
                     while let Ok(Some(received)) = events.try_next() {
-                        show(received);
+                        show(&mut screen, received);
                     }
                     return Ok(Some(outcome));
                 }
@@ -92,12 +95,18 @@ fn line(runtime: &Handle, session: &Arc<Session>, line: &str, interrupts: &mut I
             }
         }
     })?;
-    match outcome {
+    let shown = match &outcome {
         // Behind the `^C` that the terminal shows.
-        None => say("\nCancelled."),
-        Some(Outcome { code, message, .. }) => match say(&message)? {
-            Next::Line if code == Code::Quit => Ok(Next::Leave),
-            next => Ok(next),
+        None => screen.end().and_then(|()| writeln!(std::io::stdout().lock(), "\nCancelled.")),
+        Some(outcome) => screen.outcome(outcome),
+    };
+    match shown {
+        // Where nobody reads any more there is nobody to go on for.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Next::Leave),
+        Err(error) => Err(error.into()),
+        Ok(()) => match outcome {
+            Some(Outcome { code: Code::Quit, .. }) => Ok(Next::Leave),
+            _ => Ok(Next::Line),
         },
     }
 }
@@ -111,12 +120,7 @@ fn say(text: &str) -> Result<Next, ReplError> {
     }
 }
 
-/// Shows what happens while a line runs; rows are shown by the line's own outcome.
-fn show(received: Received) {
-    if let Received::Event(event) = received
-        && let patchbay_core::EventKind::Progress { text, .. } = event.kind
-    {
-        // Who has gone is noticed at the line's own outcome.
-        let _ = say(&text);
-    }
+/// Who has gone is noticed at the line's own outcome.
+fn show(screen: &mut Screen, received: patchbay_session::Received) {
+    let _ = screen.show(received);
 }

@@ -215,6 +215,11 @@ impl Shape {
         self.check(&ADAPTER, &SKILL)
     }
 
+    /// Whether this exports what the adapter of a provider does, whatever else may be wrong with it.
+    pub fn is_adapter(&self) -> bool {
+        self.has(&ADAPTER)
+    }
+
     fn check(&self, world: &World, other: &World) -> Result<(), Failure> {
         let invalid = |message: String| Err(Failure::InvalidComponent(message));
         let World { what, export, .. } = world;

@@ -53,6 +53,10 @@ impl Session {
                             Vec::new()
                         }
                     },
+                    Completion::Models => {
+                        let models = self.host.providers.suggestions();
+                        models.into_iter().map(|model| (model, String::new())).collect()
+                    }
                 };
                 let names = names.into_iter().filter(|(name, _)| name.starts_with(argument));
                 names

@@ -4,18 +4,21 @@ use std::{
     sync::Arc,
 };
 
+use patchbay_agent::CompactionSettings;
 use patchbay_core::{AgentId, Name, SessionId};
-use patchbay_egress::{CredentialConfig, Credentials, Egress, EgressLimits};
+use patchbay_egress::{CredentialConfig, Credentials, Egress, EgressLimits, Secrets};
+use patchbay_provider::{BundledAdapter, ExchangeLimits, Providers, Settings, SettingsSource, Sources};
 use patchbay_sandbox::{Artefacts, Compiler, Limits, Sandbox};
 use patchbay_skill::{Bundled, Snapshot};
-use patchbay_store::{Collected, JournalSettings, KvStore, SessionRow, Store};
+use patchbay_store::{AgentModel, Collected, JournalSettings, KvStore, SessionRow, Store};
 use patchbay_tools::{BundledGrant, StoreLedger, Tools};
 
 use crate::{
-    Observer, Session, SessionError,
+    Observer, Session, SessionError, Unobserved,
     lock::SessionLock,
     persona::{DEFAULT, Personas},
     roots::Roots,
+    session::Taken,
 };
 
 /// The folders of one home.
@@ -41,6 +44,14 @@ pub struct Config {
     pub egress: EgressLimits,
     /// The credentials that skills' requests may name.
     pub credentials: BTreeMap<Name, CredentialConfig>,
+    /// What one completion of a provider may take.
+    pub exchange: ExchangeLimits,
+    /// The adapters that the binary brings along.
+    pub bundled_adapters: &'static [BundledAdapter],
+    /// What `config.toml` says of providers, read anew each time it is asked.
+    pub providers: SettingsSource,
+    /// When a conversation is summarised.
+    pub compaction: CompactionSettings,
     /// What the journal keeps.
     pub journal: JournalSettings,
     /// The program that compiles components.
@@ -55,11 +66,35 @@ pub struct Config {
     pub observer: Arc<dyn Observer>,
 }
 
+impl Config {
+    /// A host of `paths` with defaults for all else, and nothing bundled.
+    pub fn new(paths: Paths, compiler: Compiler) -> Self {
+        Self {
+            paths,
+            limits: Limits::default(),
+            egress: EgressLimits::default(),
+            credentials: BTreeMap::new(),
+            exchange: ExchangeLimits::default(),
+            bundled_adapters: &[],
+            providers: Box::new(|| Ok(Settings::default())),
+            compaction: CompactionSettings::default(),
+            journal: JournalSettings::default(),
+            compiler,
+            bundled: &[],
+            bundled_grants: &[],
+            bundled_answers: &[],
+            observer: Arc::new(Unobserved),
+        }
+    }
+}
+
 /// What all sessions of the process share.
 pub struct Host {
     pub(crate) paths: Paths,
     pub(crate) store: Store,
     pub(crate) tools: Arc<Tools>,
+    pub(crate) providers: Arc<Providers>,
+    pub(crate) compaction: CompactionSettings,
     pub(crate) roots: Roots,
     pub(crate) observer: Arc<dyn Observer>,
     kv: KvStore,
@@ -74,16 +109,34 @@ impl Host {
         let Config { paths, limits, egress, credentials, journal, compiler, bundled, .. } = config;
         let store = Store::open(&paths.data)?.with_journal(journal);
         let kv = KvStore::open(&paths.data)?;
-        let ledger = Arc::new(StoreLedger(store.clone()));
-        let artefacts = Artefacts::open(&paths.cache.join("aot"), ledger, compiler);
-        let sandbox = Sandbox::new(limits).with_artefacts(artefacts);
+        let artefacts = || {
+            let ledger = Arc::new(StoreLedger(store.clone()));
+            Artefacts::open(&paths.cache.join("aot"), ledger, compiler.clone())
+        };
         let egress = Egress::new(egress).map_err(SessionError::Egress)?;
-        let credentials = Credentials::open(&paths.config, credentials);
-        let tools =
-            Tools::new(Arc::new(sandbox), store.clone(), kv.clone(), egress, credentials, config.bundled_grants)
-                .with_bundled_answers(config.bundled_answers);
+        let secrets = Arc::new(Secrets::open(&paths.config));
+        let credentials = Credentials::new(credentials, Arc::clone(&secrets));
+        // Adapters have an engine and a pool of their own: no skill can keep a model from answering, nor the other way.
+        let adapters = Sandbox::new(config.exchange.sandbox(&limits)).with_artefacts(artefacts());
+        let sources = Sources {
+            folder: paths.config.join("providers"),
+            bundled: config.bundled_adapters,
+            settings: config.providers,
+            limits: config.exchange,
+        };
+        let providers =
+            Providers::new(store.clone(), Arc::new(adapters), secrets, sources).map_err(SessionError::Egress)?;
+        let sandbox = Arc::new(Sandbox::new(limits).with_artefacts(artefacts()));
+        let tools = Tools::new(sandbox, store.clone(), kv.clone(), egress, credentials, config.bundled_grants)
+            .with_bundled_answers(config.bundled_answers);
         let roots = Roots::new(bundled, paths.config.join("skills"));
-        Ok(Arc::new(Self { paths, store, tools: Arc::new(tools), roots, observer: config.observer, kv }))
+        let (tools, compaction) = (Arc::new(tools), config.compaction);
+        Ok(Arc::new(Self { paths, store, tools, providers, compaction, roots, observer: config.observer, kv }))
+    }
+
+    /// The providers of models.
+    pub fn providers(&self) -> &Arc<Providers> {
+        &self.providers
     }
 
     /// The store, for what is no session's affair: listing, grants, trust.
@@ -110,7 +163,9 @@ impl Host {
             snapshot_version: built.snapshot.version(),
         };
         self.store.create_session(row.clone(), built.stored()).await?;
-        Ok(Session::new(Arc::clone(self), row, persona, built.snapshot, 0, lock))
+        let (model, snapshot) = (AgentModel::default(), built.snapshot);
+        let taken = Taken { row, persona, snapshot, last_seq: 0, model, tokens: 0 };
+        Ok(Session::new(Arc::clone(self), taken, lock))
     }
 
     /// Takes up a stored session: conversation, persona and snapshot as they were, whatever has become of the files.
@@ -124,10 +179,13 @@ impl Host {
         let row = self.store.session(id)?;
         let persona = serde_json::from_str(&row.persona).map_err(|_| patchbay_store::StoreError::BadRow("persona"))?;
         let json = self.store.snapshot(&row.snapshot)?;
+        self.store.recover(id).await?;
         let last_seq = self.store.last_seq(id)?;
         let snapshot = Snapshot::from_json(json, row.snapshot, row.snapshot_version)
             .map_err(|source| SessionError::Snapshot { id, source })?;
-        Ok(Session::new(Arc::clone(self), row, persona, snapshot, last_seq, lock))
+        let (model, tokens) = (self.store.agent_model(row.agent)?, self.store.tokens(id)?);
+        let taken = Taken { row, persona, snapshot, last_seq, model, tokens };
+        Ok(Session::new(Arc::clone(self), taken, lock))
     }
 
     /// Removes a session and all that skills kept for it.

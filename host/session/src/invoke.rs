@@ -47,7 +47,7 @@ async fn dispatch(session: &Arc<Session>, state: &State, skill: &Skill, input: &
         attachments: Vec::new(),
         progress: session.progress(&tool),
         budget: None,
-        inference: None,
+        inference: Some(session.inference()),
         internal: &[],
     };
     match session.host.tools.run(request).await.0 {
@@ -64,8 +64,7 @@ async fn dispatch(session: &Arc<Session>, state: &State, skill: &Skill, input: &
     }
 }
 
-/// Puts the skill's instructions into the conversation. With an input a turn would run on them; without, the next message
-/// does.
+/// Puts the skill's instructions into the conversation. With an input a turn runs on them; without, the next message does.
 fn instruct(session: &Session, state: &State, skill: &Skill, input: &str) -> Effect {
     let template = &skill.manifest.instructions;
     let takes_input = template.contains("$INPUT");
@@ -75,18 +74,9 @@ fn instruct(session: &Session, state: &State, skill: &Skill, input: &str) -> Eff
     if !takes_input && !input.is_empty() {
         messages.push(session.message(MessageKind::User, input, None));
     }
-    let outcome = if input.is_empty() {
-        let message = format!("Skill '{}' is in the conversation. Your next message is its input.", skill.name);
-        Outcome::ok(Code::SkillAdded, message)
-    } else {
-        let message = format!(
-            "no model provider is available, so that nothing can answer. Skill '{}' and your input are kept in the \
-             conversation.",
-            skill.name
-        );
-        Outcome::error(Code::NoProvider, message)
-    };
-    Effect { messages, ..outcome.with_data(json!({"skill": skill.name})).into() }
+    let message = format!("Skill '{}' is in the conversation. Your next message is its input.", skill.name);
+    let outcome = Outcome::ok(Code::SkillAdded, message).with_data(json!({"skill": skill.name}));
+    Effect { messages, turn: !input.is_empty(), ..outcome.into() }
 }
 
 /// A piece of an answer, for a program. Bytes are named, not copied.

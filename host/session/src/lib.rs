@@ -12,7 +12,6 @@ mod building;
 mod builtin;
 mod complete;
 mod error;
-mod events;
 mod host;
 mod invoke;
 mod lock;
@@ -21,10 +20,11 @@ mod roots;
 mod session;
 mod surroundings;
 
+pub use patchbay_agent::{CompactionSettings, Received, Subscription};
+
 pub use building::{Observer, Unobserved};
 pub use builtin::specs;
 pub use complete::Suggestion;
 pub use error::SessionError;
-pub use events::{Received, Subscription};
 pub use host::{Config, Host, Paths, workspace_path};
 pub use session::{CommandInfo, Session};

@@ -1,19 +1,17 @@
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use patchbay_agent::{Agent, AgentInference, Chosen, Feed, Place, Spending, Subscription, Turn, system_context};
 use patchbay_command::{Line, Resolved, resolve};
-use patchbay_core::{AgentId, Code, Event, EventKind, MessageKind, Outcome, SessionId};
-use patchbay_sandbox::Progress;
+use patchbay_core::{AgentId, Code, MessageKind, Outcome, SessionId};
+use patchbay_sandbox::{Inference, Progress};
 use patchbay_skill::Snapshot;
-use patchbay_store::{NewMessage, SessionChange, SessionRow};
-use tokio::sync::broadcast;
+use patchbay_store::{AgentModel, Message, NewMessage, SessionChange, SessionRow, StoreError};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    Host, Subscription,
+    Host,
     builtin::{self, Effect},
-    events, host, invoke,
+    host, invoke,
     lock::SessionLock,
     persona::Persona,
 };
@@ -24,14 +22,15 @@ const LINE_BYTES: usize = 1 << 20;
 /// One session, held by this process alone.
 pub struct Session {
     pub(crate) host: Arc<Host>,
-    id: SessionId,
-    agent: AgentId,
+    pub(crate) agent: Arc<Agent>,
     workspace: String,
     state: Mutex<State>,
     /// One line at a time.
     lines: tokio::sync::Mutex<()>,
-    live: broadcast::Sender<Event>,
-    last_seq: Arc<AtomicU64>,
+    /// One turn at a time.
+    turns: Arc<tokio::sync::Mutex<()>>,
+    feed: Arc<Feed>,
+    spending: Arc<Spending>,
     _lock: SessionLock,
 }
 
@@ -40,6 +39,16 @@ pub struct Session {
 pub(crate) struct State {
     pub(crate) persona: Arc<Persona>,
     pub(crate) snapshot: Arc<Snapshot>,
+}
+
+/// What a session is taken up from.
+pub(crate) struct Taken {
+    pub(crate) row: SessionRow,
+    pub(crate) persona: Persona,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) last_seq: u64,
+    pub(crate) model: AgentModel,
+    pub(crate) tokens: u64,
 }
 
 /// A command that works now, as a front shows it.
@@ -64,31 +73,42 @@ impl CommandInfo {
 }
 
 impl Session {
-    pub(crate) fn new(
-        host: Arc<Host>,
-        row: SessionRow,
-        persona: Persona,
-        snapshot: Snapshot,
-        last_seq: u64,
-        lock: SessionLock,
-    ) -> Arc<Self> {
+    pub(crate) fn new(host: Arc<Host>, taken: Taken, lock: SessionLock) -> Arc<Self> {
+        let Taken { row, persona, snapshot, last_seq, model, tokens } = taken;
         let state = State { persona: Arc::new(persona), snapshot: Arc::new(snapshot) };
+        let feed = Feed::new(row.id, host.store.clone(), last_seq);
+        let spending = Spending::new(tokens, host.tools.sandbox().limits().session_tokens);
+        let place = Place { session: row.id, agent: row.agent, workspace: row.workspace.clone() };
+        let agent = Agent::new(
+            place,
+            Arc::clone(&feed),
+            Arc::new(Arc::clone(&host.providers)),
+            Arc::clone(&host.tools),
+            Arc::clone(&spending),
+            host.compaction.clone(),
+            Chosen::from_row(&model),
+        );
         Arc::new(Self {
             host,
-            id: row.id,
-            agent: row.agent,
+            agent,
             workspace: row.workspace,
             state: Mutex::new(state),
             lines: tokio::sync::Mutex::default(),
-            live: broadcast::Sender::new(events::QUEUE),
-            last_seq: Arc::new(AtomicU64::new(last_seq)),
+            turns: Arc::default(),
+            feed,
+            spending,
             _lock: lock,
         })
     }
 
     /// Its id.
     pub fn id(&self) -> SessionId {
-        self.id
+        self.feed.session()
+    }
+
+    /// The agent in view.
+    pub fn agent(&self) -> AgentId {
+        self.agent.id()
     }
 
     /// The workspace's canonical path.
@@ -98,7 +118,7 @@ impl Session {
 
     /// The number of its last row; 0 where it has none.
     pub fn last_seq(&self) -> u64 {
-        self.last_seq.load(Ordering::Relaxed)
+        self.feed.last_seq()
     }
 
     /// The snapshot that it works with at this moment.
@@ -117,8 +137,7 @@ impl Session {
 
     /// Events from row `from` on (1 is the first), replayed and then live.
     pub fn subscribe(&self, from: u64) -> Subscription {
-        // Subscribed before the replay: what is committed meanwhile comes twice, and is given once.
-        Subscription::new(self.id, self.host.store.clone(), self.live.subscribe(), from)
+        self.feed.subscribe(from)
     }
 
     /// The commands that work now: built-ins first, then aliases.
@@ -126,31 +145,49 @@ impl Session {
         commands(&self.snapshot())
     }
 
-    /// Takes one line as a person typed it, and gives what it comes to. Lines are taken one after the other; what a line
-    /// changes is committed when this answers. Dropping the future cancels a tool that runs.
+    /// Takes one line as a person typed it, and gives what it comes to. Commands are taken one after the other, also while a
+    /// turn runs; turns are, too. What a line changes is committed when this answers. Dropping the future cancels a tool or
+    /// a turn that runs; what came of a turn is still committed.
     pub async fn submit(self: &Arc<Self>, line: &str) -> Outcome {
-        let _turn = self.lines.lock().await;
         if line.len() > LINE_BYTES {
             let message =
                 format!("a line of {} bytes is over the limit of {LINE_BYTES}; nothing of it was kept.", line.len());
             return Outcome::error(Code::LineTooLong, message);
         }
-        let effect = match Line::read(line) {
-            Err(outcome) => Effect::from(outcome),
-            Ok(Line::Command { name, argument }) => self.command(name, argument).await,
-            Ok(Line::Conversation(text)) => self.conversation(text),
-        };
-        let Effect { outcome, persona, snapshot, mut messages } = effect;
-        if line.starts_with('/') {
-            messages.push(self.message(MessageKind::Command, line, serde_json::to_value(&outcome).ok()));
-        } else {
-            messages.push(self.message(MessageKind::Notice, &outcome.message, None));
+        match Line::read(line) {
+            Ok(Line::Conversation(text)) => {
+                let turns = Arc::clone(&self.turns).lock_owned().await;
+                let said = self.message(MessageKind::User, text, None);
+                self.converse(turns, vec![said]).await
+            }
+            Ok(Line::Command { name, argument }) => {
+                let running = self.lines.lock().await;
+                let effect = self.command(name, argument).await;
+                if effect.turn {
+                    drop(running);
+                    return self.command_turn(line, effect).await;
+                }
+                self.settle(line, effect).await
+            }
+            Err(outcome) => {
+                let _running = self.lines.lock().await;
+                self.settle(line, outcome.into()).await
+            }
         }
+    }
+
+    /// Commits what a command comes to, with its own row, and gives its outcome.
+    async fn settle(self: &Arc<Self>, line: &str, effect: Effect) -> Outcome {
+        let Effect { outcome, persona, snapshot, chosen, mut messages, .. } = effect;
+        messages.push(self.message(MessageKind::Command, line, serde_json::to_value(&outcome).ok()));
         let mut next = self.state();
         let change = SessionChange {
             persona: persona.as_ref().map(host::to_json),
             snapshot: snapshot.as_ref().map(|built| (built.stored(), built.snapshot.version())),
+            model: chosen.as_ref().map(|chosen| (self.agent.id(), chosen.to_row())),
+            tokens: self.spending.take_unsaved(),
             messages,
+            ..SessionChange::default()
         };
         if let Some(persona) = persona {
             next.persona = Arc::new(persona);
@@ -158,27 +195,82 @@ impl Session {
         if let Some(built) = snapshot {
             next.snapshot = Arc::new(built.snapshot);
         }
-        match self.commit(change, next).await {
-            Ok(()) => outcome,
-            Err(error) => Outcome::error(Code::StoreFailed, format_args!("{error}. Nothing of this line was kept.")),
+        let session = Arc::clone(self);
+        let apply = move || {
+            *session.state.lock().unwrap_or_else(PoisonError::into_inner) = next;
+            if let Some(chosen) = chosen {
+                session.agent.choose(chosen);
+            }
+        };
+        match self.feed.commit(change, apply).await {
+            Ok(_) => outcome,
+            Err(error) => not_kept(error),
         }
     }
 
-    /// Commits, then applies, then tells. On a task of its own: whoever drops the line meanwhile must not leave the store and
-    /// this process of two minds.
-    async fn commit(self: &Arc<Self>, change: SessionChange, next: State) -> Result<(), patchbay_store::StoreError> {
-        let session = Arc::clone(self);
-        let commit = async move {
-            let rows = session.host.store.commit(session.id, change).await?;
-            *session.state.lock().unwrap_or_else(PoisonError::into_inner) = next;
-            for row in rows {
-                session.last_seq.store(row.seq, Ordering::Relaxed);
-                // Nobody may be listening.
-                let _ = session.live.send(events::event(session.id, row));
-            }
-            Ok(())
+    /// A command that asks the model: its rows first, then the turn, then its own row.
+    async fn command_turn(self: &Arc<Self>, line: &str, effect: Effect) -> Outcome {
+        let turns = Arc::clone(&self.turns).lock_owned().await;
+        let mut outcome = self.converse(turns, effect.messages).await;
+        if let (Some(data), Some(more)) = (&mut outcome.data, effect.outcome.data)
+            && let (Some(data), serde_json::Value::Object(more)) = (data.as_object_mut(), more)
+        {
+            data.extend(more);
+        }
+        let _running = self.lines.lock().await;
+        // The answer has a row of its own.
+        let kept = Outcome { message: String::new(), ..outcome.clone() };
+        let row = if outcome.is_ok() { kept } else { outcome.clone() };
+        let row = self.message(MessageKind::Command, line, serde_json::to_value(&row).ok());
+        match self.commit(vec![row]).await {
+            Ok(_) => outcome,
+            Err(error) => not_kept(error),
+        }
+    }
+
+    /// Commits what is said, and runs a turn on it, on a task of its own: whoever drops this cancels the turn, and what came
+    /// of it is kept nevertheless.
+    async fn converse(self: &Arc<Self>, turns: tokio::sync::OwnedMutexGuard<()>, said: Vec<NewMessage>) -> Outcome {
+        let rows = match self.commit(said).await {
+            Ok(rows) => rows,
+            Err(error) => return not_kept(error),
         };
-        tokio::spawn(commit).await.unwrap_or(Err(patchbay_store::StoreError::WriterGone))
+        let State { persona, snapshot } = self.state();
+        let files = persona.files.iter().map(|file| file.text.clone());
+        let cancel = CancellationToken::new();
+        let turn = Turn {
+            system: system_context(files, &snapshot, self.agent.id(), None),
+            snapshot,
+            began: rows.first().map_or(0, |row| row.seq),
+            cancel: cancel.clone(),
+        };
+        let dropped: DropGuard = cancel.drop_guard();
+        let session = Arc::clone(self);
+        let running = tokio::spawn(async move {
+            let outcome = session.agent.run(&turn).await;
+            if !outcome.is_ok() {
+                let notice = session.message(MessageKind::Notice, &outcome.message, None);
+                if let Err(error) = session.commit(vec![notice]).await {
+                    tracing::error!("how a turn ended could not be kept: {error}");
+                }
+            }
+            drop(turns);
+            outcome
+        });
+        let outcome = running.await;
+        drop(dropped.disarm());
+        outcome
+            .unwrap_or_else(|error| Outcome::error(Code::Internal, format_args!("the turn did not end well: {error}.")))
+    }
+
+    async fn commit(&self, messages: Vec<NewMessage>) -> Result<Vec<Message>, StoreError> {
+        let change = SessionChange { tokens: self.spending.take_unsaved(), messages, ..SessionChange::default() };
+        self.feed.commit(change, || {}).await
+    }
+
+    /// Whether a turn runs at this moment.
+    pub fn is_answering(&self) -> bool {
+        self.turns.try_lock().is_err()
     }
 
     async fn command(self: &Arc<Self>, name: &str, argument: &str) -> Effect {
@@ -197,29 +289,23 @@ impl Session {
         }
     }
 
-    /// What a person says. No model can answer yet, and that is said each time; what was said is kept.
-    fn conversation(&self, text: &str) -> Effect {
-        let outcome = Outcome::error(
-            Code::NoProvider,
-            "no model provider is available, so that nothing can answer. Your message is kept in the conversation.",
-        );
-        Effect { messages: vec![self.message(MessageKind::User, text, None)], ..outcome.into() }
-    }
-
     pub(crate) fn message(&self, kind: MessageKind, content: &str, data: Option<serde_json::Value>) -> NewMessage {
-        NewMessage { agent: self.agent, kind, content: content.to_owned(), data }
+        NewMessage { agent: self.agent.id(), kind, content: content.to_owned(), data }
     }
 
     /// Who tells this session's fronts how a tool gets on.
     pub(crate) fn progress(&self, tool: &str) -> Arc<dyn Progress> {
-        Arc::new(ToolProgress {
-            session: self.id,
-            agent: self.agent,
-            tool: tool.to_owned(),
-            live: self.live.clone(),
-            last_seq: Arc::clone(&self.last_seq),
-        })
+        self.agent.progress(tool)
     }
+
+    /// Who answers what a tool asks a model.
+    pub(crate) fn inference(&self) -> Arc<dyn Inference> {
+        Arc::new(AgentInference::new(&self.agent, CancellationToken::new()))
+    }
+}
+
+fn not_kept(error: StoreError) -> Outcome {
+    Outcome::error(Code::StoreFailed, format_args!("{error}. Nothing of this line was kept."))
 }
 
 /// The commands that work with `snapshot`: built-ins first, then the aliases that one skill alone claims.
@@ -239,20 +325,4 @@ pub(crate) fn commands(snapshot: &Snapshot) -> Vec<CommandInfo> {
         })
     });
     built_in.chain(alias).collect()
-}
-
-struct ToolProgress {
-    session: SessionId,
-    agent: AgentId,
-    tool: String,
-    live: broadcast::Sender<Event>,
-    last_seq: Arc<AtomicU64>,
-}
-
-impl Progress for ToolProgress {
-    fn report(&self, text: &str) {
-        let kind = EventKind::Progress { tool: self.tool.clone(), text: text.to_owned() };
-        let seq = self.last_seq.load(Ordering::Relaxed);
-        let _ = self.live.send(events::live(self.session, self.agent, seq, kind));
-    }
 }

@@ -7,6 +7,8 @@
 //! - [`Store`] is `patchbay.db` and the folder of components.
 //! - [`KvStore`] is `kv.db`.
 
+mod agents;
+mod allowances;
 mod artefacts;
 mod authority;
 mod blocks;
@@ -22,6 +24,8 @@ mod snapshots;
 
 use std::{path::Path, sync::Arc};
 
+pub use agents::AgentModel;
+pub use allowances::Allowance;
 pub use authority::GrantRow;
 pub use blocks::Block;
 pub use components::HeldComponents;

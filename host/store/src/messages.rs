@@ -86,7 +86,7 @@ impl Store {
     }
 }
 
-fn read(row: &Row<'_>) -> Result<Message, StoreError> {
+pub(crate) fn read(row: &Row<'_>) -> Result<Message, StoreError> {
     let agent: String = row.get(1)?;
     let kind: String = row.get(2)?;
     let data: Option<String> = row.get(4)?;

@@ -6,7 +6,7 @@ use patchbay_core::{AgentId, Digest, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
-    Message, NewMessage, Store, StoreError, journal, messages, now,
+    AgentModel, Message, NewMessage, Store, StoreError, agents, journal, messages, now,
     snapshots::{self, NewSnapshot},
 };
 
@@ -34,6 +34,12 @@ pub struct SessionChange {
     pub persona: Option<String>,
     /// The new snapshot and its version.
     pub snapshot: Option<(NewSnapshot, u64)>,
+    /// The model that an agent has from now on.
+    pub model: Option<(AgentId, AgentModel)>,
+    /// Tokens that were taken.
+    pub tokens: u64,
+    /// The agent whose answer is no longer under way.
+    pub ends_partial: Option<AgentId>,
     /// Rows to append.
     pub messages: Vec<NewMessage>,
 }
@@ -220,6 +226,17 @@ fn apply(connection: &Connection, session: SessionId, change: SessionChange) -> 
             "UPDATE sessions SET snapshot = ?, snapshot_version = ? WHERE id = ?",
             params![snapshot.digest.to_string(), version.cast_signed(), id],
         )?;
+    }
+    if let Some((agent, model)) = change.model {
+        agents::set_model(connection, agent, &model)?;
+    }
+    if change.tokens > 0 {
+        connection
+            .prepare_cached("UPDATE sessions SET tokens = tokens + ? WHERE id = ?")?
+            .execute(params![i64::try_from(change.tokens).unwrap_or(i64::MAX), id])?;
+    }
+    if let Some(agent) = change.ends_partial {
+        agents::end_partial(connection, agent)?;
     }
     messages::append(connection, session, change.messages)
 }

@@ -64,6 +64,7 @@ fn a_session_comes_back_and_a_change_is_one() {
             persona: Some("{\"name\":\"x\"}".to_owned()),
             snapshot: Some((second.clone(), 2)),
             messages: vec![message("a"), message("b")],
+            ..SessionChange::default()
         };
         let written = store.commit(session.id, change).await.unwrap();
         assert_eq!(written.iter().map(|m| m.seq).collect::<Vec<_>>(), [1, 2]);

@@ -138,7 +138,7 @@ macro_rules! provider {
             }
 
             #[cfg(target_arch = "wasm32")]
-            $crate::bindings::export_component!(PatchbayProvider with_types_in $crate::bindings);
+    $crate::bindings::export_component!(PatchbayProvider with_types_in $crate::bindings);
         };
     };
 }

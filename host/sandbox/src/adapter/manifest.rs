@@ -100,6 +100,18 @@ const BASE_URL_CHARS: usize = 500;
 const PLAN_LINES: usize = 8;
 const PLAN_LINE_CHARS: usize = 200;
 
+impl ModelSize {
+    /// The word that says so.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::Normal => "normal",
+            Self::Large => "large",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 impl AdapterManifest {
     /// Checks what an adapter says of itself.
     pub(super) fn read(manifest: wit::Manifest) -> Result<Self, Failure> {

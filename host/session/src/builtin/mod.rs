@@ -3,6 +3,8 @@
 mod agent;
 mod commands;
 mod help;
+mod model;
+mod providers;
 mod quit;
 mod reload_skills;
 mod skill;
@@ -10,6 +12,7 @@ mod skills;
 
 use std::{pin::Pin, sync::Arc};
 
+use patchbay_agent::Chosen;
 use patchbay_command::Spec;
 use patchbay_core::Outcome;
 use patchbay_store::NewMessage;
@@ -32,13 +35,17 @@ pub(crate) struct Effect {
     pub(crate) outcome: Outcome,
     pub(crate) persona: Option<Persona>,
     pub(crate) snapshot: Option<Built>,
+    /// The model of the agent in view.
+    pub(crate) chosen: Option<Chosen>,
+    /// Whether a turn runs on `messages`; the outcome is the turn's then.
+    pub(crate) turn: bool,
     /// Rows that come before the command's own.
     pub(crate) messages: Vec<NewMessage>,
 }
 
 impl From<Outcome> for Effect {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, persona: None, snapshot: None, messages: Vec::new() }
+        Self { outcome, persona: None, snapshot: None, chosen: None, turn: false, messages: Vec::new() }
     }
 }
 
@@ -50,6 +57,8 @@ pub(crate) const TABLE: &[&dyn BuiltIn] = &[
     &agent::Agent,
     &help::Help,
     &commands::Commands,
+    &model::Model,
+    &providers::Providers,
     &quit::Quit,
 ];
 

@@ -1,9 +1,7 @@
-use std::{collections::BTreeMap, fs, sync::Arc};
+use std::{fs, sync::Arc};
 
-use patchbay_egress::EgressLimits;
-use patchbay_sandbox::{Compiler, Limits};
+use patchbay_sandbox::Compiler;
 use patchbay_skill::Bundled;
-use patchbay_store::JournalSettings;
 
 use crate::{Config, Host, Paths, Session};
 
@@ -21,18 +19,7 @@ async fn session(home: &std::path::Path) -> Arc<Session> {
     }
     // No component here is ever compiled.
     let compiler = Compiler { program: folder("none"), arguments: Vec::new() };
-    let config = Config {
-        paths,
-        limits: Limits::default(),
-        egress: EgressLimits::default(),
-        credentials: BTreeMap::new(),
-        journal: JournalSettings::default(),
-        compiler,
-        bundled: BUNDLED,
-        bundled_grants: &[],
-        bundled_answers: &[],
-        observer: Arc::new(crate::Unobserved),
-    };
+    let config = Config { bundled: BUNDLED, ..Config::new(paths, compiler) };
     Host::open(config).unwrap().new_session(&folder("workspace")).await.unwrap()
 }
 

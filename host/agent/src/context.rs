@@ -1,0 +1,38 @@
+//! The system context: who the model is, what skills there are, which agent it is.
+
+use patchbay_core::AgentId;
+use patchbay_skill::{InvocationMode, Snapshot};
+
+/// The system context of a turn: the persona's texts, then the skills that are instructions, then the agent's place.
+pub fn system_context(
+    persona: impl IntoIterator<Item = String>,
+    snapshot: &Snapshot,
+    agent: AgentId,
+    parent: Option<AgentId>,
+) -> Vec<String> {
+    let mut context: Vec<String> = persona.into_iter().filter(|text| !text.trim().is_empty()).collect();
+    context.extend(catalogue(snapshot));
+    let parent = parent.map_or_else(|| "You have no parent.".to_owned(), |parent| format!("Your parent is {parent}."));
+    context.push(format!("You are the agent {agent}. {parent}"));
+    context
+}
+
+/// The skills that `use_skill` gives the instructions of.
+fn catalogue(snapshot: &Snapshot) -> Option<String> {
+    let lines: Vec<String> = instructed(snapshot)
+        .map(|(name, summary, hint)| {
+            let hint = hint.map(|hint| format!(" (input: {hint})")).unwrap_or_default();
+            if summary.is_empty() { format!("- {name}{hint}") } else { format!("- {name}: {summary}{hint}") }
+        })
+        .collect();
+    let head = "Skills. When one fits the task, call the tool use_skill with its name and follow the instructions that it gives:";
+    (!lines.is_empty()).then(|| format!("{head}\n{}", lines.join("\n")))
+}
+
+/// Name, summary and input hint of each skill that is instructions for a model.
+pub(crate) fn instructed(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, Option<&str>)> {
+    snapshot.skills().filter(|skill| skill.manifest.invocation_mode == InvocationMode::LlmOrchestration).map(|skill| {
+        let manifest = &skill.manifest;
+        (skill.name.as_str(), manifest.summary.as_str(), manifest.input_hint.as_deref())
+    })
+}

@@ -1,0 +1,220 @@
+use patchbay_core::{
+    AgentId,
+    completion::{TokenUsage, ToolCall},
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::record::{AnswerPart, ToolPiece};
+
+const READER: Reader<'_> = Reader { adapter: "demo", model: "demo-1", reads: &|media| media == "image/png" };
+
+fn row(seq: u64, kind: MessageKind, content: &str, data: Option<Value>) -> Row {
+    Row { seq, agent: AgentId::random(), kind, content: content.to_owned(), data }
+}
+
+fn user(seq: u64, text: &str) -> Row {
+    row(seq, MessageKind::User, text, None)
+}
+
+fn call(id: &str, name: &str, input: &str) -> AnswerPart {
+    AnswerPart::ToolCall { id: id.to_owned(), name: name.to_owned(), input: input.to_owned(), opaque: None }
+}
+
+fn text(text: &str) -> AnswerPart {
+    AnswerPart::Text { text: text.to_owned(), opaque: None }
+}
+
+fn answer(parts: Vec<AnswerPart>) -> Answer {
+    Answer {
+        provider: "demo".to_owned(),
+        adapter: "demo".to_owned(),
+        model: "demo-1".to_owned(),
+        effective_model: None,
+        level: None,
+        usage: TokenUsage::default(),
+        stop: None,
+        raw: None,
+        interrupted: false,
+        parts,
+    }
+}
+
+fn assistant(seq: u64, answer: &Answer) -> Row {
+    row(seq, MessageKind::Assistant, "", Some(json!(answer)))
+}
+
+fn tool(seq: u64, id: &str, said: &str) -> Row {
+    let content = vec![ToolPiece::Text { text: said.to_owned() }];
+    let answer = ToolAnswer { call_id: id.to_owned(), name: "a__b".to_owned(), error: None, content };
+    row(seq, MessageKind::Tool, said, Some(json!(answer)))
+}
+
+/// A conversation in few words: `U` and `A` with what each says.
+fn shape(rows: &[Row]) -> String {
+    let shown = |part: &Part| match &part.block {
+        Block::Text(text) => text.clone(),
+        Block::Thinking(text) => format!("<{text}|{}>", part.opaque.as_deref().unwrap_or("-")),
+        Block::ToolCall(ToolCall { id, name, input }) => format!("{id}={name}({input})"),
+        Block::ToolResult(result) => {
+            let said: Vec<_> = result.content.iter().map(|piece| format!("{piece:?}")).collect();
+            format!("{}:{}{}", result.call_id, if result.is_error { "!" } else { "" }, said.join(","))
+        }
+        other => format!("{other:?}"),
+    };
+    let messages = conversation(rows, &READER).messages;
+    let lines = messages.iter().map(|message| {
+        let role = if message.role == Role::User { "U" } else { "A" };
+        format!("{role} {}", message.parts.iter().map(shown).collect::<Vec<_>>().join(" / "))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn calls_have_their_results_in_the_next_message() {
+    let calls = answer(vec![text("I look."), call("1", "a__b", r#"{"x":1}"#), call("2", "a__b", "{}")]);
+    let rows = [user(1, "hello"), assistant(2, &calls), tool(3, "2", "two"), tool(4, "1", "one"), user(5, "thanks")];
+    assert_eq!(
+        shape(&rows),
+        "U hello\nA I look. / 1=a__b({\"x\":1}) / 2=a__b({})\nU 2:Text(\"two\") / 1:Text(\"one\") / thanks"
+    );
+}
+
+#[test]
+fn a_call_without_a_result_gets_one() {
+    let calls = answer(vec![call("1", "a__b", "{}"), call("2", "a__b", "{}")]);
+    let rows = [user(1, "hello"), assistant(2, &calls), tool(3, "1", "one"), user(4, "go on")];
+    let shape = shape(&rows);
+    assert!(shape.contains("1:Text(\"one\") / 2:!Text("), "{shape}");
+    assert!(shape.contains("cancelled") && shape.ends_with("/ go on"), "{shape}");
+}
+
+#[test]
+fn what_was_interrupted_keeps_its_text_and_loses_its_calls() {
+    let mut broken = answer(vec![text("half a"), call("1", "a__b", "{\"x\":")]);
+    broken.interrupted = true;
+    assert_eq!(shape(&[user(1, "hello"), assistant(2, &broken), user(3, "and?")]), "U hello\nA half a\nU and?");
+    broken.parts.remove(0);
+    assert_eq!(shape(&[user(1, "hello"), assistant(2, &broken), user(3, "and?")]), "U hello / and?");
+}
+
+#[test]
+fn names_ids_and_inputs_that_no_api_takes_are_mended() {
+    let calls = answer(vec![call("", "töol name", "no json"), call("", &"n".repeat(100), "[1]")]);
+    let rows = [user(1, "hello"), assistant(2, &calls), tool(3, "", "one"), tool(4, "", "two")];
+    let long = "n".repeat(64);
+    assert_eq!(
+        shape(&rows),
+        format!("U hello\nA _=t_ol_name({{}}) / __2={long}({{}})\nU _:Text(\"one\") / __2:Text(\"two\")")
+    );
+}
+
+#[test]
+fn thinking_goes_back_to_whom_it_came_from_alone() {
+    let thinking = AnswerPart::Thinking { text: "hm".to_owned(), opaque: Some("sig".to_owned()) };
+    let mut own = answer(vec![thinking, text("yes")]);
+    assert_eq!(shape(&[user(1, "hello"), assistant(2, &own), user(3, "x")]), "U hello\nA <hm|sig> / yes\nU x");
+    for (adapter, model) in [("other", "demo-1"), ("demo", "demo-big")] {
+        (own.adapter, own.model) = (adapter.to_owned(), model.to_owned());
+        assert_eq!(shape(&[user(1, "hello"), assistant(2, &own), user(3, "x")]), "U hello\nA yes\nU x");
+    }
+}
+
+#[test]
+fn an_image_goes_only_to_who_can_read_it() {
+    let blob = |media: &str| ToolAnswer {
+        call_id: "1".to_owned(),
+        name: "a__b".to_owned(),
+        error: None,
+        content: vec![ToolPiece::blob(media, &[1, 2, 3])],
+    };
+    let rows = |media: &str| {
+        let calls = answer(vec![call("1", "a__b", "{}")]);
+        [user(1, "hello"), assistant(2, &calls), row(3, MessageKind::Tool, "", Some(json!(blob(media))))]
+    };
+    assert!(shape(&rows("image/png")).ends_with("1:Blob(Blob(image/png, 3 bytes))"));
+    assert!(shape(&rows("audio/wav")).ends_with("1:Text(\"[audio/wav, which this model cannot be sent]\")"));
+}
+
+#[test]
+fn a_summary_takes_the_place_of_what_was_before() {
+    let compaction = |keep_from, request: Option<&str>| {
+        let data = Compaction {
+            keep_from,
+            request: request.map(str::to_owned),
+            provider: "demo".to_owned(),
+            model: "demo-1".to_owned(),
+            usage: TokenUsage::default(),
+        };
+        row(4, MessageKind::Compaction, "much was said", Some(json!(data)))
+    };
+    let before = [user(1, "old"), assistant(2, &answer(vec![text("old answer")])), user(3, "new")];
+    let summary = "Summary of the conversation so far, which had become long:\n\nmuch was said";
+    let mut rows = before.to_vec();
+    rows.push(compaction(Some(3), None));
+    assert_eq!(shape(&rows), format!("U {summary} / new"));
+    let mut rows = before.to_vec();
+    rows.push(compaction(None, Some("new")));
+    rows.push(user(5, "newer"));
+    assert_eq!(shape(&rows), format!("U {summary} / What is being worked on:\n\nnew / newer"));
+}
+
+#[test]
+fn what_a_model_counted_is_not_counted_again() {
+    let mut counted = answer(vec![text("yes")]);
+    counted.usage = TokenUsage { input: 100, output: 20, ..TokenUsage::default() };
+    let rows = [user(1, "hello"), assistant(2, &counted), user(3, "1234")];
+    let conversation_of = |rows: &[Row]| {
+        let Conversation { counted, uncounted, .. } = conversation(rows, &READER);
+        (counted, uncounted)
+    };
+    assert_eq!(conversation_of(&rows), (Some(120), 4));
+    counted.model = "other".to_owned();
+    let (none, bytes) = conversation_of(&[user(1, "hello"), assistant(2, &counted), user(3, "1234")]);
+    assert!(none.is_none() && bytes > 100, "{bytes}");
+}
+
+fn any_row() -> impl Strategy<Value = (u8, String, bool)> {
+    (0..6_u8, "[a-c \\n]{0,6}", any::<bool>())
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_rows_are_the_conversation_keeps_the_law(rows in prop::collection::vec(any_row(), 0..20)) {
+        let rows: Vec<_> = (1..).zip(rows).map(|(seq, (kind, word, odd))| match kind {
+            0 => user(seq, &word),
+            1 | 2 => {
+                let mut said = answer(vec![text(&word), call(&word, &word, if odd { "{}" } else { &word })]);
+                said.interrupted = odd && kind == 1;
+                assistant(seq, &said)
+            }
+            3 => tool(seq, &word, "said"),
+            4 => row(seq, MessageKind::Compaction, &word, odd.then(|| json!({"keep_from": 2, "provider": "", "model": "", "usage": {}}))),
+            _ => row(seq, MessageKind::Assistant, &word, Some(json!({"no": "answer"}))),
+        }).collect();
+        let mut rows = rows;
+        rows.push(user(99, "the last word"));
+        let messages = conversation(&rows, &READER).messages;
+        prop_assert_eq!(messages.first().map(|message| message.role), Some(Role::User));
+        prop_assert_eq!(messages.last().map(|message| message.role), Some(Role::User));
+        let mut ids = HashSet::new();
+        for pair in messages.windows(2) {
+            prop_assert_ne!(pair[0].role, pair[1].role);
+        }
+        for (at, message) in messages.iter().enumerate() {
+            prop_assert!(!message.parts.is_empty());
+            for part in &message.parts {
+                if let Block::ToolCall(call) = &part.block {
+                    prop_assert!(ids.insert(call.id.clone()), "an id twice");
+                    let answers = messages[at + 1].parts.iter().filter(|part| {
+                        matches!(&part.block, Block::ToolResult(result) if result.call_id == call.id)
+                    });
+                    prop_assert_eq!(answers.count(), 1);
+                }
+            }
+        }
+        let results = messages.iter().flat_map(|message| &message.parts).filter(|part| matches!(part.block, Block::ToolResult(_)));
+        prop_assert_eq!(results.count(), ids.len());
+    }
+}

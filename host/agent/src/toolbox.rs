@@ -1,0 +1,178 @@
+//! The tools of a turn: what a model is shown, and the call of one by the path that all calls take.
+
+use std::sync::Arc;
+
+use patchbay_core::{
+    Asker, CallId,
+    completion::{ToolCall, ToolDeclaration},
+    text,
+};
+use patchbay_sandbox::{Content, Inference, Progress};
+use patchbay_skill::Snapshot;
+use patchbay_tools::{Internal, Request, ToolError, Tools};
+use serde_json::Value;
+
+use crate::{
+    Place,
+    record::{ToolAnswer, ToolPiece},
+    use_skill::UseSkill,
+};
+
+/// Bytes of a tool's text that a model is sent: some thirty thousand tokens. What is longer is cut, and it says so.
+const RESULT_BYTES: usize = 128 << 10;
+
+pub(crate) struct Toolbox {
+    tools: Arc<Tools>,
+    snapshot: Arc<Snapshot>,
+    internal: Vec<Arc<dyn Internal>>,
+}
+
+impl Toolbox {
+    pub(crate) fn new(tools: Arc<Tools>, snapshot: Arc<Snapshot>) -> Self {
+        let use_skill = UseSkill::over(&snapshot).map(|tool| Arc::new(tool) as Arc<dyn Internal>);
+        Self { tools, snapshot, internal: use_skill.into_iter().collect() }
+    }
+
+    /// Every tool, sorted by its full name.
+    pub(crate) fn declarations(&self) -> Vec<ToolDeclaration> {
+        let internal = self.internal.iter().map(|tool| (tool.spec().name.to_string(), tool.spec()));
+        let skills = self
+            .snapshot
+            .skills()
+            .flat_map(|skill| skill.tools.iter().map(|tool| (format!("{}__{}", skill.name, tool.name), tool)));
+        let mut declarations: Vec<_> = internal
+            .chain(skills)
+            .map(|(name, spec)| ToolDeclaration {
+                name,
+                description: spec.description.clone(),
+                input_schema: spec.input_schema.to_string(),
+            })
+            .collect();
+        declarations.sort_by(|a, b| a.name.cmp(&b.name));
+        declarations
+    }
+
+    /// Runs a call. Gives what a person may see of the result, and what the model is told.
+    pub(crate) async fn call(
+        &self,
+        call: &ToolCall,
+        place: &Place,
+        progress: Arc<dyn Progress>,
+        inference: Arc<dyn Inference>,
+    ) -> (String, ToolAnswer) {
+        let answer = match input(call) {
+            Ok(input) => {
+                let request = Request {
+                    call: CallId::random(),
+                    parent: None,
+                    asker: Asker::Agent(place.agent),
+                    session: place.session,
+                    workspace: &place.workspace,
+                    snapshot: &self.snapshot,
+                    tool: &call.name,
+                    input: &input,
+                    attachments: Vec::new(),
+                    progress,
+                    budget: None,
+                    inference: Some(inference),
+                    internal: &self.internal,
+                };
+                self.tools.run(request).await.0
+            }
+            Err(error) => Err(error),
+        };
+        let (shown, error, content) = match answer {
+            Ok(content) => {
+                let shown: Vec<_> = content.iter().map(ToString::to_string).collect();
+                (shown.join("\n"), None, pieces(content))
+            }
+            Err(error) => (error.to_string(), Some(error.code()), vec![ToolPiece::Text { text: failure(&error) }]),
+        };
+        (shown, ToolAnswer { call_id: call.id.clone(), name: call.name.clone(), error, content })
+    }
+}
+
+/// The input that a model wrote: an object, or nothing, which is an empty one.
+fn input(call: &ToolCall) -> Result<Value, ToolError> {
+    let written = call.input.trim();
+    let invalid = |problem: String| ToolError::InvalidInput { tool: text::excerpt(&call.name, 80), problem };
+    match serde_json::from_str(if written.is_empty() { "{}" } else { written }) {
+        Ok(input @ Value::Object(_)) => Ok(input),
+        Ok(_) => Err(invalid("it is no JSON object".to_owned())),
+        Err(error) => Err(invalid(format!("it is no JSON: {error}"))),
+    }
+}
+
+/// The envelope of a result. Bytes follow it.
+fn pieces(content: Vec<Content>) -> Vec<ToolPiece> {
+    let (mut texts, mut blobs) = (Vec::new(), Vec::new());
+    let only_json = matches!(&content[..], [Content::Json(_)]);
+    for piece in content {
+        match piece {
+            Content::Blob { media_type, data } => blobs.push(ToolPiece::blob(&media_type, &data)),
+            Content::Json(value) => texts.push(value.to_string()),
+            other => texts.push(other.to_string()),
+        }
+    }
+    let text = texts.join("\n");
+    let result = if only_json && text.len() <= RESULT_BYTES { text } else { Value::from(cut(text)).to_string() };
+    let mut pieces = vec![ToolPiece::Text { text: format!(r#"{{"tool_success":true,"result":{result}}}"#) }];
+    pieces.extend(blobs);
+    pieces
+}
+
+fn failure(error: &ToolError) -> String {
+    let message = Value::from(cut(error.to_string()));
+    format!(r#"{{"tool_success":false,"error":{message},"error_code":"{}"}}"#, error.code())
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > RESULT_BYTES {
+        let end = (0..=RESULT_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        let left_out = text.len() - end;
+        text.truncate(end);
+        text.push_str(&format!("\n[{left_out} more bytes are left out]"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(content: Vec<Content>) -> String {
+        match &pieces(content)[0] {
+            ToolPiece::Text { text } => text.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_result_stands_in_its_envelope() {
+        assert_eq!(said(vec![Content::Text("a \"b\"".to_owned())]), r#"{"tool_success":true,"result":"a \"b\""}"#);
+        assert_eq!(said(vec![Content::Json(json!({"n": 1}))]), r#"{"tool_success":true,"result":{"n":1}}"#);
+        let both = vec![Content::Text("a".to_owned()), Content::Json(json!([1]))];
+        assert_eq!(said(both), r#"{"tool_success":true,"result":"a\n[1]"}"#);
+        let long = said(vec![Content::Text("ä".repeat(RESULT_BYTES))]);
+        assert!(long.len() < RESULT_BYTES + 200 && long.contains(&format!("[{RESULT_BYTES} more bytes are left out]")));
+        let error = failure(&ToolError::NotFound("x".to_owned()));
+        let expected =
+            r#"{"tool_success":false,"error":"tool 'x' not found in snapshot.","error_code":"tool_not_found"}"#;
+        assert_eq!(error, expected);
+    }
+
+    #[test]
+    fn an_input_is_an_object() {
+        let of = |input: &str| input_of(ToolCall { id: String::new(), name: "t".to_owned(), input: input.to_owned() });
+        assert_eq!(of(""), Ok(json!({})));
+        assert_eq!(of("{\"a\":1}"), Ok(json!({"a": 1})));
+        assert_eq!(of("[]").unwrap_err(), "input for 't' is invalid: it is no JSON object.");
+        assert!(of("{").unwrap_err().starts_with("input for 't' is invalid: it is no JSON: EOF"));
+    }
+
+    fn input_of(call: ToolCall) -> Result<Value, String> {
+        input(&call).map_err(|error| error.to_string())
+    }
+}

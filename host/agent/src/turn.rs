@@ -1,0 +1,282 @@
+//! A turn: the model is asked, the tools that it calls are run, and it is asked again, until it is done.
+
+use std::{sync::Arc, time::Duration};
+
+use patchbay_core::{
+    Code, EventKind, MessageKind, Outcome,
+    completion::{CompletionRequest, Stop, ToolCall, ToolChoice},
+};
+use patchbay_provider::{Choice, Completed};
+use patchbay_skill::Snapshot;
+use patchbay_store::{Message as Row, NewMessage, SessionChange};
+use serde_json::json;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    About, Agent, compaction,
+    conversation::{Conversation, Reader, conversation},
+    inference::AgentInference,
+    receive::{Desk, Quiet, Received, Receiver},
+    record::{Answer, AnswerPart, Compaction},
+    toolbox::Toolbox,
+};
+
+/// How often a model is asked in one turn. Who needs more is most likely going round in circles.
+const ROUNDS: usize = 50;
+/// How often what has come of an answer is kept, besides at the end of each block.
+const CHECKPOINT: Duration = Duration::from_millis(250);
+
+/// What a turn works with from its beginning to its end.
+pub struct Turn {
+    /// The skills.
+    pub snapshot: Arc<Snapshot>,
+    /// The system context.
+    pub system: Vec<String>,
+    /// The number of the row that it began with.
+    pub began: u64,
+    /// Ends it, wherever it is.
+    pub cancel: CancellationToken,
+}
+
+/// An answer, and what is to be done about it.
+struct Answered {
+    text: String,
+    calls: Vec<ToolCall>,
+    stop: Stop,
+}
+
+impl Agent {
+    /// Runs a turn on the conversation as it stands. Whatever ends it, what came is committed when this answers.
+    pub async fn run(&self, turn: &Turn) -> Outcome {
+        match self.rounds(turn).await {
+            Ok(outcome) | Err(outcome) => outcome,
+        }
+    }
+
+    async fn rounds(&self, turn: &Turn) -> Result<Outcome, Outcome> {
+        let toolbox = Toolbox::new(Arc::clone(&self.tools), Arc::clone(&turn.snapshot));
+        for _ in 0..ROUNDS {
+            self.spending.check().map_err(|spent| Outcome::error(Code::LimitTokens, spent))?;
+            // Both `/model` and an override hold from the next request on.
+            let choice = self.chosen().effective(&*self.model).await?;
+            let about = self.model.about(&choice).await;
+            let request = self.request(turn, &toolbox, &choice, &about).await?;
+            let Answered { text, calls, stop } = self.ask(turn, &choice, &about, request).await?;
+            if calls.is_empty() {
+                let data = json!({"provider": choice.provider, "model": choice.model, "stop": stop});
+                self.explain(stop);
+                return Ok(Outcome::ok(Code::Answered, text).with_data(data));
+            }
+            for call in &calls {
+                self.call(turn, &toolbox, call).await?;
+            }
+        }
+        let message = format!(
+            "the model called tools {ROUNDS} times in this turn, and was stopped. What it did is kept; say how to go on."
+        );
+        Err(Outcome::error(Code::TurnRounds, message))
+    }
+
+    /// What the model is asked next. A conversation that has become too long is summarised first.
+    async fn request(
+        &self,
+        turn: &Turn,
+        toolbox: &Toolbox,
+        choice: &Choice,
+        about: &About,
+    ) -> Result<CompletionRequest, Outcome> {
+        let mut rows = self.rows()?;
+        let mut read = self.read(&rows, choice, about);
+        let mut request = CompletionRequest {
+            model: choice.model.clone(),
+            system: turn.system.clone(),
+            messages: Vec::new(),
+            tools: toolbox.declarations(),
+            tool_choice: ToolChoice::Auto,
+            thinking: choice.level,
+            max_output_tokens: None,
+        };
+        let size = compaction::estimate(&read, &request.system, &request.tools);
+        if size > self.settings.threshold(about.context_window)
+            && let Some(plan) = compaction::plan(&rows, turn.began)
+        {
+            self.compact(turn, choice, about, &request, &plan, size).await?;
+            rows = self.rows()?;
+            read = self.read(&rows, choice, about);
+        }
+        request.messages = read.messages;
+        Ok(request)
+    }
+
+    fn rows(&self) -> Result<Vec<Row>, Outcome> {
+        self.feed.store().conversation(self.place.agent).map_err(store_failed)
+    }
+
+    fn read(&self, rows: &[Row], choice: &Choice, about: &About) -> Conversation {
+        let reads = |media: &str| about.input_media.iter().any(|there| there == media);
+        conversation(rows, &Reader { adapter: &about.adapter, model: &choice.model, reads: &reads })
+    }
+
+    async fn compact(
+        &self,
+        turn: &Turn,
+        choice: &Choice,
+        about: &About,
+        like: &CompletionRequest,
+        plan: &compaction::Plan<'_>,
+        size: u64,
+    ) -> Result<(), Outcome> {
+        let window = about.context_window.unwrap_or(self.settings.context_window);
+        let text = format!("The conversation has some {size} of the model's {window} tokens: it is summarised.");
+        self.feed.tell(self.place.agent, EventKind::Notice { text });
+        let messages = self.read(plan.rows, choice, about).messages;
+        let mut quiet = Quiet::default();
+        let request = compaction::request(messages, window, like);
+        let completed = self.unless_cancelled(turn, self.model.complete(choice, request, &mut quiet)).await?;
+        self.spending.spend(quiet.0.usage.total());
+        let failed = |why: &str| {
+            let message = format!(
+                "the conversation has become too long for {}, and could not be summarised: {why} It is kept as it was; \
+                 send your message again, or choose a model that reads more with /model.",
+                choice.model
+            );
+            Outcome::error(Code::CompactionFailed, message)
+        };
+        let usage = match completed {
+            Ok(Completed { usage, .. }) => usage,
+            Err(outcome) => return Err(failed(outcome.message.trim_start_matches("Error: "))),
+        };
+        let summary = quiet.0.text();
+        if summary.trim().is_empty() {
+            return Err(failed("its answer was empty."));
+        }
+        let data = Compaction {
+            keep_from: plan.keep_from,
+            request: plan.request.clone(),
+            provider: choice.provider.to_string(),
+            model: choice.model.clone(),
+            usage,
+        };
+        self.commit(MessageKind::Compaction, summary, json!(data)).await
+    }
+
+    /// Asks the model once, and keeps what comes.
+    async fn ask(
+        &self,
+        turn: &Turn,
+        choice: &Choice,
+        about: &About,
+        request: CompletionRequest,
+    ) -> Result<Answered, Outcome> {
+        let desk = Arc::new(Desk::default());
+        let record = |received: &Received, completed: Option<&Completed>| Answer {
+            provider: choice.provider.to_string(),
+            adapter: about.adapter.clone(),
+            model: choice.model.clone(),
+            effective_model: received.effective_model.clone(),
+            level: choice.level,
+            usage: received.usage,
+            stop: completed.map(|completed| completed.finish.stop),
+            raw: completed.map(|completed| completed.finish.raw.clone()),
+            interrupted: completed.is_none(),
+            parts: received.parts.clone(),
+        };
+        let mut receiver = Receiver { feed: Arc::clone(&self.feed), agent: self.place.agent, desk: Arc::clone(&desk) };
+        let asked = self.model.complete(choice, request, &mut receiver);
+        let kept = async {
+            let mut tick = interval(CHECKPOINT);
+            tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                tokio::select! { () = desk.block.notified() => {}, _ = tick.tick() => {} }
+                if let Some((text, record)) = desk.if_new(|received| (received.text(), record(received, None))) {
+                    // The row that follows is what counts.
+                    if let Err(error) = self.feed.store().checkpoint(self.place.agent, text, json!(record)).await {
+                        tracing::warn!("an answer under way could not be kept: {error}");
+                    }
+                }
+            }
+        };
+        let asked = async {
+            tokio::select! { biased; completed = asked => completed, never = kept => never }
+        };
+        let completed = self.unless_cancelled(turn, asked).await;
+        let received = desk.take();
+        self.spending.spend(received.usage.total());
+        let (completed, failure) = match completed {
+            Ok(Ok(completed)) => (Some(completed), None),
+            Ok(Err(outcome)) | Err(outcome) => (None, Some(outcome)),
+        };
+        if failure.is_none() || !received.parts.is_empty() {
+            let answer = record(&received, completed.as_ref());
+            self.commit(MessageKind::Assistant, received.text(), json!(answer)).await?;
+        }
+        match (completed, failure) {
+            (Some(completed), _) => Ok(Answered {
+                text: received.text(),
+                calls: received.parts.into_iter().filter_map(call).collect(),
+                stop: completed.finish.stop,
+            }),
+            (None, Some(outcome)) => Err(outcome),
+            (None, None) => Err(cancelled()),
+        }
+    }
+
+    async fn call(&self, turn: &Turn, toolbox: &Toolbox, call: &ToolCall) -> Result<(), Outcome> {
+        let inference = Arc::new(AgentInference::new(self, turn.cancel.clone()));
+        let progress = self.progress(&call.name);
+        let called = toolbox.call(call, &self.place, progress, inference);
+        let (shown, answer) = self.unless_cancelled(turn, called).await?;
+        self.commit(MessageKind::Tool, shown, json!(answer)).await
+    }
+
+    /// What `work` gives, unless the turn is cancelled before.
+    async fn unless_cancelled<T>(&self, turn: &Turn, work: impl Future<Output = T>) -> Result<T, Outcome> {
+        tokio::select! {
+            biased;
+            () = turn.cancel.cancelled() => Err(cancelled()),
+            done = work => Ok(done),
+        }
+    }
+
+    async fn commit(&self, kind: MessageKind, content: String, data: serde_json::Value) -> Result<(), Outcome> {
+        let agent = self.place.agent;
+        let change = SessionChange {
+            tokens: self.spending.take_unsaved(),
+            ends_partial: (kind == MessageKind::Assistant).then_some(agent),
+            messages: vec![NewMessage { agent, kind, content, data: Some(data) }],
+            ..SessionChange::default()
+        };
+        self.feed.commit(change, || {}).await.map(drop).map_err(store_failed)
+    }
+
+    /// Tells of an end that a person would not expect.
+    fn explain(&self, stop: Stop) {
+        let text = match stop {
+            Stop::MaxTokens => "The answer is cut off: it is as long as the model's answers may be.",
+            Stop::ContextWindow => "The answer is cut off: the conversation is as long as the model can read.",
+            Stop::Refusal => "The model refuses to answer this.",
+            Stop::ContentFilter => "The provider's filter cut the answer off.",
+            Stop::EndTurn | Stop::ToolUse | Stop::Other => return,
+        };
+        self.feed.tell(self.place.agent, EventKind::Notice { text: text.to_owned() });
+    }
+}
+
+fn call(part: AnswerPart) -> Option<ToolCall> {
+    match part {
+        AnswerPart::ToolCall { id, name, input, .. } => Some(ToolCall { id, name, input }),
+        _ => None,
+    }
+}
+
+fn cancelled() -> Outcome {
+    Outcome::refused(Code::TurnCancelled, "Cancelled. What came is kept.")
+}
+
+fn store_failed(error: patchbay_store::StoreError) -> Outcome {
+    Outcome::error(Code::StoreFailed, format_args!("{error}."))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,422 @@
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Mutex,
+};
+
+use patchbay_core::{
+    AgentId, Digest, Event, SessionId,
+    completion::{Block, BlockKind, Finish, Message, Role, StreamEvent, TokenUsage},
+};
+use patchbay_egress::{Credentials, Egress, EgressLimits};
+use patchbay_provider::{Selector, Sink};
+use patchbay_sandbox::{BoxFuture, Limits, Sandbox};
+use patchbay_skill::{Rules, Surroundings, build};
+use patchbay_store::{KvStore, NewSnapshot, SessionRow, Store};
+use patchbay_tools::Tools;
+
+use super::*;
+use crate::{Chosen, CompactionSettings, Feed, Model, ModelOverride, Place, Received, Spending};
+
+/// What a scripted model does when it is asked.
+enum Does {
+    /// Says these words, in a block of text, and ends.
+    Says(&'static [&'static str]),
+    /// Calls tools, each with an input, and waits for them.
+    Calls(&'static [(&'static str, &'static str)]),
+    /// Says something, and fails.
+    Breaks(&'static str),
+    /// Fails at once.
+    Fails,
+    /// Says something, and then nothing more.
+    Hangs(&'static str),
+}
+
+/// A model that does as it was told, and remembers what it was asked.
+struct Script {
+    does: Mutex<VecDeque<Does>>,
+    asked: Mutex<Vec<(Choice, CompletionRequest)>>,
+    about: About,
+}
+
+const USAGE: TokenUsage = TokenUsage { input: 100, output: 10, thinking: 0, cache_read: 0, cache_write: 0 };
+
+fn choice(model: &str) -> Choice {
+    Choice { provider: "demo".parse().unwrap(), model: model.to_owned(), level: None }
+}
+
+fn finished(stop: Stop) -> Completed {
+    Completed { finish: Finish { stop, raw: "raw".to_owned() }, usage: USAGE }
+}
+
+fn say(sink: &mut dyn Sink, words: &[&str]) {
+    sink.event(StreamEvent::Started("demo-1-exactly".to_owned()));
+    sink.event(StreamEvent::BlockStart { index: 0, kind: BlockKind::Text });
+    for word in words {
+        sink.event(StreamEvent::BlockDelta { index: 0, text: (*word).to_owned() });
+    }
+}
+
+impl Model for Script {
+    fn default_choice(&self) -> BoxFuture<'_, Result<Choice, Outcome>> {
+        Box::pin(async { Ok(choice("demo-1")) })
+    }
+
+    fn select<'a>(&'a self, _: &'a Choice, size: Selector) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move { (size == Selector::Big).then(|| "demo-big".to_owned()) })
+    }
+
+    fn resolve<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Choice, Outcome>> {
+        Box::pin(async move { Ok(choice(text)) })
+    }
+
+    fn about<'a>(&'a self, _: &'a Choice) -> BoxFuture<'a, About> {
+        Box::pin(async { self.about.clone() })
+    }
+
+    fn complete<'a>(
+        &'a self,
+        choice: &'a Choice,
+        request: CompletionRequest,
+        sink: &'a mut dyn Sink,
+    ) -> BoxFuture<'a, Result<Completed, Outcome>> {
+        Box::pin(async move {
+            self.asked.lock().unwrap().push((choice.clone(), request));
+            let does = self.does.lock().unwrap().pop_front();
+            let failed = || Outcome::error(Code::Internal, "it broke.");
+            match does.expect("nobody told the model what to do next") {
+                Does::Says(words) => {
+                    say(sink, words);
+                    sink.event(StreamEvent::BlockEnd { index: 0, opaque: Some("signed".to_owned()) });
+                    sink.event(StreamEvent::Usage(USAGE));
+                    Ok(finished(Stop::EndTurn))
+                }
+                Does::Calls(calls) => {
+                    for (index, (name, input)) in (0..).zip(calls) {
+                        let (id, name) = (format!("call_{index}"), (*name).to_owned());
+                        sink.event(StreamEvent::BlockStart { index, kind: BlockKind::ToolCall { id, name } });
+                        sink.event(StreamEvent::BlockDelta { index, text: (*input).to_owned() });
+                        sink.event(StreamEvent::BlockEnd { index, opaque: None });
+                    }
+                    sink.event(StreamEvent::Usage(USAGE));
+                    Ok(finished(Stop::ToolUse))
+                }
+                Does::Breaks(word) => {
+                    say(sink, &[word]);
+                    Err(failed())
+                }
+                Does::Fails => Err(failed()),
+                Does::Hangs(word) => {
+                    say(sink, &[word]);
+                    std::future::pending().await
+                }
+            }
+        })
+    }
+}
+
+struct Nowhere;
+
+impl Surroundings for Nowhere {
+    fn os(&self) -> &str {
+        "linux"
+    }
+
+    fn has_env(&self, _: &str) -> bool {
+        false
+    }
+
+    fn has_binary(&self, _: &str) -> bool {
+        false
+    }
+}
+
+/// An agent in a store of its own.
+struct Stage {
+    _home: tempfile::TempDir,
+    store: Store,
+    script: Arc<Script>,
+    agent: Arc<Agent>,
+    feed: Arc<Feed>,
+    snapshot: Arc<Snapshot>,
+    cancel: CancellationToken,
+}
+
+impl Stage {
+    async fn new(does: impl IntoIterator<Item = Does>, ceiling: u64) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let kv = KvStore::open(home.path()).unwrap();
+        let (session, agent) = (SessionId::random(), AgentId::random());
+        let components = store.hold_components().unwrap();
+        let kept = NewSnapshot { digest: Digest::of(b""), body: String::new(), components };
+        let row = SessionRow {
+            id: session,
+            workspace: "/".to_owned(),
+            agent,
+            persona: String::new(),
+            snapshot: kept.digest,
+            snapshot_version: 1,
+        };
+        store.create_session(row, kept).await.unwrap();
+        let rules = Rules { trusted: false, built_ins: &[], surroundings: &Nowhere, tools: &|_| Ok(Arc::default()) };
+        let snapshot = Arc::new(build(&[], 1, &rules));
+        let sandbox = Arc::new(Sandbox::new(Limits::default()));
+        let egress = Egress::new(EgressLimits::default()).unwrap();
+        let credentials = Credentials::open(home.path(), BTreeMap::new());
+        let tools = Arc::new(Tools::new(sandbox, store.clone(), kv, egress, credentials, &[]));
+        let about = About { adapter: "demo".to_owned(), context_window: Some(1_000), input_media: Vec::new() };
+        let script = Arc::new(Script { does: Mutex::new(does.into_iter().collect()), asked: Mutex::default(), about });
+        let feed = Feed::new(session, store.clone(), 0);
+        let place = Place { session, agent, workspace: "/".to_owned() };
+        let agent = Agent::new(
+            place,
+            Arc::clone(&feed),
+            Arc::clone(&script) as _,
+            tools,
+            Spending::new(0, ceiling),
+            CompactionSettings::default(),
+            Chosen::default(),
+        );
+        Self { _home: home, store, script, agent, feed, snapshot, cancel: CancellationToken::new() }
+    }
+
+    async fn say(&self, text: &str) -> Outcome {
+        let message =
+            NewMessage { agent: self.agent.id(), kind: MessageKind::User, content: text.to_owned(), data: None };
+        let change = SessionChange { messages: vec![message], ..SessionChange::default() };
+        let rows = self.feed.commit(change, || {}).await.unwrap();
+        let turn = Turn {
+            snapshot: Arc::clone(&self.snapshot),
+            system: vec!["You are a test.".to_owned()],
+            began: rows[0].seq,
+            cancel: self.cancel.clone(),
+        };
+        self.agent.run(&turn).await
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        self.store.messages(self.feed.session(), 1, 1_000).unwrap()
+    }
+
+    fn kinds(&self) -> Vec<&'static str> {
+        self.rows().iter().map(|row| row.kind.as_str()).collect()
+    }
+
+    fn last(&self) -> Row {
+        self.rows().pop().unwrap()
+    }
+
+    fn answer(&self) -> Answer {
+        serde_json::from_value(self.last().data.unwrap()).unwrap()
+    }
+
+    fn asked(&self) -> Vec<Message> {
+        self.script.asked.lock().unwrap().last().unwrap().1.messages.clone()
+    }
+}
+
+fn texts(message: &Message) -> Vec<&str> {
+    let text = |part: &patchbay_core::completion::Part| match &part.block {
+        Block::Text(_) => true,
+        _ => false,
+    };
+    message
+        .parts
+        .iter()
+        .filter(|part| text(part))
+        .map(|part| match &part.block {
+            Block::Text(text) => text.as_str(),
+            _ => "",
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn an_answer_is_told_as_it_comes_and_then_kept() {
+    let stage = Stage::new([Does::Says(&["Good ", "day."])], 0).await;
+    let mut events = stage.feed.subscribe(1);
+    let outcome = stage.say("hello").await;
+    assert_eq!((outcome.code, outcome.message.as_str()), (Code::Answered, "Good day."));
+    let mut told = Vec::new();
+    while let Some(Received::Event(Event { kind, .. })) = events.try_next().unwrap() {
+        told.push(match kind {
+            EventKind::Delta { text, .. } => text,
+            EventKind::Message { kind, content, .. } => format!("{}={content}", kind.as_str()),
+            other => format!("{other:?}"),
+        });
+    }
+    // Rows are read from the store before what is live, where both are there already.
+    told.sort();
+    assert_eq!(told, ["Good ", "assistant=Good day.", "day.", "user=hello"]);
+    let answer = stage.answer();
+    let about = (answer.provider.as_str(), answer.model.as_str(), answer.effective_model.as_deref());
+    assert_eq!(about, ("demo", "demo-1", Some("demo-1-exactly")));
+    assert_eq!((answer.usage, answer.stop, answer.interrupted), (USAGE, Some(Stop::EndTurn), false));
+    let parts = [AnswerPart::Text { text: "Good day.".to_owned(), opaque: Some("signed".to_owned()) }];
+    assert_eq!(answer.parts, parts);
+    assert_eq!(stage.store.tokens(stage.feed.session()).unwrap(), 110);
+}
+
+#[tokio::test]
+async fn calls_are_answered_and_the_model_is_asked_again() {
+    let calls = Does::Calls(&[("no__tool", r#"{"x": 1}"#), ("calc__eval", "not JSON")]);
+    let stage = Stage::new([calls, Does::Says(&["I see."])], 0).await;
+    let outcome = stage.say("try").await;
+    assert_eq!(outcome.message, "I see.");
+    assert_eq!(stage.kinds(), ["user", "assistant", "tool", "tool", "assistant"]);
+    let messages = stage.asked();
+    let roles: Vec<_> = messages.iter().map(|message| message.role).collect();
+    assert_eq!(roles, [Role::User, Role::Assistant, Role::User]);
+    let results: Vec<_> = messages[2]
+        .parts
+        .iter()
+        .map(|part| match &part.block {
+            Block::ToolResult(result) => format!("{} {} {:?}", result.call_id, result.is_error, result.content),
+            other => format!("{other:?}"),
+        })
+        .collect();
+    assert!(results[0].starts_with("call_0 true") && results[0].contains("tool_not_found"), "{results:?}");
+    assert!(results[1].starts_with("call_1 true") && results[1].contains("it is no JSON"), "{results:?}");
+}
+
+#[tokio::test]
+async fn a_turn_that_is_cancelled_keeps_what_came() {
+    let stage = Stage::new([Does::Hangs("Half a"), Does::Says(&["Whole."])], 0).await;
+    let cancel = stage.cancel.clone();
+    let mut events = stage.feed.subscribe(1);
+    let cancelling = async {
+        while let Ok(Some(received)) = events.next().await {
+            if let Received::Event(Event { kind: EventKind::Delta { .. }, .. }) = received {
+                return cancel.cancel();
+            }
+        }
+    };
+    let (outcome, ()) = tokio::join!(stage.say("hello"), cancelling);
+    assert_eq!(outcome.code, Code::TurnCancelled);
+    let answer = stage.answer();
+    assert!(answer.interrupted && answer.stop.is_none());
+    assert_eq!(stage.last().content, "Half a");
+    let again = Stage { cancel: CancellationToken::new(), ..stage };
+    assert_eq!(again.say("and?").await.message, "Whole.");
+    let messages = again.asked();
+    assert_eq!(messages.iter().map(texts).collect::<Vec<_>>(), [["hello"], ["Half a"], ["and?"]]);
+}
+
+#[tokio::test]
+async fn what_came_before_a_failure_is_kept_and_nothing_else() {
+    let stage = Stage::new([Does::Breaks("Half a"), Does::Fails, Does::Says(&["Yes."])], 0).await;
+    assert_eq!(stage.say("one").await.message, "Error: it broke.");
+    assert!(stage.answer().interrupted);
+    assert_eq!(stage.say("two").await.code, Code::Internal);
+    assert_eq!(stage.kinds(), ["user", "assistant", "user"]);
+    assert_eq!(stage.say("three").await.message, "Yes.");
+    let messages = stage.asked();
+    assert_eq!(messages.iter().map(texts).collect::<Vec<_>>(), [vec!["one"], vec!["Half a"], vec!["two", "three"]]);
+}
+
+#[tokio::test]
+async fn what_came_survives_the_process() {
+    let stage = Stage::new([Does::Hangs("Half a")], 0).await;
+    let mut events = stage.feed.subscribe(1);
+    tokio::select! {
+        _ = stage.say("hello") => panic!("it hangs"),
+        () = async {
+            // The turn is dropped as a process is: nobody tidies up.
+            while let Ok(Some(received)) = events.next().await {
+                if matches!(received, Received::Event(Event { kind: EventKind::Delta { .. }, .. })) {
+                    break;
+                }
+            }
+            tokio::time::sleep(CHECKPOINT * 3).await;
+        } => {}
+    }
+    assert_eq!(stage.kinds(), ["user"]);
+    stage.store.recover(stage.feed.session()).await.unwrap();
+    assert_eq!(stage.last().content, "Half a");
+    assert!(stage.answer().interrupted);
+    stage.store.recover(stage.feed.session()).await.unwrap();
+    assert_eq!(stage.kinds(), ["user", "assistant"]);
+}
+
+#[tokio::test]
+async fn a_model_that_only_calls_tools_is_stopped() {
+    let stage = Stage::new((0..60).map(|_| Does::Calls(&[("no__tool", "{}")])), 0).await;
+    let outcome = stage.say("go").await;
+    assert_eq!(outcome.code, Code::TurnRounds);
+    assert_eq!(stage.script.asked.lock().unwrap().len(), ROUNDS);
+}
+
+#[tokio::test]
+async fn a_session_stops_at_its_ceiling_of_tokens() {
+    let stage = Stage::new([Does::Calls(&[("no__tool", "{}")]), Does::Says(&["."]), Does::Says(&["."])], 200).await;
+    assert_eq!(stage.say("one").await.code, Code::Answered);
+    let outcome = stage.say("two").await;
+    assert_eq!(outcome.code, Code::LimitTokens);
+    assert!(outcome.message.starts_with("Error: this session has used 220 tokens; it may use 200"), "{outcome:?}");
+    assert_eq!(stage.script.asked.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_long_conversation_is_summarised_and_goes_on() {
+    let stage = Stage::new([Does::Says(&["Yes."]), Does::Says(&["In short."]), Does::Says(&["Right."])], 0).await;
+    // The window has 1,000 tokens, the threshold is at 800; the model counts 110 for the first exchange.
+    stage.say("one").await;
+    let long = "word ".repeat(500);
+    assert_eq!(stage.say(&long).await.message, "Right.");
+    assert_eq!(stage.kinds(), ["user", "assistant", "user", "compaction", "assistant"]);
+    let asked = stage.script.asked.lock().unwrap();
+    let [_, summary, next] = &asked[..] else { panic!("{} requests", asked.len()) };
+    assert!(texts(summary.1.messages.last().unwrap())[0].starts_with("Summarise the conversation so far."));
+    let messages = &next.1.messages;
+    assert_eq!(messages.len(), 1);
+    let said = texts(&messages[0]);
+    assert!(said[0].ends_with("In short.") && said[1] == long, "{said:?}");
+    assert_eq!(stage.store.tokens(stage.feed.session()).unwrap(), 330);
+}
+
+#[tokio::test]
+async fn a_turn_that_becomes_long_is_summarised_in_its_middle() {
+    let long = Does::Calls(&[("no__tool", concat!("{\"x\": \"", "word word word word word word word word", "\"}"))]);
+    let mut does = vec![long, Does::Says(&["In short."]), Does::Says(&["Done."])];
+    let stage = Stage::new(does.drain(..), 0).await;
+    // What was asked alone is nearly the window; with the result of the first round it is over the threshold.
+    let asked = "word ".repeat(470);
+    assert_eq!(stage.say(&asked).await.code, Code::Answered);
+    let kinds = stage.kinds();
+    assert!(kinds.len() >= 4, "{kinds:?}");
+}
+
+#[tokio::test]
+async fn a_summary_that_fails_ends_the_turn_and_loses_nothing() {
+    let stage =
+        Stage::new([Does::Says(&["Yes."]), Does::Fails, Does::Says(&["In short."]), Does::Says(&["."])], 0).await;
+    stage.say("one").await;
+    let outcome = stage.say(&"word ".repeat(500)).await;
+    assert_eq!(outcome.code, Code::CompactionFailed);
+    assert!(outcome.message.contains("could not be summarised: it broke."), "{outcome:?}");
+    assert_eq!(stage.kinds(), ["user", "assistant", "user"]);
+    assert_eq!(stage.say("again").await.code, Code::Answered);
+}
+
+#[tokio::test]
+async fn an_override_takes_the_place_of_the_model() {
+    let stage = Stage::new((0..4).map(|_| Does::Says(&["."])), 0).await;
+    let level = Some(patchbay_core::completion::ThinkingLevel::High);
+    let own = Choice { level, ..choice("demo-1") };
+    let chosen = |model_override| Chosen { model: Some(own.clone()), model_override };
+    for (model_override, model) in [
+        (None, "demo-1"),
+        (Some(ModelOverride::Selector(Selector::Big)), "demo-big"),
+        // No model of that size: the override changes nothing.
+        (Some(ModelOverride::Selector(Selector::Small)), "demo-1"),
+        (Some(ModelOverride::Model("other".to_owned())), "other"),
+    ] {
+        let chosen = chosen(model_override);
+        assert_eq!(Chosen::from_row(&chosen.to_row()), chosen);
+        stage.agent.choose(chosen);
+        stage.say("hello").await;
+        let asked = stage.script.asked.lock().unwrap();
+        let (choice, request) = asked.last().unwrap();
+        assert_eq!((choice.model.as_str(), request.model.as_str(), request.thinking), (model, model, level));
+    }
+}

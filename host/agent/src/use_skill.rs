@@ -1,0 +1,68 @@
+//! `use_skill`: the instructions of a skill, for the model that asks for them.
+
+use std::sync::Arc;
+
+use patchbay_core::{Code, ToolSpec};
+use patchbay_sandbox::BoxFuture;
+use patchbay_skill::{InvocationMode, Snapshot};
+use patchbay_tools::{Internal, InternalError};
+use serde_json::{Value, json};
+
+pub(crate) struct UseSkill {
+    spec: ToolSpec,
+    snapshot: Arc<Snapshot>,
+}
+
+impl UseSkill {
+    /// Over the skills of `snapshot`; none where none of them is instructions.
+    pub(crate) fn over(snapshot: &Arc<Snapshot>) -> Option<Self> {
+        let names: Vec<&str> = crate::context::instructed(snapshot).map(|(name, ..)| name).collect();
+        if names.is_empty() {
+            return None;
+        }
+        let spec = ToolSpec {
+            name: "use_skill".parse().ok()?,
+            description: "Gives the instructions of a skill, which you then follow.".to_owned(),
+            input_schema: json!({
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string", "enum": names, "description": "The skill."},
+                    "input": {"type": "string", "description": "What the skill is to work on."},
+                },
+                "required": ["name", "input"],
+                "additionalProperties": false,
+            }),
+            extra: Vec::new(),
+        };
+        Some(Self { spec, snapshot: Arc::clone(snapshot) })
+    }
+}
+
+impl Internal for UseSkill {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<Value, InternalError>> {
+        Box::pin(async move {
+            let word = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default();
+            let name = word("name");
+            let skill = self.snapshot.skill(name);
+            match skill.filter(|skill| skill.manifest.invocation_mode == InvocationMode::LlmOrchestration) {
+                Some(skill) => Ok(instructions(&skill.manifest.instructions, word("input")).into()),
+                None => {
+                    let message = format!("there is no skill '{name}' with instructions.");
+                    Err(InternalError { code: Code::SkillNotFound, message })
+                }
+            }
+        })
+    }
+}
+
+/// The instructions with the input in its place; behind them where they name none.
+fn instructions(template: &str, input: &str) -> String {
+    if template.contains("$INPUT") || input.is_empty() {
+        return template.replace("$INPUT", input);
+    }
+    format!("{template}\n\nThe input:\n\n{input}")
+}

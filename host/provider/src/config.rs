@@ -1,0 +1,153 @@
+use std::{collections::BTreeMap, fmt};
+
+use patchbay_core::{Name, completion::ThinkingLevel};
+use patchbay_egress::is_variable;
+use patchbay_sandbox::adapter::{ModelEntry, ModelSize};
+use schemars::JsonSchema;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
+};
+
+/// One `[providers.NAME]`: what the operator decided for a provider.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProviderConfig {
+    /// The adapter: a bundled one, or a file of the `providers` folder, by its name. The default is the one that is called as
+    /// the table is; another name makes another instance of it.
+    pub adapter: Option<Name>,
+    /// Where its requests go: `https://HOST[:PORT][/PATH]`, or `http` for this machine. The default is the adapter's own, for
+    /// a bundled adapter under its own name; any other provider needs it.
+    pub origin: Option<String>,
+    /// Whether `origin` may be a machine of the private network, also by plain `http`. Nobody there can be told from an
+    /// impostor, so that this is never the default.
+    pub allow_private: bool,
+    /// The environment variable of its key; `""` for a provider that needs none. `credentials.json` may have the key under
+    /// the provider's name instead. The default is the adapter's own for a bundled adapter under its own name, else none. A
+    /// variable belongs to one provider alone.
+    #[serde(deserialize_with = "variable")]
+    pub env: Option<String>,
+    /// Names of models begin so: `mistral-` for all that do, `o3` for `o3` and `o3-…`. The default is the adapter's own, for
+    /// a bundled adapter under its own name, else none: then `PROVIDER:MODEL` names its models.
+    pub prefixes: Option<Vec<String>>,
+    /// Models that it has besides the adapter's catalogue: an id each, or a table with `id`, `size` (`small`, `normal`,
+    /// `large`), `context_window` (tokens), `input_media` (such as `image/png`), `levels` (which completion offers).
+    #[schemars(with = "Vec<serde_json::Value>")]
+    pub models: Vec<ModelConfig>,
+    /// Tokens that its models can read, where neither the catalogue nor `models` says so.
+    pub context_window: Option<u64>,
+    /// Settings for the adapter, which documents them.
+    pub options: BTreeMap<String, String>,
+}
+
+/// A model of the operator's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelConfig(pub ModelEntry);
+
+impl<'de> Deserialize<'de> for ModelConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Table {
+            #[serde(deserialize_with = "id")]
+            id: String,
+            #[serde(default = "unknown")]
+            size: ModelSize,
+            #[serde(default)]
+            context_window: Option<u64>,
+            #[serde(default)]
+            input_media: Vec<String>,
+            #[serde(default)]
+            levels: Vec<ThinkingLevel>,
+        }
+        struct IdOrTable;
+        impl<'de> Visitor<'de> for IdOrTable {
+            type Value = ModelConfig;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a model's id, or a table with `id`")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<ModelConfig, E> {
+                let id = checked(text.to_owned())?;
+                Ok(entry(Table { id, size: unknown(), context_window: None, input_media: vec![], levels: vec![] }))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ModelConfig, A::Error> {
+                Table::deserialize(MapAccessDeserializer::new(map)).map(entry)
+            }
+        }
+        fn entry(table: Table) -> ModelConfig {
+            ModelConfig(ModelEntry {
+                id: table.id,
+                size: table.size,
+                suggested_levels: table.levels,
+                input_media: table.input_media,
+                context_window: table.context_window,
+                deprecated: false,
+            })
+        }
+        deserializer.deserialize_any(IdOrTable)
+    }
+}
+
+fn unknown() -> ModelSize {
+    ModelSize::Unknown
+}
+
+fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    checked(String::deserialize(deserializer)?)
+}
+
+fn checked<E: Error>(id: String) -> Result<String, E> {
+    let fits = (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic());
+    if fits { Ok(id) } else { Err(E::custom("a model's id has 1 to 128 ASCII characters without white space")) }
+}
+
+fn variable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let variable = String::deserialize(deserializer)?;
+    if !variable.is_empty() && !is_variable(&variable) {
+        // What stands there may be the secret itself.
+        return Err(D::Error::custom("this is not the name of an environment variable: use A-Z, 0-9 and '_'"));
+    }
+    Ok(Some(variable))
+}
+
+/// What the operator decided for all providers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// `[providers.NAME]`.
+    pub providers: BTreeMap<Name, ProviderConfig>,
+    /// `[routes]`: a model's id, or a prefix of ids, and the provider that it goes to.
+    pub routes: BTreeMap<String, Name>,
+    /// The model of who has chosen none.
+    pub default_model: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_says_what_it_takes() {
+        let config: ProviderConfig = toml::from_str(
+            "adapter = \"openai-compatible\"\norigin = \"http://localhost:11434/v1\"\nenv = \"\"\n\
+             models = [\"llama3.2:3b\", { id = \"qwen3\", size = \"small\", context_window = 40960, levels = [\"low\"] }]\n",
+        )
+        .unwrap();
+        let ids: Vec<_> = config.models.iter().map(|model| model.0.id.as_str()).collect();
+        assert_eq!(ids, ["llama3.2:3b", "qwen3"]);
+        assert_eq!((config.models[1].0.size, config.env.as_deref()), (ModelSize::Small, Some("")));
+        for (text, words) in [
+            ("orgin = \"x\"", "unknown field `orgin`"),
+            ("env = \"sk-12345678\"", "not the name of an environment variable"),
+            ("models = [\"a b\"]", "1 to 128 ASCII characters"),
+            ("models = [{ size = \"small\" }]", "missing field `id`"),
+            ("models = [{ id = \"x\", level = 1 }]", "unknown field `level`"),
+        ] {
+            let error = toml::from_str::<ProviderConfig>(text).unwrap_err();
+            let message = error.message();
+            assert!(message.contains(words) && !message.contains("12345"), "{text}: {message}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Prefixes of models' names: `claude-` matches every model that begins so; one that ends in another character matches that
+//! name alone, or followed by `-`: `o3` is for `o3` and `o3-mini`, not for `o30`.
+
+/// Whether `prefix` is for `model`.
+pub(crate) fn matches(prefix: &str, model: &str) -> bool {
+    match model.strip_prefix(prefix) {
+        None => false,
+        Some(rest) => prefix.ends_with('-') || rest.is_empty() || rest.starts_with('-'),
+    }
+}
+
+/// Whether two prefixes could be for the same model.
+pub(crate) fn overlap(a: &str, b: &str) -> bool {
+    a.starts_with(b) || b.starts_with(a)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_where_a_word_does() {
+        for (prefix, model, expected) in [
+            ("claude-", "claude-sonnet-4-5", true),
+            ("claude-", "claude", false),
+            ("claude-", "claude-", true),
+            ("o3", "o3", true),
+            ("o3", "o3-mini", true),
+            ("o3", "o30", false),
+            ("o3", "o3mini", false),
+            ("gpt-", "gpt4", false),
+        ] {
+            assert_eq!(matches(prefix, model), expected, "{prefix} {model}");
+        }
+        assert!(overlap("o1", "o1-") && overlap("o1", "o1") && !overlap("o1", "o3"));
+    }
+
+    proptest! {
+        #[test]
+        fn prefixes_that_do_not_overlap_share_no_model(a in "[ab-]{1,3}", b in "[ab-]{1,3}", model in "[ab-]{1,6}") {
+            prop_assert!(overlap(&a, &b) || !(matches(&a, &model) && matches(&b, &model)));
+        }
+    }
+}

@@ -1,0 +1,404 @@
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use patchbay_core::{
+    Name,
+    completion::{CompletionRequest, ThinkingLevel},
+};
+use patchbay_egress::{CredentialError, EgressError, Secrets};
+use patchbay_sandbox::{Sandbox, adapter::ModelEntry};
+use patchbay_store::{Allowance, Store, StoreError};
+use tokio::sync::broadcast;
+
+use crate::{
+    BundledAdapter, Choice, CompleteError, Completed, ExchangeLimits, ModelError, ProviderStatus, Selector, Settings,
+    Sink,
+    adapters::{self, Adapter, Asked, Found},
+    choice,
+    exchange::{self, World},
+    registry::{Consent, Entry, Known, Registry},
+    route::{Route, RouteCredential},
+    status::{self, State},
+};
+
+/// The model that answers until somebody chooses one.
+const FALLBACK: &str = "demo-1";
+/// Changes that a slow listener may lag behind.
+const NOTICES: usize = 64;
+
+/// Every provider of the process.
+pub struct Providers {
+    store: Store,
+    world: World,
+    bundled: BTreeMap<Name, Arc<Adapter>>,
+    folder: PathBuf,
+    settings: SettingsSource,
+    current: RwLock<Option<Arc<Registry>>>,
+    /// Held by who makes another registry.
+    making: tokio::sync::Mutex<Option<Settings>>,
+    notices: broadcast::Sender<String>,
+}
+
+/// Reads what `config.toml` says of providers; what is wrong with it, in words.
+pub type SettingsSource = Box<dyn Fn() -> Result<Settings, String> + Send + Sync>;
+
+/// What providers are made of.
+pub struct Sources {
+    /// The folder of dropped-in adapters.
+    pub folder: PathBuf,
+    /// The adapters of the binary.
+    pub bundled: &'static [BundledAdapter],
+    /// What `config.toml` says.
+    pub settings: SettingsSource,
+    /// What one completion may take.
+    pub limits: ExchangeLimits,
+}
+
+/// The model of who has chosen none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefaultChoice {
+    /// The model.
+    pub choice: Choice,
+    /// Whether `config.toml` names it; else nobody did.
+    pub configured: bool,
+}
+
+/// What is known of a model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelInfo {
+    /// The adapter that serves it, under its own name and that of the provider.
+    pub adapter: String,
+    /// Tokens that it can read.
+    pub context_window: Option<u64>,
+    /// Media types that a message to it may carry.
+    pub input_media: Vec<String>,
+}
+
+impl Providers {
+    /// Providers whose adapters run in `sandbox`, which is theirs alone, with keys out of `secrets`. Nothing is read yet.
+    ///
+    /// # Errors
+    /// [`EgressError::Limit`] for a limit that cannot be meant.
+    pub fn new(
+        store: Store,
+        sandbox: Arc<Sandbox>,
+        secrets: Arc<Secrets>,
+        sources: Sources,
+    ) -> Result<Arc<Self>, EgressError> {
+        let Sources { folder, bundled, settings, limits } = sources;
+        let world = World { sandbox, egress: limits.egress()?, secrets, limits };
+        Ok(Arc::new(Self {
+            store,
+            world,
+            bundled: adapters::bundled(bundled),
+            folder,
+            settings,
+            current: RwLock::default(),
+            making: tokio::sync::Mutex::default(),
+            notices: broadcast::Sender::new(NOTICES),
+        }))
+    }
+
+    /// What changes among the providers, each in a sentence for the person.
+    pub fn notices(&self) -> broadcast::Receiver<String> {
+        self.notices.subscribe()
+    }
+
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        &self.folder
+    }
+
+    fn current(&self) -> Option<Arc<Registry>> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The providers as they are. Read when they are first asked for.
+    pub(crate) async fn registry(&self) -> Arc<Registry> {
+        if let Some(registry) = self.current() {
+            return registry;
+        }
+        let mut making = self.making.lock().await;
+        match self.current() {
+            Some(registry) => registry,
+            None => self.make(&mut making).await,
+        }
+    }
+
+    /// Looks at the folder and at `config.toml` again, and tells what has changed.
+    pub(crate) async fn reload(&self) {
+        let mut making = self.making.lock().await;
+        let before = self.current();
+        let after = self.make(&mut making).await;
+        drop(making);
+        if let Some(before) = before {
+            for notice in status::changes(&before, &after, &|entry| self.state(entry)) {
+                tracing::info!("{notice}");
+                let _ = self.notices.send(notice);
+            }
+        }
+    }
+
+    /// Builds a registry and puts it in the place of the one before. `last`: the settings that were good.
+    async fn make(&self, last: &mut Option<Settings>) -> Arc<Registry> {
+        let settings = match (self.settings)() {
+            Ok(settings) => settings,
+            Err(why) => {
+                let kept = if last.is_some() { "what it said before holds" } else { "nothing of it is used" };
+                let notice = format!("config.toml cannot be used, and {kept}: {why}");
+                tracing::error!("{notice}");
+                let _ = self.notices.send(notice);
+                last.clone().unwrap_or_default()
+            }
+        };
+        *last = Some(settings.clone());
+        let none = Found::default();
+        let before = self.current();
+        let known = before.as_ref().map_or(&none, |registry| &registry.found);
+        let asked = Asked { store: &self.store, sandbox: &self.world.sandbox };
+        let found = adapters::files(&self.folder, known, &asked).await;
+        let registry = Arc::new(Registry::build(&self.bundled, found, &settings, &self.known()));
+        for (name, adapter) in registry.missing(&settings) {
+            let notice = format!("[providers.{name}] of config.toml: there is no adapter '{adapter}'.");
+            tracing::error!("{notice}");
+            let _ = self.notices.send(notice);
+        }
+        for entry in registry.entries.iter().filter(|entry| !entry.prefixes.is_empty()) {
+            if matches!(self.state(entry), Ok(State::Ready)) {
+                self.claim(entry).await;
+            }
+        }
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&registry));
+        registry
+    }
+
+    fn known(&self) -> Known {
+        let read = || {
+            let variables = self.store.allowed_variables()?;
+            let variables = variables.into_iter().filter(|(_, variable)| !variable.is_empty()).collect();
+            Ok::<_, StoreError>(Known { prefixes: self.store.prefix_owners()?, variables })
+        };
+        read().unwrap_or_else(|error| {
+            tracing::error!("who has which model prefix cannot be read: {error}");
+            Known::default()
+        })
+    }
+
+    async fn claim(&self, entry: &Entry) {
+        if let Err(error) = self.store.claim_prefixes(entry.name.to_string(), entry.prefixes.clone()).await {
+            tracing::error!("that the prefixes of '{}' are its own could not be kept: {error}", entry.name);
+        }
+    }
+
+    /// Where a provider stands at this moment: another process may have allowed it meanwhile.
+    pub(crate) fn state(&self, entry: &Entry) -> Result<State, StoreError> {
+        if let Some(why) = &entry.refused {
+            return Ok(State::Refused(why.clone()));
+        }
+        if entry.consent == Consent::Given {
+            return Ok(State::Ready);
+        }
+        let wanted = wanted(entry);
+        Ok(match self.store.allowance(entry.name.as_str())? {
+            Some(given) if given == wanted => State::Ready,
+            Some(_) => State::Pending("it asks for something else than it was allowed.".to_owned()),
+            None => State::Pending("it is new.".to_owned()),
+        })
+    }
+
+    /// The provider `name`, if it may be asked.
+    fn ready(&self, registry: &Registry, name: &Name) -> Result<Arc<Entry>, ModelError> {
+        let entry = registry.get(name.as_str()).ok_or_else(|| ModelError::Gone(name.clone()))?;
+        match self.state(entry)? {
+            State::Ready => Ok(Arc::clone(entry)),
+            State::Pending(why) => Err(ModelError::Pending { provider: name.clone(), why }),
+            State::Refused(why) => Err(ModelError::Refused { provider: name.clone(), why }),
+        }
+    }
+
+    /// Finds what `[PROVIDER:]MODEL[/THINKING]` names.
+    ///
+    /// # Errors
+    /// [`ModelError`], in the words of the commands' reference.
+    pub async fn resolve(&self, text: &str) -> Result<Choice, ModelError> {
+        let registry = self.registry().await;
+        let choice::Asked { provider, model, level } = choice::read(text, &*registry)?;
+        let provider = match provider {
+            Some(provider) => provider,
+            None => match registry.owner(&model) {
+                Some(entry) => entry.name.clone(),
+                None => return Err(ModelError::Unknown { model, supported: self.supported(&registry)? }),
+            },
+        };
+        self.ready(&registry, &provider)?;
+        Ok(Choice { provider, model, level })
+    }
+
+    /// The models that there are: a line for each provider with a catalogue.
+    fn supported(&self, registry: &Registry) -> Result<String, StoreError> {
+        let mut lines = Vec::new();
+        for entry in registry.shown().into_iter().filter(|entry| !entry.models.is_empty()) {
+            if self.state(entry)? == State::Ready {
+                let ids: Vec<_> = entry.models.iter().map(|model| model.id.as_str()).collect();
+                lines.push((format!("{}:", status::display_name(entry)), ids.join(", ")));
+            }
+        }
+        let width = lines.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
+        let lines: String = lines.iter().map(|(label, ids)| format!("\n  {label:width$} {ids}")).collect();
+        Ok(if lines.is_empty() { lines } else { format!("\n\nSupported models:{lines}") })
+    }
+
+    /// The model of who has chosen none: `default_model` of `config.toml`, until that is set `demo-1`.
+    ///
+    /// # Errors
+    /// [`ModelError`], where `config.toml` names none that can be asked.
+    pub async fn default_choice(&self) -> Result<DefaultChoice, ModelError> {
+        let configured = self.registry().await.default_model.clone();
+        let choice = self.resolve(configured.as_deref().unwrap_or(FALLBACK)).await?;
+        Ok(DefaultChoice { choice, configured: configured.is_some() })
+    }
+
+    /// What the person is told of a choice: provider and model, and what its thinking level comes to.
+    ///
+    /// # Errors
+    /// [`ModelError`], where the adapter cannot say.
+    pub async fn explain(&self, choice: &Choice) -> Result<String, ModelError> {
+        let registry = self.registry().await;
+        let entry = self.ready(&registry, &choice.provider)?;
+        let failed = |failure| ModelError::Adapter { provider: choice.provider.clone(), failure };
+        let sandbox = &self.world.sandbox;
+        let adapter = entry.adapter.loaded(sandbox).await.map_err(failed)?;
+        let plan = sandbox.explain_thinking(&adapter, &choice.model, choice.level).await.map_err(failed)?;
+        let label = entry.adapter.manifest.extra.iter().find(|(name, _)| name == "api-label");
+        let label = label.map(|(_, label)| format!(" ({label})")).unwrap_or_default();
+        let mut lines = vec![format!("✓ Switched to {} {}{label}", status::display_name(&entry), choice.model)];
+        lines.extend(plan.warning.map(|warning| format!("  ⚠ {warning}")));
+        lines.extend(plan.description.iter().map(|line| format!("  {line}")));
+        Ok(lines.join("\n"))
+    }
+
+    /// What completes `/model`: each model of a catalogue, then its suggested levels.
+    pub fn suggestions(&self) -> Vec<String> {
+        let registry = self.current().unwrap_or_else(|| {
+            // Nobody has asked for providers yet; those of the binary are known without a look at the disk.
+            Arc::new(Registry::build(&self.bundled, Found::default(), &Settings::default(), &Known::default()))
+        });
+        let suggested = |model: &ModelEntry| {
+            let level = |level: &ThinkingLevel| format!("{}/{}", model.id, level.as_str());
+            std::iter::once(model.id.clone()).chain(model.suggested_levels.iter().map(level)).collect::<Vec<_>>()
+        };
+        let ready = registry.shown().into_iter().filter(|entry| matches!(self.state(entry), Ok(State::Ready)));
+        ready.flat_map(|entry| entry.models.iter().filter(|model| !model.deprecated).flat_map(suggested)).collect()
+    }
+
+    /// Every provider and where it stands.
+    pub async fn list(&self) -> Vec<ProviderStatus> {
+        let registry = self.registry().await;
+        let credential = |entry: &Entry| {
+            entry.variable.as_ref().map(|variable| match self.world.secrets.get(&entry.name, variable) {
+                Ok(_) => Ok(true),
+                Err(CredentialError::NoSecret { .. }) => Ok(false),
+                Err(error) => Err(error.to_string()),
+            })
+        };
+        status::list(&registry, &|entry| self.state(entry), &credential)
+    }
+
+    /// The first model of the size that `selector` asks for, or the next best; none where there is no catalogue.
+    pub async fn select(&self, provider: &Name, selector: Selector) -> Option<String> {
+        let registry = self.registry().await;
+        let models = &registry.get(provider.as_str())?.models;
+        let of = |size| models.iter().find(|model| model.size == size);
+        selector.sizes().into_iter().find_map(of).map(|model| model.id.clone())
+    }
+
+    /// What is known of a model; none where there is no such provider.
+    pub async fn model(&self, provider: &Name, model: &str) -> Option<ModelInfo> {
+        let registry = self.registry().await;
+        let entry = registry.get(provider.as_str())?;
+        let known = entry.model(model).or_else(|| {
+            // A dated or otherwise longer name of a model that is known.
+            let of = |known: &&ModelEntry| model.strip_prefix(&known.id).is_some_and(|rest| rest.starts_with('-'));
+            entry.models.iter().filter(of).max_by_key(|known| known.id.len())
+        });
+        Some(ModelInfo {
+            adapter: format!("{}:{}", entry.name, entry.adapter.manifest.name),
+            context_window: known.and_then(|known| known.context_window).or(entry.context_window),
+            input_media: known.map(|known| known.input_media.clone()).unwrap_or_default(),
+        })
+    }
+
+    /// Asks a model. The adapter that begins is the one that ends it, whatever the folder becomes meanwhile.
+    ///
+    /// # Errors
+    /// [`CompleteError`].
+    pub async fn complete(
+        &self,
+        choice: &Choice,
+        request: CompletionRequest,
+        sink: &mut dyn Sink,
+    ) -> Result<Completed, CompleteError> {
+        let registry = self.registry().await;
+        let entry = self.ready(&registry, &choice.provider)?;
+        drop(registry);
+        let failed = |failure| ModelError::Adapter { provider: choice.provider.clone(), failure };
+        let hint = entry.adapter.manifest.credential.as_ref();
+        let credential = entry.variable.clone().map(|variable| RouteCredential {
+            id: hint.map_or_else(|| "api-key".to_owned(), |hint| hint.id.clone()),
+            variable,
+            obtain_url: hint.and_then(|hint| hint.obtain_url.clone()),
+        });
+        let route = Route {
+            provider: entry.name.clone(),
+            adapter: entry.adapter.loaded(&self.world.sandbox).await.map_err(failed)?,
+            base: entry.base.clone(),
+            credential,
+            options: entry.options.clone(),
+        };
+        drop(entry);
+        Ok(exchange::complete(&self.world, &route, request, sink).await?)
+    }
+
+    /// What allowing `name` would allow it; `None`: there is nothing to allow.
+    ///
+    /// # Errors
+    /// [`ModelError`] where there is no such provider, or it cannot be used.
+    pub async fn asks(&self, name: &Name) -> Result<Option<Allowance>, ModelError> {
+        let registry = self.registry().await;
+        let entry = registry.get(name.as_str()).ok_or_else(|| ModelError::Gone(name.clone()))?;
+        match self.state(entry)? {
+            State::Refused(why) => Err(ModelError::Refused { provider: name.clone(), why }),
+            State::Ready => Ok(None),
+            State::Pending(_) => Ok(Some(wanted(entry))),
+        }
+    }
+
+    /// Allows `name` what it asks for at this moment, if that is still `allowance`, and makes its prefixes its own.
+    ///
+    /// # Errors
+    /// [`ModelError`].
+    pub async fn allow(&self, name: &Name, allowance: Allowance) -> Result<(), ModelError> {
+        let registry = self.registry().await;
+        let entry = registry.get(name.as_str()).ok_or_else(|| ModelError::Gone(name.clone()))?;
+        self.store.allow(name.to_string(), allowance, entry.prefixes.clone()).await?;
+        Ok(())
+    }
+
+    /// Takes back what `name` was allowed, and its prefixes. Whether there was anything.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn forget(&self, name: &Name) -> Result<bool, StoreError> {
+        self.store.forget_provider(name.to_string()).await
+    }
+}
+
+/// What a provider asks for.
+fn wanted(entry: &Entry) -> Allowance {
+    Allowance {
+        base_url: entry.base_url.clone().unwrap_or_default(),
+        variable: entry.variable.clone().unwrap_or_default(),
+    }
+}

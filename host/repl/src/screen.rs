@@ -1,0 +1,100 @@
+//! What happens while a line runs, as it is written to the terminal. Rows are shown by the line's own outcome, except what a
+//! model does on the way to its answer.
+
+use std::io::{self, Write};
+
+use patchbay_core::{Code, DeltaKind, EventKind, MessageKind, Outcome, text};
+use patchbay_session::Received;
+use serde_json::Value;
+
+/// Characters of a tool's input or answer that are shown.
+const SHOWN: usize = 100;
+
+/// Writes to a terminal, or to whatever standard output is.
+pub(crate) struct Screen {
+    styled: bool,
+    /// What the line that is being written belongs to.
+    open: Option<DeltaKind>,
+    /// Whether the answer that the outcome carries has been shown.
+    answered: bool,
+}
+
+impl Screen {
+    /// `styled`: thinking and what tools do is written faint.
+    pub(crate) fn new(styled: bool) -> Self {
+        Self { styled, open: None, answered: false }
+    }
+
+    /// Shows what happens.
+    pub(crate) fn show(&mut self, received: Received) -> io::Result<()> {
+        let event = match received {
+            Received::Event(event) => event,
+            // Pieces of the answer are missing: it is shown whole at its end.
+            Received::Lagged(_) => {
+                self.answered = false;
+                return Ok(());
+            }
+        };
+        match event.kind {
+            EventKind::Delta { block, text } => self.delta(block, &text),
+            EventKind::Progress { text, .. } => self.line(&text),
+            EventKind::Notice { text } => self.aside(&text),
+            EventKind::Message { kind: MessageKind::Assistant, data, .. } => {
+                self.end()?;
+                let parts = data.as_ref().and_then(|data| data.get("parts")?.as_array());
+                let calls = parts.into_iter().flatten().filter(|part| part["type"] == "tool_call");
+                for call in calls {
+                    let word = |key: &str| text::excerpt(call[key].as_str().unwrap_or_default(), SHOWN);
+                    self.aside(&format!("→ {} {}", word("name"), word("input")))?;
+                }
+                Ok(())
+            }
+            EventKind::Message { kind: MessageKind::Tool, content, data } => {
+                let failed = data.is_some_and(|data| data.get("error").is_some_and(Value::is_string));
+                let mark = if failed { "✗" } else { "←" };
+                self.aside(&format!("{mark} {}", text::excerpt(&content, SHOWN)))
+            }
+            EventKind::Message { .. } => Ok(()),
+        }
+    }
+
+    /// Shows what the line came to.
+    pub(crate) fn outcome(&mut self, outcome: &Outcome) -> io::Result<()> {
+        self.end()?;
+        let shown = outcome.code == Code::Answered && (self.answered || outcome.message.is_empty());
+        if shown { Ok(()) } else { self.line(&outcome.message) }
+    }
+
+    /// Ends the line that is being written.
+    pub(crate) fn end(&mut self) -> io::Result<()> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        let mut out = io::stdout().lock();
+        if open == DeltaKind::Thinking && self.styled {
+            out.write_all(b"\x1b[0m")?;
+        }
+        out.write_all(b"\n")
+    }
+
+    fn delta(&mut self, block: DeltaKind, text: &str) -> io::Result<()> {
+        if self.open != Some(block) {
+            self.end()?;
+            self.open = Some(block);
+            self.answered = block == DeltaKind::Text;
+            if block == DeltaKind::Thinking && self.styled {
+                io::stdout().lock().write_all(b"\x1b[2m")?;
+            }
+        }
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+
+    fn line(&mut self, text: &str) -> io::Result<()> {
+        self.end()?;
+        writeln!(io::stdout().lock(), "{text}")
+    }
+
+    fn aside(&mut self, text: &str) -> io::Result<()> {
+        if self.styled { self.line(&format!("\x1b[2m{text}\x1b[0m")) } else { self.line(text) }
+    }
+}

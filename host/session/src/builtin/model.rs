@@ -1,0 +1,43 @@
+//! `/model MODEL[/THINKING]`: another model for the agent in view.
+
+use std::sync::Arc;
+
+use patchbay_agent::Chosen;
+use patchbay_command::{Argument, Completion, Spec};
+use patchbay_core::{Code, Outcome};
+use serde_json::json;
+
+use super::{BuiltIn, Effect, Run};
+use crate::{Session, session::State};
+
+pub(crate) struct Model;
+
+static SPEC: Spec = Spec {
+    name: "model",
+    argument: Argument::Required { usage: "MODEL[/THINKING]", what: "a model name" },
+    summary: "Switch the model of the agent in view",
+    completion: Completion::Models,
+};
+
+impl BuiltIn for Model {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn run<'a>(&'a self, session: &'a Arc<Session>, _: &'a State, text: &'a str) -> Run<'a> {
+        Box::pin(async move { set(session, text).await.unwrap_or_else(Effect::from) })
+    }
+}
+
+async fn set(session: &Session, text: &str) -> Result<Effect, Outcome> {
+    if session.is_answering() {
+        let message = "cannot switch model while a response is streaming. Wait for it to finish or press Ctrl+C to \
+                       cancel it.";
+        return Err(Outcome::error(Code::TurnRunning, message));
+    }
+    let choice = session.host.providers.resolve(text).await?;
+    let message = session.host.providers.explain(&choice).await?;
+    let outcome = Outcome::ok(Code::ModelSet, message)
+        .with_data(json!({"provider": choice.provider, "model": choice.model, "thinking": choice.level}));
+    Ok(Effect { chosen: Some(Chosen { model: Some(choice), model_override: None }), ..outcome.into() })
+}

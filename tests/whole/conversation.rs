@@ -1,0 +1,196 @@
+//! A conversation as a person has it, with the provider `demo`, which needs nobody.
+
+use patchbay_tests::binary::Patchbay;
+use serde_json::{Value, json};
+
+/// The rows of a kind, with their data.
+fn rows(events: &[Value], kind: &str) -> Vec<Value> {
+    events.iter().filter(|event| event["event"] == "message" && event["kind"] == kind).cloned().collect()
+}
+
+#[test]
+fn a_message_is_answered() {
+    let ran = Patchbay::quick().run(&["exec", "Good day"]);
+    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), "You said: Good day\n", ""));
+}
+
+#[test]
+fn an_answer_streams_and_is_kept_with_what_it_took() {
+    let patchbay = Patchbay::quick();
+    let answer = &patchbay.answers(&["Good day"])[0];
+    assert_eq!((answer.code(), answer.message()), ("answered", "You said: Good day"));
+    let said: String = answer
+        .events
+        .iter()
+        .filter(|event| event["event"] == "delta" && event["block"] == "text")
+        .map(|event| event["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(said, "You said: Good day");
+    let data = &rows(&answer.events, "assistant")[0]["data"];
+    assert_eq!(
+        (&data["provider"], &data["model"], &data["stop"]),
+        (&json!("demo"), &json!("demo-1"), &json!("end-turn"))
+    );
+    assert_eq!(data["parts"], json!([{"type": "text", "text": "You said: Good day"}]));
+    assert!(data["usage"]["input"].as_u64() > Some(0) && data["usage"]["output"] == 4, "{data}");
+}
+
+#[test]
+fn the_model_calls_tools_by_the_one_path() {
+    let patchbay = Patchbay::quick();
+    let lines = ["call calc__eval {\"expression\": \"6 * 7\"}\ncall no__tool {}\ncall calc__eval {\"wrong\": 1}"];
+    let answer = &patchbay.answers(&lines)[0];
+    assert_eq!(answer.code(), "answered");
+    let message = answer.message();
+    assert!(message.contains(r#"calc__eval said: {"tool_success":true,"result":"42"}"#), "{message}");
+    assert!(message.contains(r#""error_code":"tool_not_found""#), "{message}");
+    assert!(message.contains(r#""error_code":"invalid_input""#), "{message}");
+    let tools = rows(&answer.events, "tool");
+    assert_eq!(tools.len(), 3);
+    assert_eq!(tools[0]["data"]["name"], "calc__eval");
+    // Who asked stands in the journal: the model of this agent.
+    let journal = patchbay.run(&["journal", "--json"]).out;
+    let first: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
+    assert!(first["asker"].as_str().unwrap().starts_with("agent:"), "{first}");
+}
+
+#[test]
+fn a_turn_goes_on_for_as_many_rounds_as_it_takes() {
+    let call = "call calc__eval {\"expression\": \"1 + 1\"}";
+    let lines = [format!("{call}\nthen {call}\nthen say Done."), "show context".to_owned()];
+    let answers = Patchbay::quick().answers(&lines.each_ref().map(String::as_str));
+    assert_eq!(answers[0].message(), "Done.");
+    assert_eq!(rows(&answers[0].events, "assistant").len(), 3);
+}
+
+#[test]
+fn thinking_comes_back_with_its_signature_over_three_turns() {
+    let patchbay = Patchbay::quick();
+    let answers = patchbay.answers(&["/model demo-1/high", "one", "two", "three"]);
+    for (answer, word) in answers[1..].iter().zip(["one", "two", "three"]) {
+        assert_eq!(answer.message(), format!("You said: {word}"));
+        let parts = &rows(&answer.events, "assistant")[0]["data"]["parts"];
+        assert!(parts[0]["type"] == "thinking" && parts[0]["opaque"].is_string(), "{parts}");
+    }
+    // To another model nothing of it goes.
+    let more = patchbay.answers(&["/model demo-1/high", "one", "/model demo-big", "show context"]);
+    assert!(!more[3].message().contains("thinking"), "{}", more[3].message());
+}
+
+#[test]
+fn what_a_provider_fails_with_is_said_and_the_session_goes_on() {
+    let patchbay = Patchbay::quick();
+    let answers = patchbay.answers(&["fail authentication", "fail invalid-request", "say Here I am."]);
+    assert_eq!(answers[0].code(), "provider_authentication");
+    assert_eq!(answers[1].code(), "provider_invalid_request");
+    assert_eq!((answers[2].code(), answers[2].message()), ("answered", "Here I am."));
+}
+
+#[test]
+fn an_answer_that_breaks_is_kept_as_far_as_it_came() {
+    let answers = Patchbay::quick().answers(&["say one two three\nfail server after 2", "show context"]);
+    assert_eq!(answers[0].code(), "provider_server");
+    let row = &rows(&answers[0].events, "assistant")[0];
+    assert_eq!((&row["content"], &row["data"]["interrupted"]), (&json!("one two"), &json!(true)));
+    assert_eq!(answers[1].code(), "answered");
+}
+
+#[test]
+fn a_failure_is_tried_again_and_the_person_hears_of_it() {
+    let answer = &Patchbay::quick().answers(&["fail rate-limit 0"])[0];
+    assert_eq!(answer.code(), "provider_rate_limit");
+    let notices: Vec<_> = answer
+        .events
+        .iter()
+        .filter(|event| event["event"] == "notice")
+        .map(|event| event["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        notices,
+        (1..=3).map(|n| format!("Rate limit exceeded: demo. Retrying in 0 s (attempt {n} of 3).")).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn instructions_with_an_input_are_a_turn() {
+    let patchbay = Patchbay::quick();
+    patchbay.skill("guide", "command: guide\nsummary: Shows the way", "say The way to $INPUT.");
+    let answer = &patchbay.answers(&["/guide the sea"])[0];
+    assert_eq!((answer.code(), answer.message()), ("answered", "The way to the sea."));
+    let kinds: Vec<_> = answer.rows().iter().map(|(kind, _)| kind.to_string()).collect();
+    assert_eq!(kinds, ["skill", "assistant", "command"]);
+}
+
+#[test]
+fn the_model_asks_for_instructions_itself() {
+    let patchbay = Patchbay::quick();
+    patchbay.skill("guide", "summary: Shows the way", "Go to $INPUT by foot.");
+    let lines = [
+        "call use_skill {\"name\": \"guide\", \"input\": \"the sea\"}",
+        "call use_skill {\"name\": \"calc\", \"input\": \"\"}",
+    ];
+    let answers = patchbay.answers(&lines);
+    assert!(answers[0].message().contains("Go to the sea by foot."), "{}", answers[0].message());
+    assert!(
+        answers[1].message().contains("invalid_input"),
+        "a tool_dispatch skill has no instructions: {}",
+        answers[1].message()
+    );
+    let context = &patchbay.answers(&["show context"])[0];
+    assert!(
+        context.message().contains("use_skill") && context.message().contains("calc__eval"),
+        "{}",
+        context.message()
+    );
+}
+
+#[test]
+fn the_system_context_says_who_the_agent_is() {
+    let patchbay = Patchbay::quick();
+    patchbay.write("workspace/AGENTS.md", "Mind the workspace.");
+    let answer = &patchbay.answers(&["show context"])[0];
+    let message = answer.message();
+    let agent = answer.events[0]["agent"].as_str().unwrap();
+    assert!(
+        message.contains("Mind the workspace.") && message.contains(&format!("You are the agent {agent}")),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_conversation_goes_on_in_another_process() {
+    let patchbay = Patchbay::quick();
+    patchbay.run(&["exec", "/model demo-big/low", "the first word"]);
+    let session = patchbay.last_session();
+    let answers = patchbay.answers_in(&["--session", &session], &["show context"]);
+    let message = answers[0].message();
+    assert!(message.contains("demo-big") && message.contains("low"), "{message}");
+    assert_eq!(rows(&answers[0].events, "assistant")[0]["data"]["model"], "demo-big");
+}
+
+#[test]
+fn a_long_conversation_is_summarised_by_its_model() {
+    let patchbay = Patchbay::quick();
+    // demo-small reads 4,000 tokens.
+    let long = format!("say {}", "word ".repeat(900));
+    let lines = ["/model demo-small", "remember the sea", &long, &long, &long, &long, "say Still here."];
+    let answers = patchbay.answers(&lines);
+    assert!(answers.iter().all(|answer| answer.outcome["status"] == "ok"), "{answers:?}");
+    let summaries: Vec<_> = answers.iter().flat_map(|answer| rows(&answer.events, "compaction")).collect();
+    assert!(!summaries.is_empty());
+    assert!(summaries[0]["content"].as_str().unwrap().starts_with("Summary: "), "{}", summaries[0]);
+    // What was said is all there.
+    let session = patchbay.last_session();
+    assert!(patchbay.run(&["exec", "--session", &session, "--json", "say ."]).code == Some(0));
+}
+
+#[test]
+fn a_session_has_a_ceiling_of_tokens() {
+    let patchbay = Patchbay::new();
+    let config = "[limits]\nsession_tokens = 40\n[providers.demo]\noptions = { delay-ms = \"0\" }\n";
+    patchbay.write("home/config/config.toml", config);
+    let answers = patchbay.answers(&["one two three", "four"]);
+    assert_eq!(answers[0].code(), "answered");
+    assert_eq!(answers[1].code(), "limit_tokens");
+    assert!(answers[1].message().contains("it may use 40 (limits.session_tokens)"), "{}", answers[1].message());
+}
