@@ -1,11 +1,23 @@
 //! The contract is compatible with every copy of it that was released.
 
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use patchbay_core::Digest;
+use patchbay_core::{
+    Digest,
+    completion::{Block, CompletionRequest, Finish, Message, Role, Stop, StreamEvent, ToolChoice},
+};
 use patchbay_policy::{Identity, Permits, Root};
-use patchbay_sandbox::{Call, Content, Limits, Sandbox};
+use patchbay_sandbox::{
+    Call, Content, Limits, Sandbox,
+    adapter::{Action, Budgets},
+};
 use patchbay_tests::{
+    adapter::Adapter,
     guest::{self, Guest},
     services,
 };
@@ -14,7 +26,9 @@ use wit_parser::{PackageId, Resolve};
 
 use crate::repository;
 
-const PACKAGES: [&str; 2] = ["host", "skill"];
+const PACKAGES: [&str; 3] = ["host", "skill", "provider"];
+/// The worlds that plugins implement, each with its package.
+const WORLDS: [(&str, &str); 2] = [("skill", "skill-plugin"), ("provider", "provider-plugin")];
 
 fn frozen() -> Vec<PathBuf> {
     let mut versions: Vec<_> =
@@ -24,29 +38,47 @@ fn frozen() -> Vec<PathBuf> {
     versions
 }
 
-/// Adds the packages of a frozen copy under a version of their own, so that they can stand beside the present ones.
-fn add_frozen(resolve: &mut Resolve, folder: &std::path::Path) -> PackageId {
-    let version = folder.file_name().unwrap().to_str().unwrap();
-    let mut last = None;
+/// Packages by their names.
+type Packages = BTreeMap<&'static str, PackageId>;
+
+/// Adds the packages of a frozen copy, the text of each changed.
+fn add(resolve: &mut Resolve, folder: &Path, change: impl Fn(String) -> String) -> Packages {
+    let mut added = Packages::new();
     for package in PACKAGES {
         let path = folder.join(package).join(format!("{package}.wit"));
-        let text = fs::read_to_string(&path).unwrap();
-        let text = text.replace(&format!("@{version}"), &format!("@{version}-frozen"));
-        last = Some(resolve.push_str(path, &text).unwrap());
+        let text = change(fs::read_to_string(&path).unwrap());
+        added.insert(package, resolve.push_str(path, &text).unwrap());
     }
-    last.unwrap()
+    added
+}
+
+/// Adds the packages of a frozen copy under a version of their own, so that they can stand beside the present ones.
+fn add_frozen(resolve: &mut Resolve, folder: &Path) -> Packages {
+    let version = folder.file_name().unwrap().to_str().unwrap();
+    add(resolve, folder, |text| text.replace(&format!("@{version}"), &format!("@{version}-frozen")))
+}
+
+/// Whether a component of the world `before` works where `now` is expected.
+fn check(resolve: &Resolve, before: &Packages, now: &Packages, (package, world): (&str, &str)) -> anyhow::Result<()> {
+    let before = resolve.select_world(&[before[package]], Some(world))?;
+    let now = resolve.select_world(&[now[package]], Some(world))?;
+    semver_check(resolve.clone(), before, now)
 }
 
 #[test]
 fn nothing_that_was_released_is_broken() {
     for folder in frozen() {
         let mut resolve = guest::contract();
-        let now = *resolve.package_names.iter().find(|(name, _)| name.name == "skill").unwrap().1;
+        let named = |package: &&'static str| {
+            let found = resolve.package_names.iter().find(|(name, _)| name.name == *package);
+            (*package, *found.unwrap().1)
+        };
+        let now = PACKAGES.iter().map(named).collect();
         let before = add_frozen(&mut resolve, &folder);
-        let now = resolve.select_world(&[now], Some("skill-plugin")).unwrap();
-        let before = resolve.select_world(&[before], Some("skill-plugin")).unwrap();
-        if let Err(error) = semver_check(resolve, before, now) {
-            panic!("wit/ breaks what was released as {}: {error:#}", folder.display());
+        for world in WORLDS {
+            if let Err(error) = check(&resolve, &before, &now, world) {
+                panic!("wit/ breaks {} as it was released in {}: {error:#}", world.1, folder.display());
+            }
         }
     }
 }
@@ -55,28 +87,28 @@ fn nothing_that_was_released_is_broken() {
 #[test]
 fn a_record_that_grows_is_noticed() {
     let folder = &frozen()[0];
-    let mut resolve = Resolve::default();
-    let before = add_frozen(&mut resolve, folder);
-    let mut grown = None;
-    for package in PACKAGES {
-        let text = fs::read_to_string(folder.join(package).join(format!("{package}.wit"))).unwrap();
-        let text = text.replace("record link { path: string,", "record link { path: string, size: u64,");
-        grown = Some(resolve.push_str(package, &text).unwrap());
+    for (world, record) in
+        WORLDS.into_iter().zip(["record link { path: string,", "record response-head { status: u16,"])
+    {
+        let mut resolve = Resolve::default();
+        let before = add_frozen(&mut resolve, folder);
+        let now = add(&mut resolve, folder, |text| text.replace(record, &format!("{record} size: u64,")));
+        assert!(check(&resolve, &before, &now, world).is_err(), "{record}");
     }
-    let now = resolve.select_world(&[grown.unwrap()], Some("skill-plugin")).unwrap();
-    let before = resolve.select_world(&[before], Some("skill-plugin")).unwrap();
-    assert!(semver_check(resolve, before, now).is_err());
+}
+
+/// What was released, as plugins were built against it.
+fn released(folder: &Path) -> Resolve {
+    let mut resolve = Resolve::default();
+    add(&mut resolve, folder, |text| text);
+    resolve
 }
 
 /// A component built against a frozen copy loads and answers in this build.
 #[tokio::test]
 async fn a_component_of_each_released_version_still_works() {
     for folder in frozen() {
-        let mut resolve = Resolve::default();
-        for package in PACKAGES {
-            resolve.push_dir(folder.join(package)).unwrap();
-        }
-        let bytes = guest::component_of(&resolve, &Guest::default().wat(), "patchbay:skill/skill-plugin");
+        let bytes = guest::component_of(&released(&folder), &Guest::default().wat(), "patchbay:skill/skill-plugin");
         let sandbox = Arc::new(Sandbox::new(Limits::default()));
         let digest = Digest::of(&bytes);
         let loaded = sandbox.load(digest, bytes).await.unwrap();
@@ -96,5 +128,47 @@ async fn a_component_of_each_released_version_still_works() {
         };
         let (answer, _) = sandbox.call(&loaded, call).await;
         assert_eq!(answer.unwrap(), [Content::Text("{\"a\":1}".to_owned())]);
+    }
+}
+
+/// So does an adapter.
+#[tokio::test]
+async fn an_adapter_of_each_released_version_still_works() {
+    for folder in frozen() {
+        let bytes = Adapter::default().component_of(&released(&folder));
+        let sandbox = Arc::new(Sandbox::new(Limits::default()));
+        let loaded = sandbox.load_adapter(Digest::of(&bytes), bytes).await.unwrap();
+        let manifest = sandbox.describe_adapter(&loaded).await.unwrap();
+        assert_eq!((manifest.name.as_str(), manifest.models[0].id.as_str()), ("scripted", "scripted-1"));
+        let plan = sandbox.explain_thinking(&loaded, "scripted-1", None).await.unwrap();
+        assert_eq!(plan.description, ["Thinking: off"]);
+        let log = services::nobody().log;
+        let (_, actions) = sandbox.begin(&loaded, request(), &[], &budgets(), log).await.unwrap();
+        let delta = StreamEvent::BlockDelta { index: 0, text: "hi".to_owned() };
+        assert_eq!(actions[2], Action::Emit(delta));
+        assert_eq!(actions[4], Action::Finish(Finish { stop: Stop::EndTurn, raw: "stop".to_owned() }));
+    }
+}
+
+fn request() -> CompletionRequest {
+    CompletionRequest {
+        model: "scripted-1".to_owned(),
+        system: Vec::new(),
+        messages: vec![Message { role: Role::User, parts: vec![Block::Text("hi".to_owned()).into()] }],
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        thinking: None,
+        max_output_tokens: None,
+    }
+}
+
+fn budgets() -> Budgets {
+    Budgets {
+        step_fuel: 10_000_000,
+        fuel: 10_000_000,
+        step_ms: 60_000,
+        step_actions: 10,
+        actions: 10,
+        step_bytes: 64 << 10,
     }
 }

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use wit_parser::{Resolve, SizeAlign, Type, TypeDefKind, TypeOwner};
 
-use crate::guest::{component_of, contract};
+use crate::guest::{component_of, contract, module_of};
+
+const WORLD: &str = "patchbay:provider/provider-plugin";
 
 /// An adapter's core module in the making.
 ///
@@ -93,12 +95,31 @@ impl Adapter {
     /// # Panics
     /// Where a value has not the form of its type, or the text is no module.
     pub fn component(&self) -> Vec<u8> {
-        let contract = contract();
-        let mut memory = Memory::new(&contract);
+        self.component_of(&contract())
+    }
+
+    /// The same for another contract.
+    ///
+    /// # Panics
+    /// As [`Adapter::component`].
+    pub fn component_of(&self, contract: &Resolve) -> Vec<u8> {
+        component_of(contract, &self.wat_of(contract), WORLD)
+    }
+
+    /// A core module that knows its world, and is no component yet.
+    ///
+    /// # Panics
+    /// As [`Adapter::component`].
+    pub fn module(&self) -> Vec<u8> {
+        module_of(&contract(), &self.wat_of(&contract()), WORLD)
+    }
+
+    fn wat_of(&self, contract: &Resolve) -> String {
+        let mut memory = Memory::new(contract);
         let manifest = memory.value("manifest", &self.manifest);
         let plan = memory.value("thinking-plan", &self.plan);
         let steps: Vec<u32> = self.steps.iter().map(|actions| memory.list_of("action", actions)).collect();
-        component_of(&contract, &self.wat(&memory.bytes, manifest, plan, &steps), "patchbay:provider/provider-plugin")
+        self.wat(&memory.bytes, manifest, plan, &steps)
     }
 
     fn wat(&self, bytes: &[u8], manifest: u32, plan: u32, steps: &[u32]) -> String {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod adapters;
 mod artefacts;
 mod blocks;
 mod building;

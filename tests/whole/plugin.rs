@@ -102,11 +102,19 @@ fn a_folder_that_cannot_be_built_says_why() {
 
     patchbay.write("workspace/bare/README.md", "");
     let bare = patchbay.workspace().join("bare").canonicalize().unwrap().display().to_string();
+    let least =
+        "A skill begins with a SKILL.md; its least is the four lines: ---, name: bare, summary: What it does, ---";
     let words = format!(
-        "{bare} has no SKILL.md. A skill begins with one; its least is the four lines: ---, name: bare, summary: What it \
-         does, ---"
+        "{bare} has neither a SKILL.md nor a Cargo.toml. {least}. A provider has no SKILL.md; its adapter is built from Rust \
+         sources with a Cargo.toml, or given with --wasm FILE"
     );
     assert_refused(&build(&["bare"]), &words);
+    for (bytes, exports) in [(module(), "patchbay:skill/skill@0.1.0"), (b"\0asm\x0d\0\x01\0".to_vec(), "nothing")] {
+        patchbay.write("workspace/other.wasm", bytes);
+        let words =
+            format!("{bare} has no SKILL.md, and its component exports {exports}, not a provider's adapter. {least}");
+        assert_refused(&build(&["bare", "--wasm", "other.wasm"]), &words);
+    }
 
     patchbay.write("workspace/torn/SKILL.md", "no frontmatter");
     let torn = patchbay.workspace().join("torn/SKILL.md").canonicalize().unwrap().display().to_string();
@@ -117,7 +125,7 @@ fn a_folder_that_cannot_be_built_says_why() {
     let ran = build(&["Bad Name"]);
     assert_eq!(ran.code, Some(1));
     assert!(
-        ran.err.contains("SKILL.md: [invalid_name] 'Bad Name' is not a valid name: use 1 to 64 of "),
+        ran.err.contains("/Bad Name: [invalid_name] 'Bad Name' is not a valid name: use 1 to 64 of "),
         "{}",
         ran.err
     );
