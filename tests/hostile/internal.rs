@@ -17,7 +17,7 @@ use crate::support::{bounded, small};
 struct Echo(ToolSpec);
 
 impl Echo {
-    fn new() -> Arc<dyn Internal> {
+    fn tool() -> Arc<dyn Internal> {
         let input_schema = json!({
             "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"],
             "additionalProperties": false,
@@ -79,7 +79,7 @@ impl Model {
         let nothing = |_: &Digest| unreachable!();
         let rules = Rules { trusted: true, built_ins: &[], surroundings: &Nowhere, tools: &nothing };
         let snapshot = Arc::new(build(&[], 1, &rules));
-        Self { _folder: folder, store, tools, snapshot, internal: vec![Echo::new()], agent: AgentId::random() }
+        Self { _folder: folder, store, tools, snapshot, internal: vec![Echo::tool()], agent: AgentId::random() }
     }
 
     async fn call(&self, tool: &str, input: &Value) -> Result<Vec<Content>, ToolError> {

@@ -17,6 +17,7 @@ mod editor;
 mod exec;
 mod grants;
 mod http;
+mod inference;
 mod invocation;
 mod journal;
 mod languages;

@@ -43,10 +43,10 @@ impl Desk {
         self.received.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows what there is, if it has grown since the last time.
+    /// Shows what there is, if there is something and it has grown since the last time.
     pub(crate) fn if_new<T>(&self, look: impl FnOnce(&Received) -> T) -> Option<T> {
         let (received, new) = &mut *self.lock();
-        std::mem::take(new).then(|| look(received))
+        (std::mem::take(new) && !received.parts.is_empty()).then(|| look(received))
     }
 
     /// Takes all there is.
@@ -108,6 +108,8 @@ impl Sink for Receiver {
     }
 
     fn retrying(&mut self, retrying: &Retrying) {
+        // Nothing has come but perhaps what the attempt that failed said of itself.
+        self.desk.take();
         self.feed.tell(self.agent, EventKind::Notice { text: retrying.to_string() });
     }
 }
@@ -134,6 +136,7 @@ impl Sink for Quiet {
     }
 
     fn retrying(&mut self, retrying: &Retrying) {
+        self.0 = Received::default();
         tracing::info!("{retrying}");
     }
 }

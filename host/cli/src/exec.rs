@@ -15,12 +15,16 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use crate::{FAILED, Failure, args::Exec};
 
 const OUT_OF_TIME: u8 = 3;
+/// How long a turn that was cancelled may take to keep what came of it.
+const SETTLING: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(session: Arc<Session>, exec: Exec) -> Result<ExitCode, Failure> {
     let Some(seconds) = exec.timeout else { return run_lines(session, &exec).await };
-    match tokio::time::timeout(Duration::from_secs(seconds), run_lines(session, &exec)).await {
+    match tokio::time::timeout(Duration::from_secs(seconds), run_lines(Arc::clone(&session), &exec)).await {
         Ok(code) => code,
         Err(_) => {
+            // What a turn has said is kept before the process ends.
+            let _ = tokio::time::timeout(SETTLING, session.idle()).await;
             let outcome = Outcome::error(Code::Timeout, format_args!("not done after {seconds} s (--timeout)."));
             eprintln!("{} [{}]", outcome.message, outcome.code);
             Ok(ExitCode::from(OUT_OF_TIME))

@@ -91,10 +91,15 @@ fn line(runtime: &Handle, session: &Arc<Session>, line: &str, interrupts: &mut I
                     }
                     return Ok(Some(outcome));
                 }
-                () = interrupts.next() => return Ok(None),
+                () = interrupts.next() => break,
             }
         }
+        Ok(None)
     })?;
+    if outcome.is_none() {
+        // What came of a turn is kept before anything else is typed.
+        runtime.block_on(session.idle());
+    }
     let shown = match &outcome {
         // Behind the `^C` that the terminal shows.
         None => screen.end().and_then(|()| writeln!(std::io::stdout().lock(), "\nCancelled.")),

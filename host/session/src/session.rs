@@ -268,6 +268,11 @@ impl Session {
         self.feed.commit(change, || {}).await
     }
 
+    /// Waits until no turn runs. One that was cancelled keeps what came of it before it is over.
+    pub async fn idle(&self) {
+        drop(self.turns.lock().await);
+    }
+
     /// Whether a turn runs at this moment.
     pub fn is_answering(&self) -> bool {
         self.turns.try_lock().is_err()

@@ -5,7 +5,7 @@ use std::{
 
 use patchbay_core::{
     AgentId, Digest, Event, SessionId,
-    completion::{Block, BlockKind, Finish, Message, Role, StreamEvent, TokenUsage},
+    completion::{Block, BlockKind, Finish, Message, Part, Role, StreamEvent, TokenUsage},
 };
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_provider::{Selector, Sink};
@@ -143,6 +143,10 @@ struct Stage {
 
 impl Stage {
     async fn new(does: impl IntoIterator<Item = Does>, ceiling: u64) -> Self {
+        Self::with_window(does, ceiling, 1_000).await
+    }
+
+    async fn with_window(does: impl IntoIterator<Item = Does>, ceiling: u64, window: u64) -> Self {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let kv = KvStore::open(home.path()).unwrap();
@@ -164,7 +168,7 @@ impl Stage {
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(home.path(), BTreeMap::new());
         let tools = Arc::new(Tools::new(sandbox, store.clone(), kv, egress, credentials, &[]));
-        let about = About { adapter: "demo".to_owned(), context_window: Some(1_000), input_media: Vec::new() };
+        let about = About { adapter: "demo".to_owned(), context_window: Some(window), input_media: Vec::new() };
         let script = Arc::new(Script { does: Mutex::new(does.into_iter().collect()), asked: Mutex::default(), about });
         let feed = Feed::new(session, store.clone(), 0);
         let place = Place { session, agent, workspace: "/".to_owned() };
@@ -216,19 +220,11 @@ impl Stage {
 }
 
 fn texts(message: &Message) -> Vec<&str> {
-    let text = |part: &patchbay_core::completion::Part| match &part.block {
-        Block::Text(_) => true,
-        _ => false,
+    let text = |part| match part {
+        &Part { block: Block::Text(ref text), .. } => Some(text.as_str()),
+        _ => None,
     };
-    message
-        .parts
-        .iter()
-        .filter(|part| text(part))
-        .map(|part| match &part.block {
-            Block::Text(text) => text.as_str(),
-            _ => "",
-        })
-        .collect()
+    message.parts.iter().filter_map(text).collect()
 }
 
 #[tokio::test]
@@ -376,14 +372,15 @@ async fn a_long_conversation_is_summarised_and_goes_on() {
 
 #[tokio::test]
 async fn a_turn_that_becomes_long_is_summarised_in_its_middle() {
-    let long = Does::Calls(&[("no__tool", concat!("{\"x\": \"", "word word word word word word word word", "\"}"))]);
-    let mut does = vec![long, Does::Says(&["In short."]), Does::Says(&["Done."])];
-    let stage = Stage::new(does.drain(..), 0).await;
-    // What was asked alone is nearly the window; with the result of the first round it is over the threshold.
-    let asked = "word ".repeat(470);
-    assert_eq!(stage.say(&asked).await.code, Code::Answered);
-    let kinds = stage.kinds();
-    assert!(kinds.len() >= 4, "{kinds:?}");
+    let does = [Does::Calls(&[("no__tool", "{}")]), Does::Says(&["In short."]), Does::Says(&["Done."])];
+    // The first round is counted as 110 tokens, which is over the threshold of this window.
+    let stage = Stage::with_window(does, 0, 100).await;
+    assert_eq!(stage.say("find it").await.message, "Done.");
+    assert_eq!(stage.kinds(), ["user", "assistant", "tool", "compaction", "assistant"]);
+    let asked = stage.asked();
+    assert_eq!(asked.len(), 1);
+    let said = texts(&asked[0]);
+    assert!(said[0].ends_with("In short.") && said[1] == "What is being worked on:\n\nfind it", "{said:?}");
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ fn document() -> String {
             (None, Some(keys)) => (format!("{name}.NAME"), keys.clone()),
             (None, None) => (name.clone(), Value::Null),
         };
-        write!(text, "\n## `[{heading}]`\n\n{}\n", words(&name, table)).unwrap();
+        write!(text, "\n## `[{heading}]`\n\n{}\n", words(name, table)).unwrap();
         if let Value::Object(keys) = keys {
             text.push('\n');
             rows(&mut text, &keys, if table.get("properties").is_some() { table } else { each });
