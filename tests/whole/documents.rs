@@ -1,8 +1,16 @@
 //! The documents' own examples, followed to the letter.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use patchbay_tests::binary::{self, Patchbay};
+use patchbay_tests::{
+    binary::{self, Patchbay},
+    server::{self, Server},
+};
+use serde_json::{Value, json};
 
 /// The fenced blocks of a document: the language and the text of each.
 fn blocks(document: &str) -> Vec<(String, String)> {
@@ -20,35 +28,109 @@ fn blocks(document: &str) -> Vec<(String, String)> {
     blocks
 }
 
+/// The block of this language and beginning.
+fn block(document: &str, language: &str, beginning: &str) -> String {
+    let fits = |(of, text): &(String, String)| of == language && text.starts_with(beginning);
+    let found = blocks(document).into_iter().find(fits);
+    found.unwrap_or_else(|| panic!("{document} has no {language} block {beginning}")).1
+}
+
+fn checkout() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Builds the plugin `name`, whose sources are written, but for its manifest: that stands in `document`.
+fn build(patchbay: &Patchbay, document: &str, name: &str) {
+    let manifest = block(document, "toml", "[package]").replace("../patchbay", checkout().to_str().unwrap());
+    patchbay.write(&format!("{name}/Cargo.toml"), manifest);
+    // Its dependencies are those of the bundled plugins: they are on this machine, and built.
+    fs::copy(checkout().join("plugins/Cargo.lock"), patchbay.folder().join(name).join("Cargo.lock")).unwrap();
+    let mut build = Command::new(binary::path());
+    build.args(["plugin", "build", name]).current_dir(patchbay.folder());
+    build.env("CARGO_TARGET_DIR", checkout().join("plugins/target")).env("CARGO_NET_OFFLINE", "true");
+    let built = binary::ran(build.output().unwrap());
+    assert_eq!(built.code, Some(0), "{}{}", built.out, built.err);
+}
+
 #[test]
 fn the_first_skill_of_the_authors_guide_works() {
     let patchbay = Patchbay::new();
-    let blocks = blocks("docs/skills.md");
-    let of = |language: &str, beginning: &str| {
-        let fits = |(of, text): &&(String, String)| of == language && text.starts_with(beginning);
-        blocks
-            .iter()
-            .find(fits)
-            .unwrap_or_else(|| panic!("docs/skills.md has no {language} block {beginning}"))
-            .1
-            .clone()
-    };
-    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let manifest = of("toml", "[package]").replace("../patchbay", checkout.to_str().unwrap());
-    patchbay.write("greet/SKILL.md", of("", "---\nname: greet"));
-    patchbay.write("greet/Cargo.toml", manifest);
-    patchbay.write("greet/src/lib.rs", of("rust", "use patchbay_sdk"));
-    // Its dependencies are those of the bundled skills: they are on this machine, and built.
-    fs::copy(checkout.join("plugins/Cargo.lock"), patchbay.folder().join("greet/Cargo.lock")).unwrap();
-    let mut build = Command::new(binary::path());
-    build.args(["plugin", "build", "greet"]).current_dir(patchbay.folder());
-    build.env("CARGO_TARGET_DIR", checkout.join("plugins/target")).env("CARGO_NET_OFFLINE", "true");
-    let built = binary::ran(build.output().unwrap());
-    assert_eq!(built.code, Some(0), "{}{}", built.out, built.err);
+    let guide = "docs/skills.md";
+    patchbay.write("greet/SKILL.md", block(guide, "", "---\nname: greet"));
+    patchbay.write("greet/src/lib.rs", block(guide, "rust", "use patchbay_sdk"));
+    build(&patchbay, guide, "greet");
     fs::create_dir_all(patchbay.home().join("config/skills")).unwrap();
     fs::copy(patchbay.folder().join("greet/greet.wasm"), patchbay.home().join("config/skills/greet.wasm")).unwrap();
     assert_eq!(patchbay.line("/greet Ada"), "Hello, Ada!");
     assert_eq!(patchbay.line("/skill greet {\"name\": \" \"}"), "Error: there is nobody to greet");
+}
+
+/// The adapter that the guide writes waits for a yes, has one by its table, and carries a conversation.
+#[test]
+fn the_adapter_of_the_providers_guide_works() {
+    let patchbay = Patchbay::new();
+    patchbay.write("plain/src/lib.rs", block("docs/providers.md", "rust", "use patchbay_provider_sdk"));
+    build(&patchbay, "docs/providers.md", "plain");
+    fs::create_dir_all(patchbay.home().join("config/providers")).unwrap();
+    fs::copy(patchbay.folder().join("plain/plain.wasm"), patchbay.home().join("config/providers/plain.wasm")).unwrap();
+    let pending = &patchbay.answers(&["/model plain-1"])[0];
+    assert_eq!(pending.code(), "provider_pending", "{}", pending.message());
+    let server = Server::new(|request| match request.contains("Good day") {
+        true => server::page("Gr\u{fc}\u{df} Gott"),
+        false => b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec(),
+    });
+    let table = block("docs/providers.md", "toml", "[providers.plain]");
+    patchbay.write("home/config/config.toml", table.replace("localhost:8080", &server.host()));
+    let answers = patchbay.answers(&["/model plain-1", "nobody there", "Good day"]);
+    assert_eq!(answers[0].message(), "\u{2713} Switched to Plain plain-1\n  Thinking: off");
+    assert_eq!(answers[1].code(), "provider_not_found", "{}", answers[1].message());
+    assert_eq!(answers[2].message(), "Gr\u{fc}\u{df} Gott");
+    let heard = server.heard();
+    assert!(heard.iter().all(|request| request.starts_with("POST /say?model=plain-1 ")), "{heard:?}");
+}
+
+/// What the guide writes into `config.toml` is taken, and gives providers that can be asked.
+#[test]
+fn the_tables_of_the_providers_guide_are_right() {
+    let tables: Vec<_> = blocks("docs/providers.md").into_iter().filter(|(of, _)| of == "toml").collect();
+    let tables: Vec<_> = tables.iter().map(|(_, text)| text).filter(|text| !text.starts_with("[package]")).collect();
+    assert!(tables.len() > 5);
+    for table in tables {
+        let patchbay = Patchbay::new();
+        patchbay.write("home/config/config.toml", table);
+        let answer = &patchbay.answers(&["/providers"])[0];
+        let providers = answer.data()["providers"].as_array().unwrap_or_else(|| panic!("{table}: {answer:?}"));
+        for name in table.lines().filter_map(|line| line.strip_prefix("[providers.")?.strip_suffix(']')) {
+            // The file that this table configures is not there.
+            let there = providers.iter().find(|provider| provider["name"] == name);
+            assert!(name == "plain" || there.is_some_and(|there| there["state"] == "ready"), "{table}: {there:?}");
+        }
+    }
+}
+
+/// The local server of the guide, with one that answers as such servers do in its place.
+#[test]
+fn a_local_server_answers_as_the_providers_guide_says() {
+    let chunk = |delta: Value, end: Value| {
+        json!({"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "llama3.2:3b",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": end}]})
+    };
+    let hello = chunk(json!({"role": "assistant", "content": "Hello from here."}), Value::Null);
+    let events = format!("data: {hello}\n\ndata: {}\n\ndata: [DONE]\n\n", chunk(json!({}), json!("stop")));
+    let server = Server::new(move |_| {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        format!("{head}{events}").into_bytes()
+    });
+    let table = block("docs/providers.md", "toml", "default_model = \"llama3.2:3b\"");
+    assert!(table.contains("http://localhost:11434/v1"));
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/config.toml", table.replace("localhost:11434", &server.host()));
+    let answers = patchbay.answers(&["Good day", "/model local:gemma3/low", "Good day"]);
+    assert_eq!([answers[0].message(), answers[2].message()], ["Hello from here."; 2]);
+    let heard = server.heard();
+    assert!(heard[0].starts_with("POST /v1/chat/completions "), "{}", heard[0]);
+    assert!(heard[0].contains("\"model\":\"llama3.2:3b\"") && heard[1].contains("\"model\":\"gemma3\""));
+    assert!(!heard[0].to_lowercase().contains("authorization") && heard[1].contains("\"reasoning_effort\":\"low\""));
 }
 
 /// What the README shows of the terminal is what the lines come to.

@@ -9,6 +9,7 @@ use patchbay_policy::{Capability, Root};
 /// An agent host whose every extension is a sandboxed WebAssembly component.
 ///
 /// Without a command it opens a terminal on a new session. Lines that begin with '/' are commands; '/commands' lists them.
+/// Any other line is said to a model, which '/model' chooses.
 #[derive(Parser)]
 #[command(name = "patchbay", version, max_term_width = 100)]
 pub(crate) struct Arguments {
@@ -33,7 +34,7 @@ pub(crate) struct Compile {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Run lines as if they were typed, and end
+    /// Run lines as if they were typed, commands and messages, and end
     #[command(after_help = "Exit code 0: all went well; 1: a line failed; 2: wrong usage; 3: out of time.")]
     Exec(Exec),
     /// Stored sessions: list, remove, collect what none needs

@@ -48,7 +48,20 @@
 //! # fn main() {}
 //! ```
 //!
-//! Beside it stands a `Cargo.toml` with `crate-type = ["cdylib", "rlib"]`; `patchbay plugin build DIR` makes the component.
+//! Beside it stands a `Cargo.toml` with `crate-type = ["cdylib", "rlib"]`; `patchbay plugin build DIR` makes the component,
+//! `patchbay provider add FILE` puts it among the providers. `docs/providers.md` has an adapter that asks a server.
+//!
+//! What to mind:
+//!
+//! - An adapter gives a path, which the host joins to the operator's base URL, and names a credential, which the host fills
+//!   in. It learns neither.
+//! - Bytes are cut anywhere: in the middle of a character, of a line, of an event.
+//! - At most one request and one timer are pending, each replaced by the next of its kind alone; whichever is ready first is
+//!   told. A step that leaves neither, and does not end, breaks the law.
+//! - Blocks are numbered from 0, each started once and ended once. Opaque blocks have no deltas; what an API wants back with
+//!   any block goes out with its end ([`BlockEnd`]) and comes back in [`Part`], to this adapter and the same model alone.
+//! - What failed is told by its kind ([`Failure`]); trying again is the host's affair, in a new instance.
+//! - A panic ends the completion as `trap`. Whatever a server sends is data: answer it with [`Action::Fail`].
 
 // What the macros below expand to names this crate as its users do.
 extern crate self as patchbay_provider_sdk;
@@ -83,16 +96,17 @@ pub use bindings::patchbay::provider::types::{
 /// An adapter: one value serves one completion. The contract's law holds: `begin` comes once, one request is in flight at a
 /// time, nothing comes after `finish` or `fail`, and what neither sends, waits nor ends while nothing is in flight breaks it.
 pub trait Adapter: Sized + 'static {
-    /// What the provider is. Must be constant.
+    /// What the provider is, and what it suggests to the operator. Must be constant: it is asked once for each component.
     fn describe() -> Manifest;
 
-    /// What a thinking level comes to for `model`, in words; none is the provider's default.
+    /// What a thinking level (`none`, `low`, `med`, `high`) comes to for `model`, in words for people; no level is the
+    /// provider's default. It should be what `begin` would send.
     fn explain_thinking(model: &str, level: Option<&str>) -> ThinkingPlan;
 
-    /// Begins the completion `request`.
+    /// Begins the completion `request`: the first actions, in order.
     fn begin(request: CompletionRequest) -> (Self, Vec<Action>);
 
-    /// Goes on with what came.
+    /// Goes on with what came of a request or a timer: the next actions, in order.
     fn resume(&mut self, input: Input) -> Vec<Action>;
 }
 
