@@ -9,8 +9,9 @@ mod path;
 mod process;
 mod reload;
 mod report;
+mod streaming;
 
-use std::{env, fs, path::Path};
+use std::{env, fs, path::Path, time::Instant};
 
 fn main() {
     if cfg!(debug_assertions) {
@@ -18,6 +19,9 @@ fn main() {
         std::process::exit(1);
     }
     let wanted: Vec<String> = env::args().skip(1).collect();
+    if let [streaming::many::ARGUMENT, ..] = wanted.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        return streaming::many::process(&wanted[1..]);
+    }
     if let Some(unknown) = wanted.iter().find(|name| !PARTS.iter().any(|(part, _)| part == name)) {
         let parts: Vec<_> = PARTS.iter().map(|(part, _)| *part).collect();
         eprintln!("no part is called '{unknown}'; there are {}", parts.join(", "));
@@ -42,5 +46,10 @@ const PARTS: &[(&str, Measure)] = &[
     ("path", path::measure),
     ("process", process::measure),
     ("reload", reload::measure),
+    ("streaming", streaming::measure),
     ("languages", languages::measure),
 ];
+
+fn nanoseconds(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap()
+}

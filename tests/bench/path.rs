@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::{
     bare::Bare,
     host::Host,
+    nanoseconds,
     report::{Report, Samples, us},
 };
 
@@ -126,8 +127,4 @@ async fn burst<F: Future<Output = ()> + Send>(at_once: usize, call: impl Fn() ->
         times.extend(task.await.unwrap());
     }
     Burst { times, whole: nanoseconds(start) }
-}
-
-fn nanoseconds(start: Instant) -> u64 {
-    u64::try_from(start.elapsed().as_nanos()).unwrap()
 }

@@ -21,7 +21,10 @@ use patchbay_tests::{
 use tokio::runtime::Runtime;
 use wasmtime::Engine;
 
-use crate::report::{Report, Samples, ms};
+use crate::{
+    nanoseconds,
+    report::{Report, Samples, ms},
+};
 
 const SKILLS: usize = 1_000;
 const BYTES: usize = 100 << 10;
@@ -195,8 +198,4 @@ fn peak(patchbay: &Patchbay, line: &str) -> String {
     let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
     live.end();
     (kilobytes >> 10).to_string()
-}
-
-fn nanoseconds(start: Instant) -> u64 {
-    u64::try_from(start.elapsed().as_nanos()).unwrap()
 }

@@ -1,0 +1,174 @@
+//! An answer of a model, from the byte that comes to the event at a front.
+
+mod host;
+pub mod many;
+mod parts;
+mod recording;
+mod server;
+
+use std::{path::Path, sync::Arc, time::Instant};
+
+use tokio::runtime::Runtime;
+
+use self::{many::Took, parts::Sandboxed, recording::Recording, server::Patient};
+use crate::{
+    nanoseconds,
+    report::{Report, Samples, ms, us},
+};
+
+const CHUNKS: usize = 10_000;
+/// The kinds take turns, so that what else the machine does hits all.
+const TURNS: usize = 3;
+const AT_ONCE: usize = 100;
+/// As large as what an adapter is handed at once.
+const PIECE: usize = 16 << 10;
+/// The length and the characters of a real key: what could be its beginning is held back.
+const KEY: &str = "sk-ant-api03-Zm9vYmFyYmF6cXV4-0123456789abcdefghijklmnopqrstuvwxyz-AA";
+
+pub fn measure(report: &mut Report) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let recording = Arc::new(Recording::new(CHUNKS));
+    let home = tempfile::tempdir().unwrap();
+    let sandboxed = runtime.block_on(Sandboxed::new());
+
+    report.section(
+        "A streamed answer",
+        &format!(
+            "A recorded answer of the Messages API with {CHUNKS} deltas, told by a server on this machine, one chunk for each, to \
+             a session with its store, whose provider is the bundled adapter. The server waits with each chunk until the event \
+             of the one before is at a front. *Patchbay* is from the server's write to the event. In turn with it, the ways \
+             and the parts alone: a bare socket; the request of egress, with the key taken out of what comes; the adapter's codec \
+             without a sandbox, built as the component is; the component in the sandbox. Microseconds a chunk."
+        ),
+    );
+    one_by_one(report, &runtime, &recording, home.path(), &sandboxed);
+    report.text_block(&format!(
+        "The same answer as fast as it can be sent. What has come meanwhile goes to the adapter at once, up to {} KiB, and \
+         of what is joined one event comes; the codec and the component have pieces of that size. The whole answer in \
+         milliseconds, and microseconds a chunk.",
+        PIECE >> 10
+    ));
+    all_at_once(report, &runtime, &recording, home.path(), &sandboxed);
+    drop(runtime);
+    at_once(report, home.path(), &recording);
+}
+
+fn one_by_one(report: &mut Report, runtime: &Runtime, recording: &Arc<Recording>, home: &Path, sandboxed: &Sandboxed) {
+    let server = Patient::new(Arc::clone(recording));
+    let host = host::host(home, &server.origin);
+    let egress = parts::way_out();
+    let (mut socket, mut way_out, mut codec, mut component, mut whole) = (vec![], vec![], vec![], vec![], vec![]);
+    let pieces: Vec<_> = recording.deltas.iter().map(|delta| delta.clone().into_bytes()).collect();
+    let seen = || {
+        let seen = server.seen.clone();
+        move || {
+            let _ = seen.send(Instant::now());
+        }
+    };
+    for turn in 0..=TURNS {
+        runtime.block_on(parts::socket(&server.origin, recording, seen()));
+        let socket_times = server.times.recv().unwrap();
+        runtime.block_on(parts::egress(&egress, &server.origin, recording, seen()));
+        let way_out_times = server.times.recv().unwrap();
+        let codec_times = parts::native(&recording.body(), 0);
+        let component_times = runtime.block_on(sandboxed.replay(&recording.begin, &pieces));
+        let text = runtime.block_on(async { host::turn(&host::session(&host, home).await, seen()).await });
+        assert_eq!(text, recording.text);
+        let whole_times = server.times.recv().unwrap();
+        // The first turn warms up.
+        if turn > 0 {
+            socket.extend(socket_times);
+            way_out.extend(way_out_times);
+            codec.extend(codec_times);
+            component.extend(component_times);
+            whole.extend(whole_times);
+        }
+    }
+    eprintln!("{} chunks one by one", whole.len());
+    let rows = [
+        ("a socket", socket),
+        ("egress", way_out),
+        ("the codec, native", codec),
+        ("the component", component),
+        ("Patchbay", whole),
+    ];
+    let rows = rows.map(|(name, times)| {
+        let times = Samples::new(times);
+        let [p50, p90, p99] = [50, 90, 99].map(|percent| us(times.percentile(percent)));
+        vec![name.to_owned(), p50, p90, p99]
+    });
+    report.table(&["", "p50", "p90", "p99"], &rows);
+}
+
+fn all_at_once(report: &mut Report, runtime: &Runtime, recording: &Arc<Recording>, home: &Path, sandboxed: &Sandboxed) {
+    let origin = server::eager(Arc::clone(recording), 1);
+    let host = host::host(home, &origin);
+    let egress = parts::way_out();
+    let deltas = recording.deltas.concat();
+    let pieces: Vec<_> = deltas.as_bytes().chunks(PIECE).map(<[u8]>::to_vec).collect();
+    let mut times: [Vec<u64>; 5] = Default::default();
+    for turn in 0..=TURNS * 3 {
+        let start = Instant::now();
+        runtime.block_on(parts::socket(&origin, recording, || {}));
+        let socket = nanoseconds(start);
+        let start = Instant::now();
+        runtime.block_on(parts::egress(&egress, &origin, recording, || {}));
+        let way_out = nanoseconds(start);
+        let codec = parts::native(&recording.body(), PIECE).iter().sum();
+        let component = runtime.block_on(sandboxed.replay(&recording.begin, &pieces)).iter().sum();
+        let session = runtime.block_on(host::session(&host, home));
+        let start = Instant::now();
+        let text = runtime.block_on(host::turn(&session, || {}));
+        let whole = nanoseconds(start);
+        assert_eq!(text, recording.text);
+        if turn > 0 {
+            for (times, time) in times.iter_mut().zip([socket, way_out, codec, component, whole]) {
+                times.push(time);
+            }
+        }
+    }
+    let names = ["a socket", "egress", "the codec, native", "the component", "Patchbay"];
+    let rows: Vec<_> = names
+        .iter()
+        .zip(times)
+        .map(|(name, times)| {
+            let time = Samples::new(times).percentile(50);
+            vec![(*name).to_owned(), ms(time), us(time / CHUNKS as u64)]
+        })
+        .collect();
+    report.table(&["", "the whole", "a chunk"], &rows);
+}
+
+fn at_once(report: &mut Report, home: &Path, recording: &Arc<Recording>) {
+    report.section(
+        "Many streamed answers",
+        &format!(
+            "One process with one host: {AT_ONCE} sessions ask at the same moment, and the server begins with all answers \
+             before it goes on with any; beside it one such answer, and one that is ten times as long. Milliseconds from the \
+             first line to the last answer; MiB of memory (VmRSS before, VmHWM at the end). *A stream* is what \
+             each of them took on top of one. The text of an answer is held while it comes, and once more while it is \
+             written to the store: that is what a longer one takes; the exchange itself holds no more than a piece of it."
+        ),
+    );
+    let long = Arc::new(Recording::new(CHUNKS * 10));
+    let one = many::run(home, recording, 1);
+    let ten_times = many::run(home, &long, 1);
+    let hundred = many::run(home, recording, AT_ONCE);
+    let mib = |kib: u64| format!("{}.{}", kib >> 10, (kib & 1023) * 10 >> 10);
+    let row =
+        |name: String, took: &Took, each: String| vec![name, ms(took.time), mib(took.before), mib(took.peak), each];
+    let (of_one, of_all) = (one.peak - one.before, hundred.peak - hundred.before);
+    let each = mib(of_all.saturating_sub(of_one) / (AT_ONCE as u64 - 1));
+    report.table(
+        &["", "time", "before", "peak", "a stream"],
+        &[
+            row(
+                format!("1 answer of {CHUNKS} chunks, {} KB of text", recording.text.len() / 1000),
+                &one,
+                String::new(),
+            ),
+            row(format!("1 of {} chunks, {} KB", CHUNKS * 10, long.text.len() / 1000), &ten_times, String::new()),
+            row(format!("{AT_ONCE} of {CHUNKS} chunks"), &hundred, each),
+        ],
+    );
+}

@@ -1,0 +1,69 @@
+//! A host whose provider is a server on this machine.
+
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
+
+use patchbay_core::{EventKind, MessageKind};
+use patchbay_provider::{BundledAdapter, ProviderConfig, Settings};
+use patchbay_sandbox::{Compiler, Limits};
+use patchbay_session::{Config, Host, Paths, Received, Session};
+use patchbay_tests::binary;
+use serde_json::json;
+
+use super::{KEY, parts::adapters};
+
+/// A host with its home in `home`, whose model answers by `origin`.
+pub fn host(home: &Path, origin: &str) -> Arc<Host> {
+    let folder = |name: &str| home.join(name);
+    let paths =
+        Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") };
+    fs::create_dir_all(&paths.config).unwrap();
+    fs::create_dir_all(folder("workspace")).unwrap();
+    fs::write(paths.config.join("credentials.json"), json!({"anthropic": {"token": KEY}}).to_string()).unwrap();
+    let limits = Limits::default();
+    let compiler = Compiler {
+        program: binary::path(),
+        arguments: vec!["compile".into(), limits.compile_bytes.to_string(), (limits.compile_ms / 1000).to_string()],
+    };
+    let origin = Some(origin.to_owned());
+    let settings = move || {
+        // Whoever measures has perhaps a key of their own.
+        let env = Some("PATCHBAY_BENCH_KEY".to_owned());
+        let anthropic = ProviderConfig { origin: origin.clone(), env, ..ProviderConfig::default() };
+        let providers = BTreeMap::from([("anthropic".parse().unwrap(), anthropic)]);
+        Ok(Settings { providers, default_model: Some("claude-sonnet-4-5".to_owned()), ..Settings::default() })
+    };
+    let bundled_adapters = vec![BundledAdapter {
+        name: "anthropic",
+        bytes: fs::read(adapters().join("anthropic.wasm")).expect("run: make plugins").leak(),
+        description: fs::read_to_string(adapters().join("anthropic.json")).unwrap().leak(),
+    }];
+    let bundled_adapters = bundled_adapters.leak();
+    let config = Config { bundled_adapters, providers: Box::new(settings), ..Config::new(paths, compiler) };
+    Host::open(config).unwrap()
+}
+
+/// A new session.
+pub async fn session(host: &Arc<Host>, home: &Path) -> Arc<Session> {
+    host.new_session(&home.join("workspace")).await.unwrap()
+}
+
+/// One turn; `seen` hears of each event that brings more of the answer. Gives the answer.
+pub async fn turn(session: &Arc<Session>, seen: impl Fn() + Send + 'static) -> String {
+    let mut events = session.subscribe(session.last_seq() + 1);
+    let front = tokio::spawn(async move {
+        loop {
+            match events.next().await.unwrap().expect("the session is there") {
+                Received::Event(event) => match event.kind {
+                    EventKind::Delta { .. } => seen(),
+                    EventKind::Message { kind: MessageKind::Assistant, .. } => return,
+                    _ => {}
+                },
+                Received::Lagged(missed) => panic!("{missed} events are lost"),
+            }
+        }
+    });
+    let outcome = session.submit("hello").await;
+    assert!(outcome.is_ok(), "{}", outcome.message);
+    front.await.unwrap();
+    outcome.message
+}

@@ -1,0 +1,67 @@
+//! Many answers at once, in a process of its own, so that its memory can be told.
+
+use std::{env, fs, path::Path, process::Command, sync::Arc, time::Instant};
+
+use super::{
+    host::{host, session, turn},
+    recording::Recording,
+    server,
+};
+use crate::nanoseconds;
+
+/// The first argument of the process.
+pub const ARGUMENT: &str = "answers-at-once";
+
+/// What it took.
+pub struct Took {
+    /// From the first line to the last answer, in nanoseconds.
+    pub time: u64,
+    /// Its memory before, in KiB.
+    pub before: u64,
+    /// The most that it had, in KiB.
+    pub peak: u64,
+}
+
+/// So many answers at once, by one host with its home in `home`.
+pub fn run(home: &Path, recording: &Arc<Recording>, at_once: usize) -> Took {
+    let origin = server::eager(Arc::clone(recording), at_once);
+    let output = Command::new(env::current_exe().unwrap())
+        .arg(ARGUMENT)
+        .arg(home)
+        .args([origin, at_once.to_string(), recording.text.len().to_string()])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let numbers = String::from_utf8(output.stdout).unwrap();
+    let numbers: Vec<u64> = numbers.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    let [time, before, peak] = numbers[..] else { panic!("three numbers") };
+    Took { time, before, peak }
+}
+
+/// The process: `HOME ORIGIN AT_ONCE BYTES`, of which the last is how long each answer must be.
+pub fn process(arguments: &[String]) {
+    let [home, origin, at_once, bytes] = arguments else { panic!("four arguments") };
+    let (home, bytes): (&Path, usize) = (home.as_ref(), bytes.parse().unwrap());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let host = host(home, origin);
+        let mut sessions = Vec::new();
+        for _ in 0..at_once.parse().unwrap() {
+            sessions.push(session(&host, home).await);
+        }
+        let before = memory("VmRSS:");
+        let start = Instant::now();
+        let turns = sessions.into_iter().map(|session| tokio::spawn(async move { turn(&session, || {}).await.len() }));
+        for turn in turns.collect::<Vec<_>>() {
+            assert_eq!(turn.await.unwrap(), bytes);
+        }
+        println!("{} {before} {}", nanoseconds(start), memory("VmHWM:"));
+    });
+}
+
+/// A line of this process's status, in KiB.
+fn memory(line: &str) -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let value = status.lines().find_map(|status| status.strip_prefix(line)).unwrap();
+    value.trim().trim_end_matches(" kB").parse().unwrap()
+}
