@@ -47,6 +47,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Plugin,
     },
+    /// Adapters to model APIs: add, allow, remove, list, check
+    Provider {
+        #[command(subcommand)]
+        command: Provider,
+    },
     /// What skills may do: add, remove, list grants
     Grant {
         #[command(subcommand)]
@@ -144,6 +149,43 @@ pub(crate) enum Plugin {
     },
     /// List the components that are blocked
     Blocked,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Provider {
+    /// Put an adapter among your providers; it may be asked once you allow it
+    Add {
+        /// The adapter's component
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// What it is to be called [default: as it calls itself]
+        #[arg(long, value_name = "NAME")]
+        name: Option<Name>,
+    },
+    /// Let a provider ask the origin that it asks for, with the key that it asks for
+    Allow {
+        /// The provider
+        #[arg(value_name = "NAME")]
+        name: Name,
+    },
+    /// Take a provider away: its file, what it was allowed, and its prefixes
+    Remove {
+        /// The provider
+        #[arg(value_name = "NAME")]
+        name: Name,
+    },
+    /// List the providers and where each stands
+    List {
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Tell what a file would be as a provider, and what is wrong with it; nothing is changed
+    Check {
+        /// The adapter's component
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
 }
 
 #[derive(Args)]

@@ -13,6 +13,7 @@ mod journal;
 mod log;
 mod out;
 mod plugin;
+mod provider;
 mod sessions;
 mod terminal;
 mod waiting;
@@ -20,6 +21,7 @@ mod waiting;
 use std::{path::Path, process::ExitCode, sync::Arc};
 
 use clap::Parser as _;
+use patchbay_provider::Watch;
 use patchbay_session::{Host, Observer, Session, Unobserved};
 
 use args::{Arguments, Command};
@@ -54,19 +56,24 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         None => {
             let home = Home::find()?;
             let host = open_watched(&home, Waiting::new(Style::of_standard_error(), runtime.handle()))?;
-            let session = runtime.block_on(start(&host, session.as_deref(), workspace.as_deref()))?;
+            let (_watch, session) = runtime.block_on(async {
+                Ok::<_, Failure>((watch(&host), start(&host, session.as_deref(), workspace.as_deref()).await?))
+            })?;
             terminal::run(runtime, &home, session)
         }
         Some(Command::Exec(exec)) => {
             let style = if exec.json { Style::Silent } else { Style::of_standard_error() };
             let host = open_watched(&Home::find()?, Waiting::new(style, runtime.handle()))?;
             runtime.block_on(async {
+                // One line is over before anything could be dropped in.
+                let _watch = (exec.lines.len() != 1).then(|| watch(&host));
                 let session = start(&host, exec.session.as_deref(), exec.workspace.as_deref()).await?;
                 exec::run(session, exec).await
             })
         }
         Some(Command::Sessions { command }) => runtime.block_on(sessions::run(&open(&Home::find()?)?, command)),
         Some(Command::Plugin { command }) => runtime.block_on(plugin::run(command)),
+        Some(Command::Provider { command }) => runtime.block_on(provider::run(&open(&Home::find()?)?, command)),
         Some(Command::Grant { command }) => runtime.block_on(authority::grant(&open(&Home::find()?)?, command)),
         Some(Command::Trust { command }) => runtime.block_on(authority::trust(&open(&Home::find()?)?, command)),
         Some(Command::Journal(journal)) => journal::run(&open(&Home::find()?)?, &journal),
@@ -101,6 +108,11 @@ fn open_watched(home: &Home, observer: impl Observer + 'static) -> Result<Arc<Ho
         bundled_answers: bundled::ANSWERS,
         observer: Arc::new(observer),
     })?)
+}
+
+/// Sees to it that changes of providers take effect meanwhile, as long as this is held.
+fn watch(host: &Host) -> Option<Watch> {
+    host.providers().watch().inspect_err(|error| eprintln!("Note: {error}. Its changes are seen at the next start.")).ok()
 }
 
 /// A new session on `workspace`, or the stored one whose id begins with `id`.

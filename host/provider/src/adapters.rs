@@ -55,7 +55,7 @@ impl Adapter {
 }
 
 /// What is there: adapters by name, and what could not be one and why.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Found {
     pub(crate) adapters: BTreeMap<Name, Arc<Adapter>>,
     /// By file name.

@@ -1,6 +1,7 @@
 //! Providers: an adapter each, plus what the operator decided for it.
 //!
 //! - [`Providers`]: all of them; whose a model is, which one a text names, and asking it.
+//! - [`Checked`]: what a file would be among them.
 //! - [`Settings`], [`ProviderConfig`]: what `config.toml` says of them.
 //! - [`Sink`], [`Completed`], [`ExchangeError`]: one completion as whoever asks sees it.
 //! - [`ExchangeLimits`]: what one completion may take.
@@ -35,7 +36,7 @@ pub use config::{ModelConfig, ProviderConfig, Settings};
 pub use error::ExchangeError;
 pub use limits::{ExchangeLimits, LimitError};
 pub use model_error::ModelError;
-pub use providers::{DefaultChoice, ModelInfo, Providers, SettingsSource, Sources};
+pub use providers::{Checked, DefaultChoice, ModelInfo, Providers, SettingsSource, Sources};
 pub use sink::{Completed, Retrying, Sink};
 pub use status::{ProviderStatus, render};
 pub use watch::{Watch, WatchError};

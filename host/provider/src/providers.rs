@@ -24,6 +24,10 @@ use crate::{
     status::{self, State},
 };
 
+mod check;
+
+pub use check::Checked;
+
 /// The model that answers until somebody chooses one.
 const FALLBACK: &str = "demo-1";
 /// Changes that a slow listener may lag behind.
@@ -107,7 +111,8 @@ impl Providers {
         self.notices.subscribe()
     }
 
-    pub(crate) fn folder(&self) -> &std::path::Path {
+    /// The folder of dropped-in adapters, whose files are called `NAME.wasm`. It may not be there yet.
+    pub fn folder(&self) -> &std::path::Path {
         &self.folder
     }
 
@@ -295,7 +300,10 @@ impl Providers {
 
     /// Every provider and where it stands.
     pub async fn list(&self) -> Vec<ProviderStatus> {
-        let registry = self.registry().await;
+        self.statuses(&*self.registry().await)
+    }
+
+    fn statuses(&self, registry: &Registry) -> Vec<ProviderStatus> {
         let credential = |entry: &Entry| {
             entry.variable.as_ref().map(|variable| match self.world.secrets.get(&entry.name, variable) {
                 Ok(_) => Ok(true),
@@ -303,7 +311,7 @@ impl Providers {
                 Err(error) => Err(error.to_string()),
             })
         };
-        status::list(&registry, &|entry| self.state(entry), &credential)
+        status::list(registry, &|entry| self.state(entry), &credential)
     }
 
     /// The first model of the size that `selector` asks for, or the next best; none where there is no catalogue.

@@ -78,6 +78,10 @@ fn concerns(event: &Event, folder: &Path) -> bool {
 }
 
 async fn reload(providers: Weak<Providers>, mut told: mpsc::UnboundedReceiver<()>) {
+    // What is there is known first, so that what comes is told as new.
+    if let Some(providers) = providers.upgrade() {
+        providers.registry().await;
+    }
     while told.recv().await.is_some() {
         let patience = Instant::now() + PATIENCE;
         while let Ok(Ok(Some(()))) = timeout_at(patience, timeout(SETTLED, told.recv())).await {}

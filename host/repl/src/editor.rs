@@ -4,29 +4,42 @@ use std::{path::Path, sync::Arc};
 
 use patchbay_session::Session;
 use reedline::{
-    ColumnarMenu, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder as _, Reedline, ReedlineEvent,
+    ColumnarMenu, Emacs, ExternalPrinter, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder as _, Reedline, ReedlineEvent,
     ReedlineMenu, Signal, default_emacs_keybindings,
 };
 use tokio::runtime::Handle;
 
-use crate::{Interrupts, Next, ReplError, complete::SessionCompleter, hint::UsageHinter, line, prompt::Plain};
+use crate::{
+    Interrupts, Next, ReplError, complete::SessionCompleter, events_from_here, hint::UsageHinter, line,
+    listen::Listening, prompt::Plain,
+};
 
 /// Lines that the history keeps.
 const HISTORY: usize = 10_000;
+/// Notices that wait to be drawn above the prompt.
+const NOTICES: usize = 256;
 const MENU: &str = "completion";
 
 pub(crate) fn run(runtime: &Handle, session: &Arc<Session>, history: &Path) -> Result<(), ReplError> {
-    let mut editor = editor(session, history)?;
+    let printer = ExternalPrinter::new(NOTICES);
+    let above = printer.sender();
+    let mut editor = editor(session, history)?.with_external_printer(printer);
     let mut interrupts = Interrupts::taken(runtime)?;
+    let mut events = events_from_here(session);
     loop {
-        match editor.read_line(&Plain)? {
-            Signal::Success(text) => match line(runtime, session, &text, &mut interrupts)? {
+        let above = above.clone();
+        // Nobody reads so many at once: what is too much is not waited for.
+        let listening = Listening::start(runtime, events, move |notice| drop(above.try_send(notice)));
+        let signal = editor.read_line(&Plain);
+        events = listening.end(runtime).unwrap_or_else(|| events_from_here(session));
+        match signal? {
+            Signal::Success(text) => match line(runtime, session, &mut events, &text, &mut interrupts)? {
                 Next::Line => {}
                 Next::Leave => return Ok(()),
             },
             Signal::CtrlC => {}
             Signal::CtrlD => {
-                line(runtime, session, "/quit", &mut interrupts)?;
+                line(runtime, session, &mut events, "/quit", &mut interrupts)?;
                 return Ok(());
             }
             _ => {}

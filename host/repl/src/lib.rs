@@ -5,6 +5,7 @@ mod complete;
 mod editor;
 mod hint;
 mod interrupts;
+mod listen;
 mod plain;
 mod prompt;
 mod screen;
@@ -16,7 +17,7 @@ use std::{
 };
 
 use patchbay_core::{Code, Outcome};
-use patchbay_session::Session;
+use patchbay_session::{Session, Subscription};
 use tokio::runtime::Handle;
 
 use interrupts::Interrupts;
@@ -42,11 +43,11 @@ pub fn run(runtime: &Handle, session: Arc<Session>, history: &Path, version: &st
     if dumb || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return plain::run(runtime, &session);
     }
-    greet(&session, version)?;
+    greet(runtime, &session, version)?;
     editor::run(runtime, &session, history)
 }
 
-fn greet(session: &Session, version: &str) -> Result<(), ReplError> {
+fn greet(runtime: &Handle, session: &Session, version: &str) -> Result<(), ReplError> {
     let snapshot = session.snapshot();
     let (skills, problems) = (snapshot.skills().len(), snapshot.diagnostics().len());
     say(&format!("Patchbay {version} - session {}, {skills} skills", session.id().short()))?;
@@ -56,8 +57,16 @@ fn greet(session: &Session, version: &str) -> Result<(), ReplError> {
     for notice in session.notices() {
         say(&format!("Note: {notice}"))?;
     }
+    if let Some(notice) = runtime.block_on(session.model_notice()) {
+        say(&notice)?;
+    }
     say("/commands lists what works, Tab completes, /quit leaves.")?;
     Ok(())
+}
+
+/// What happens in a session from now on.
+fn events_from_here(session: &Session) -> Subscription {
+    session.subscribe(session.last_seq() + 1)
 }
 
 /// Whether the person goes on.
@@ -66,15 +75,20 @@ enum Next {
     Leave,
 }
 
-/// Runs one line and prints what it comes to.
-fn line(runtime: &Handle, session: &Arc<Session>, line: &str, interrupts: &mut Interrupts) -> Result<Next, ReplError> {
+/// Runs one line and prints what it comes to. `events`: those that nobody has shown yet.
+fn line(
+    runtime: &Handle,
+    session: &Arc<Session>,
+    events: &mut Subscription,
+    line: &str,
+    interrupts: &mut Interrupts,
+) -> Result<Next, ReplError> {
     if line.trim().is_empty() {
         return Ok(Next::Line);
     }
     let mut screen = Screen::new(std::io::stdout().is_terminal());
     let outcome = runtime.block_on(async {
         interrupts.forget().await;
-        let mut events = session.subscribe(session.last_seq() + 1);
         let submitted = session.submit(line);
         tokio::pin!(submitted);
         loop {

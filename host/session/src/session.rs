@@ -2,10 +2,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use patchbay_agent::{Agent, AgentInference, Chosen, Feed, Place, Spending, Subscription, Turn, system_context};
 use patchbay_command::{Line, Resolved, resolve};
-use patchbay_core::{AgentId, Code, MessageKind, Outcome, SessionId};
+use patchbay_core::{AgentId, Code, EventKind, MessageKind, Outcome, SessionId, text};
+use patchbay_provider::DefaultChoice;
 use patchbay_sandbox::{Inference, Progress};
 use patchbay_skill::Snapshot;
 use patchbay_store::{AgentModel, Message, NewMessage, SessionChange, SessionRow, StoreError};
+use tokio::sync::broadcast::{self, error::RecvError};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
@@ -31,6 +33,8 @@ pub struct Session {
     turns: Arc<tokio::sync::Mutex<()>>,
     feed: Arc<Feed>,
     spending: Arc<Spending>,
+    /// Tells of changes of the providers, as long as there is a session.
+    _telling: DropGuard,
     _lock: SessionLock,
 }
 
@@ -88,6 +92,8 @@ impl Session {
             host.compaction.clone(),
             Chosen::from_row(&model),
         );
+        let over = CancellationToken::new();
+        tokio::spawn(tell_notices(host.providers.notices(), Arc::clone(&feed), agent.id(), over.clone()));
         Arc::new(Self {
             host,
             agent,
@@ -97,6 +103,7 @@ impl Session {
             turns: Arc::default(),
             feed,
             spending,
+            _telling: over.drop_guard(),
             _lock: lock,
         })
     }
@@ -129,6 +136,26 @@ impl Session {
     /// What the person should hear when the session begins: files of the persona that are not used, and why.
     pub fn notices(&self) -> Vec<String> {
         self.state().persona.skipped.clone()
+    }
+
+    /// What the person should hear of the model when the session begins: that nobody has chosen one, or that the one of
+    /// `config.toml` cannot be asked.
+    pub async fn model_notice(&self) -> Option<String> {
+        if self.agent.chosen().model.is_some() {
+            return None;
+        }
+        match self.host.providers.default_choice().await {
+            Ok(DefaultChoice { configured: true, .. }) => None,
+            Ok(DefaultChoice { choice, .. }) => Some(format!(
+                "{} answers: it only echoes. /model chooses a model; default_model in config.toml makes the choice last.",
+                choice.model
+            )),
+            Err(error) => {
+                let error = error.to_string();
+                let why = error.lines().next().unwrap_or_default().trim_end_matches('.');
+                Some(format!("No model answers yet: {why}. /model chooses one; default_model in config.toml makes it last."))
+            }
+        }
     }
 
     pub(crate) fn state(&self) -> State {
@@ -306,6 +333,23 @@ impl Session {
     /// Who answers what a tool asks a model.
     pub(crate) fn inference(&self) -> Arc<dyn Inference> {
         Arc::new(AgentInference::new(&self.agent, CancellationToken::new()))
+    }
+}
+
+/// Tells the fronts of a session what changes among the providers, until the session is over.
+async fn tell_notices(
+    mut notices: broadcast::Receiver<String>,
+    feed: Arc<Feed>,
+    agent: AgentId,
+    over: CancellationToken,
+) {
+    while let Some(notice) = over.run_until_cancelled(notices.recv()).await {
+        let text = match notice {
+            Ok(text) => text,
+            Err(RecvError::Lagged(missed)) => format!("{missed} more changes of providers. /providers lists them."),
+            Err(RecvError::Closed) => return,
+        };
+        feed.tell(agent, EventKind::Notice { text: text::clean_line(&text) });
     }
 }
 

@@ -1,0 +1,217 @@
+//! `patchbay provider`: adapters that the operator drops in.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process::{self, ExitCode},
+    sync::Arc,
+};
+
+use patchbay_core::{Code, Digest, Name, text};
+use patchbay_provider::{Checked, ModelError, ProviderStatus, render};
+use patchbay_session::Host;
+
+use crate::{FAILED, Failure, args::Provider, out::say};
+
+pub(crate) async fn run(host: &Arc<Host>, command: Provider) -> Result<ExitCode, Failure> {
+    match command {
+        Provider::Add { file, name } => add(host, &file, name.as_ref()).await?,
+        Provider::Allow { name } => allow(host, &name).await?,
+        Provider::Remove { name } => remove(host, &name).await?,
+        Provider::List { json } => {
+            let list = host.providers().list().await;
+            if json {
+                for provider in list {
+                    say!("{}", serde_json::to_string(&provider).unwrap_or_default());
+                }
+            } else {
+                say!("{}", render(&list));
+            }
+        }
+        Provider::Check { file } => return check(host, &file).await,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> Result<(), Failure> {
+    let checked = host.providers().check(file, name).await.map_err(Failure::io(file))?;
+    let (Some(name), Some(provider), []) = (&checked.name, &checked.status, &checked.problems[..]) else {
+        let code = if checked.manifest.is_some() { Code::ProviderUnusable } else { Code::InvalidComponent };
+        let why = text::clean_line(&checked.problems.join("; "));
+        let message = format!("{} is not added: {}.", file.display(), why.trim_end_matches('.'));
+        return Err(Failure::new(code, message));
+    };
+    let before = named(host, name).await;
+    let place = place(host, name);
+    let there = place.exists();
+    put(&place, &checked.bytes).map_err(Failure::io(&place))?;
+    match before.as_ref().filter(|_| there) {
+        None if there => say!("Replaced the file {}, which was no provider.", place.display()),
+        None => say!("Added provider '{name}' ({}).", provider.adapter),
+        Some(before) if before.digest == Some(checked.digest) => {
+            say!("Provider '{name}' was there already ({}).", provider.adapter);
+        }
+        Some(before) => {
+            say!("Replaced provider '{name}': it was {}, it is {}.", of(before), of(provider));
+        }
+    }
+    print(provider);
+    match &provider.reason {
+        Some(reason) if provider.state == "pending" => say!("It may not be asked yet: {reason}"),
+        _ => say!("It may be asked. To choose a model of it: /model {name}:MODEL"),
+    }
+    Ok(())
+}
+
+/// An adapter with its version, and how its digest begins.
+fn of(provider: &ProviderStatus) -> String {
+    let digits: String = provider.digest.as_ref().map(Digest::to_hex).unwrap_or_default().chars().take(8).collect();
+    format!("{} (sha256:{digits}…)", provider.adapter)
+}
+
+/// Writes a component under its name. Who looks meanwhile sees the one before or this one, never a piece.
+fn put(place: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = place.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    // No `.wasm` at its end: it is no provider while it grows.
+    let growing = place.with_extension(format!("wasm.{}", process::id()));
+    let written = write(&growing, bytes).and_then(|()| fs::rename(&growing, place));
+    written.inspect_err(|_| drop(fs::remove_file(&growing)))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = fs::File::create(path)?;
+    file.write_all(bytes)?;
+    #[cfg(unix)]
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
+    file.sync_all()
+}
+
+fn place(host: &Host, name: &Name) -> PathBuf {
+    host.providers().folder().join(format!("{name}.wasm"))
+}
+
+async fn named(host: &Host, name: &Name) -> Option<ProviderStatus> {
+    host.providers().list().await.into_iter().find(|provider| provider.name == name.as_str())
+}
+
+async fn allow(host: &Arc<Host>, name: &Name) -> Result<(), Failure> {
+    let providers = host.providers();
+    let Some(provider) = named(host, name).await else { return Err(unknown(name)) };
+    if provider.digest.is_none() {
+        let why = provider.reason.unwrap_or_default();
+        return Err(ModelError::Refused { provider: name.clone(), why }.into());
+    }
+    match providers.asks(name).await? {
+        Some(wanted) => {
+            providers.allow(name, wanted).await?;
+            say!("Provider '{name}' is allowed:");
+        }
+        None if provider.source == "bundled" => {
+            say!("Provider '{name}' comes with Patchbay: there is nothing to allow. It asks:");
+        }
+        None if provider.source == "config.toml" => {
+            say!("Provider '{name}' stands in config.toml, which allows it: there is nothing to allow. It asks:");
+        }
+        None => say!("Provider '{name}' is allowed already:"),
+    }
+    match &provider.origin {
+        Some(origin) => say!("  origin    {origin}, and nothing outside of it"),
+        None => say!("  origin    none: it reaches no network"),
+    }
+    match &provider.variable {
+        Some(variable) => {
+            say!("  key       {variable}, or \"{name}\" in credentials.json; it goes to that origin alone");
+            if !provider.credential {
+                let how = provider.credential_problem.unwrap_or_else(|| {
+                    format!("set {variable}, or add \"{name}\": {{\"api_key\": \"…\"}} to credentials.json")
+                });
+                say!("The key is missing: {how}");
+            }
+        }
+        None => say!("  key       none"),
+    }
+    Ok(())
+}
+
+async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), Failure> {
+    let place = place(host, name);
+    let provider = named(host, name).await;
+    let had_file = match fs::remove_file(&place) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(Failure::io(&place)(error)),
+    };
+    let source = provider.as_ref().map(|provider| provider.source.as_str());
+    if let Some(source @ ("bundled" | "config.toml")) = source {
+        if had_file {
+            say!("Removed the file {}, which was no provider; '{name}' itself is as it was.", place.display());
+            return Ok(());
+        }
+        let why = match source {
+            "bundled" => format!("provider '{name}' comes with Patchbay and cannot be removed."),
+            _ => format!(
+                "provider '{name}' stands in config.toml: remove its table [providers.{name}] there ({}).",
+                place.with_file_name("../config.toml").display()
+            ),
+        };
+        return Err(Failure::new(Code::InvalidArgs, why));
+    }
+    let forgotten = host.providers().forget(name).await?;
+    match (had_file, forgotten) {
+        (true, true) => say!("Removed provider '{name}': its file, what it was allowed, and its prefixes."),
+        (true, false) => say!("Removed the file {}. It was never allowed anything.", place.display()),
+        (false, true) => say!("Provider '{name}' had no file any more. What it was allowed, and its prefixes, are free."),
+        (false, false) => return Err(unknown(name)),
+    }
+    Ok(())
+}
+
+async fn check(host: &Arc<Host>, file: &Path) -> Result<ExitCode, Failure> {
+    let Checked { name, bytes, digest, manifest, status, problems } =
+        host.providers().check(file, None).await.map_err(Failure::io(file))?;
+    if manifest.is_some() {
+        field("world", "patchbay:provider@0.1");
+    }
+    field("name", &name.as_ref().map(Name::to_string).unwrap_or_default());
+    if let Some(manifest) = &manifest {
+        field("adapter", &format!("{} {} ({})", manifest.name, manifest.version, manifest.display_name));
+    }
+    field("digest", &digest.to_string());
+    field("size", &format!("{} bytes", bytes.len()));
+    if let Some(status) = &status {
+        print(status);
+    }
+    for problem in &problems {
+        say!("wrong: {}", text::clean_line(problem));
+    }
+    if !problems.is_empty() {
+        return Ok(ExitCode::from(FAILED));
+    }
+    say!("It would work. To add it: patchbay provider add {}", file.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a provider asks for. A pending one's key is not looked for yet.
+fn print(provider: &ProviderStatus) {
+    field("origin", provider.origin.as_deref().unwrap_or_default());
+    field("key", provider.variable.as_deref().unwrap_or_default());
+    field("prefixes", &provider.prefixes.join(", "));
+    field("models", &provider.models.join(", "));
+}
+
+fn field(name: &str, value: &str) {
+    say!("  {name:<9} {}", if value.is_empty() { "(none)" } else { value });
+}
+
+fn unknown(name: &Name) -> Failure {
+    let message = format!("there is no provider '{name}'. 'patchbay provider list' shows what there is.");
+    Failure::new(Code::ProviderUnusable, message)
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
