@@ -162,3 +162,40 @@ fn a_block_outlives_the_component() {
     patchbay.write(ECHO, &component);
     assert_eq!(patchbay.answers(&["/skill echo {}"])[0].code(), "blocked");
 }
+
+/// The adapter of a provider is a component like any other; this one has begun a conversation already.
+#[test]
+fn a_blocked_adapter_answers_nothing_from_the_next_message_on() {
+    let patchbay = Patchbay::quick();
+    let mut live = patchbay.live(&[]);
+    let providers = live.answer("/providers").data()["providers"].clone();
+    let demo = providers.as_array().unwrap().iter().find(|provider| provider["name"] == "demo").unwrap();
+    let digest = demo["digest"].as_str().unwrap();
+    assert_eq!(live.say("one"), "You said: one");
+    said(&patchbay, &["plugin", "block", digest]);
+    let command = format!("patchbay plugin unblock {digest}");
+    let words = format!("Error: component {digest} of provider 'demo' is blocked. To lift it: {command}");
+    for line in ["two", "/model demo-1", "/model demo-big/low"] {
+        let answer = live.answer(line);
+        assert_eq!((answer.code(), answer.message()), ("blocked", &*words), "{line}");
+    }
+    assert!(live.say("/providers").contains("demo - refused"));
+    assert_eq!(live.answer("/model gpt-4o").code(), "model_set", "others may be asked");
+    said(&patchbay, &["plugin", "unblock", digest]);
+    assert_eq!(live.answer("/model demo-1").code(), "model_set");
+    // What nobody answered goes along.
+    assert_eq!(live.say("three"), "You said: two\nthree");
+}
+
+/// Nobody asks a blocked file what it is.
+#[test]
+fn a_blocked_file_is_not_even_asked_what_it_is() {
+    let patchbay = Patchbay::new();
+    let component = patchbay_tests::adapter::Adapter::default().component();
+    let digest = Digest::of(&component).to_string();
+    said(&patchbay, &["plugin", "block", &digest]);
+    patchbay.write("home/config/providers/other.wasm", component);
+    let providers = patchbay.line("/providers");
+    assert!(providers.contains("other - refused (none, other.wasm)"), "{providers}");
+    assert!(providers.contains(&format!("patchbay plugin unblock {digest}")), "{providers}");
+}

@@ -79,8 +79,17 @@ impl Terminal {
 
     /// Waits until a line of the screen is `expected`.
     pub(crate) fn shows(&self, expected: &str) {
+        self.shows_line(expected, |line| line == expected);
+    }
+
+    /// Waits until a line of the screen begins so.
+    pub(crate) fn shows_beginning(&self, expected: &str) {
+        self.shows_line(expected, |line| line.starts_with(expected));
+    }
+
+    fn shows_line(&self, expected: &str, is_it: impl Fn(&str) -> bool) {
         let start = Instant::now();
-        while !self.lines().iter().any(|line| line == expected) {
+        while !self.lines().iter().any(|line| is_it(line)) {
             assert!(start.elapsed() < PATIENCE, "{expected:?} is not on the screen:\n{}", self.lines().join("\n"));
             thread::sleep(Duration::from_millis(10));
         }
@@ -174,6 +183,48 @@ fn ctrl_c_cancels_what_runs_and_the_next_line_works() {
     terminal.press("/calc 2 + 3");
     terminal.press(ENTER);
     terminal.shows("5");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.ends(), 0);
+}
+
+/// With what is typed left as it is.
+#[test]
+fn who_waits_at_the_prompt_is_told_of_providers() {
+    let patchbay = Patchbay::new();
+    let terminal = Terminal::open(&patchbay, &[]);
+    let greeting =
+        "demo-1 answers: it only echoes. /model chooses a model; default_model in config.toml makes the choice last.";
+    terminal.shows(greeting);
+    terminal.shows("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.press("/model gemini-2.5-p");
+    terminal.press(TAB);
+    terminal.shows("gemini-2.5-pro/high");
+    terminal.press(CTRL_C);
+    terminal.shows(">");
+    terminal.press("/calc 6 ");
+    terminal.shows("> /calc 6");
+    patchbay.write("home/config/providers/broken.wasm", "none");
+    terminal.shows_beginning("The file 'broken.wasm' is no provider, and changes nothing: ");
+    terminal.shows("> /calc 6");
+    terminal.press("* 7");
+    terminal.press(ENTER);
+    terminal.shows("42");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.ends(), 0);
+}
+
+#[test]
+fn who_has_a_default_model_is_not_told_of_it() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/config.toml", "default_model = \"demo-big\"\n");
+    let terminal = Terminal::open(&patchbay, &[]);
+    terminal.shows("/commands lists what works, Tab completes, /quit leaves.");
+    assert!(!terminal.lines().iter().any(|line| line.contains("default_model")), "{:?}", terminal.lines());
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.ends(), 0);
+    patchbay.write("home/config/config.toml", "default_model = \"nobody-9\"\n");
+    let terminal = Terminal::open(&patchbay, &[]);
+    terminal.shows_beginning("No model answers yet: Unknown model: nobody-9. ");
     terminal.press(CTRL_D);
     assert_eq!(terminal.ends(), 0);
 }

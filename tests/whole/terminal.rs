@@ -1,6 +1,9 @@
 //! Without a command, where there is no terminal: lines in, messages out, nothing drawn.
 
-use std::{io::Write as _, process::Stdio};
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    process::Stdio,
+};
 
 use patchbay_tests::binary::{Patchbay, Ran, ran};
 
@@ -37,4 +40,23 @@ fn the_workspace_can_be_named() {
     patchbay.write("elsewhere/.patchbay/skills/local/SKILL.md", "---\nsummary: Local\n---\n");
     let ran = typed(&patchbay, &["--workspace", "../elsewhere"], "/skills\n");
     assert!(ran.out.contains("\nlocal - Local\n"), "{ran:?}");
+}
+
+/// Also between two lines, and each time once.
+#[test]
+fn who_reads_along_is_told_of_providers() {
+    let patchbay = Patchbay::new();
+    let mut child = patchbay.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    writeln!(input, "/calc 1").unwrap();
+    assert_eq!(lines.next().as_deref(), Some("1"));
+    patchbay.write("home/config/providers/broken.wasm", "none");
+    let told = lines.next().unwrap();
+    assert!(told.starts_with("The file 'broken.wasm' is no provider, and changes nothing: "), "{told}");
+    writeln!(input, "/calc 2").unwrap();
+    assert_eq!(lines.next().as_deref(), Some("2"));
+    drop(input);
+    assert_eq!(lines.next(), None);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }

@@ -72,7 +72,8 @@ pub(crate) struct Config {
 impl Config {
     /// What it says of providers.
     pub(crate) fn settings(self) -> Settings {
-        Settings { providers: self.providers, routes: self.routes, default_model: self.default_model }
+        let credentials = self.credentials.into_keys().collect();
+        Settings { providers: self.providers, routes: self.routes, default_model: self.default_model, credentials }
     }
 }
 

@@ -112,7 +112,10 @@ fn open_watched(home: &Home, observer: impl Observer + 'static) -> Result<Arc<Ho
 
 /// Sees to it that changes of providers take effect meanwhile, as long as this is held.
 fn watch(host: &Host) -> Option<Watch> {
-    host.providers().watch().inspect_err(|error| eprintln!("Note: {error}. Its changes are seen at the next start.")).ok()
+    host.providers()
+        .watch()
+        .inspect_err(|error| eprintln!("Note: {error}. Its changes are seen at the next start."))
+        .ok()
 }
 
 /// A new session on `workspace`, or the stored one whose id begins with `id`.

@@ -39,7 +39,11 @@ async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> Result<(), F
     let (Some(name), Some(provider), []) = (&checked.name, &checked.status, &checked.problems[..]) else {
         let code = if checked.manifest.is_some() { Code::ProviderUnusable } else { Code::InvalidComponent };
         let why = text::clean_line(&checked.problems.join("; "));
-        let message = format!("{} is not added: {}.", file.display(), why.trim_end_matches('.'));
+        // An adapter that stands nowhere: its name is another one's.
+        let taken = checked.manifest.is_some() && checked.status.is_none();
+        let hint =
+            if taken { format!(": patchbay provider add {} --name NAME", file.display()) } else { ".".to_owned() };
+        let message = format!("{} is not added: {}{hint}", file.display(), why.trim_end_matches('.'));
         return Err(Failure::new(code, message));
     };
     let before = named(host, name).await;
@@ -153,7 +157,7 @@ async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), Failure> {
             "bundled" => format!("provider '{name}' comes with Patchbay and cannot be removed."),
             _ => format!(
                 "provider '{name}' stands in config.toml: remove its table [providers.{name}] there ({}).",
-                place.with_file_name("../config.toml").display()
+                host.providers().folder().with_file_name("config.toml").display()
             ),
         };
         return Err(Failure::new(Code::InvalidArgs, why));
@@ -162,7 +166,9 @@ async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), Failure> {
     match (had_file, forgotten) {
         (true, true) => say!("Removed provider '{name}': its file, what it was allowed, and its prefixes."),
         (true, false) => say!("Removed the file {}. It was never allowed anything.", place.display()),
-        (false, true) => say!("Provider '{name}' had no file any more. What it was allowed, and its prefixes, are free."),
+        (false, true) => {
+            say!("Provider '{name}' had no file any more. What it was allowed, and its prefixes, are free.")
+        }
         (false, false) => return Err(unknown(name)),
     }
     Ok(())

@@ -9,6 +9,7 @@
 //! - [`Asker`]: who has a tool called.
 //! - [`Code`], [`Outcome`]: what a line comes to. One table of codes generates `docs/codes.md`.
 //! - [`Event`]: what a front renders.
+//! - [`COMPONENT_BYTES`]: how large a plugin may be.
 //! - [`completion`]: what goes to a model and comes back.
 //! - [`kv`]: the words of the plugins' key-value store.
 //! - [`text`]: stripping what could deceive a terminal or a model.
@@ -16,6 +17,7 @@
 mod asker;
 mod code;
 pub mod completion;
+mod component;
 mod digest;
 mod event;
 mod id;
@@ -27,6 +29,7 @@ mod tool;
 
 pub use asker::{Asker, AskerError};
 pub use code::Code;
+pub use component::COMPONENT_BYTES;
 pub use digest::{Digest, DigestError, Hasher};
 pub use event::{DeltaKind, Event, EventKind, MessageKind};
 pub use id::{AgentId, CallId, SessionId};

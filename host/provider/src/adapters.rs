@@ -1,8 +1,14 @@
 //! The adapters that there are: those of the binary, and the files of the folder.
 
-use std::{collections::BTreeMap, fs, io, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use patchbay_core::{Digest, Name};
+use patchbay_core::{COMPONENT_BYTES, Digest, Name};
 use patchbay_sandbox::{
     Failure, Sandbox,
     adapter::{AdapterManifest, LoadedAdapter},
@@ -14,16 +20,12 @@ use tokio::sync::OnceCell;
 use crate::BundledAdapter;
 
 /// The world that an adapter implements. Descriptions are kept by digest and world.
-const WORLD: &str = "patchbay:provider@0.1";
-/// The largest component that is read: twice what the largest language runtime comes to.
-pub(crate) const COMPONENT_BYTES: u64 = 64 << 20;
+pub(crate) const WORLD: &str = "patchbay:provider@0.1";
 
 /// An adapter's component, and what it says of itself.
 pub(crate) struct Adapter {
     pub(crate) digest: Digest,
     pub(crate) manifest: AdapterManifest,
-    /// Whether the binary brings it along.
-    pub(crate) bundled: bool,
     bytes: Bytes,
     loaded: OnceCell<Arc<LoadedAdapter>>,
 }
@@ -37,7 +39,7 @@ enum Bytes {
 impl Adapter {
     /// The adapter of a file.
     pub(crate) fn read(digest: Digest, bytes: Arc<[u8]>, manifest: AdapterManifest) -> Self {
-        Self { digest, manifest, bundled: false, bytes: Bytes::Read(bytes), loaded: OnceCell::new() }
+        Self { digest, manifest, bytes: Bytes::Read(bytes), loaded: OnceCell::new() }
     }
 
     /// The component, ready to be instantiated. Compiled when it is first needed; who holds it keeps it, whatever takes this
@@ -60,6 +62,8 @@ pub(crate) struct Found {
     pub(crate) adapters: BTreeMap<Name, Arc<Adapter>>,
     /// By file name.
     pub(crate) bad: BTreeMap<String, String>,
+    /// What is wrong with components as such, so that nobody need ask them again. Of files that are there.
+    pub(crate) hopeless: BTreeMap<Digest, String>,
 }
 
 /// The adapters of the binary.
@@ -73,7 +77,7 @@ pub(crate) fn bundled(adapters: &[BundledAdapter]) -> BTreeMap<Name, Arc<Adapter
         let Description { digest, manifest } = serde_json::from_str(adapter.description).ok()?;
         let name: Name = adapter.name.parse().ok()?;
         let bytes = Bytes::Embedded(adapter.bytes);
-        Some((name, Arc::new(Adapter { digest, manifest, bundled: true, bytes, loaded: OnceCell::new() })))
+        Some((name, Arc::new(Adapter { digest, manifest, bytes, loaded: OnceCell::new() })))
     };
     let found: BTreeMap<_, _> = adapters.iter().filter_map(read).collect();
     if found.len() < adapters.len() {
@@ -82,14 +86,31 @@ pub(crate) fn bundled(adapters: &[BundledAdapter]) -> BTreeMap<Name, Arc<Adapter
     found
 }
 
+/// What is wrong with a component.
+#[derive(Debug)]
+pub(crate) struct Bad {
+    /// In words.
+    pub(crate) why: String,
+    /// Whether the same bytes would fail so again.
+    pub(crate) lasting: bool,
+}
+
+impl Bad {
+    fn passing(why: impl ToString) -> Self {
+        Self { why: why.to_string(), lasting: false }
+    }
+}
+
+impl From<Failure> for Bad {
+    fn from(failure: Failure) -> Self {
+        Self { why: failure.to_string(), lasting: failure.is_deterministic() }
+    }
+}
+
 /// Asks adapters what they are.
 pub(crate) trait Describe: Send + Sync {
-    /// What the component `bytes`, whose digest is `digest`, says of itself; or what is wrong with it, in words.
-    fn describe(
-        &self,
-        digest: Digest,
-        bytes: Arc<[u8]>,
-    ) -> impl Future<Output = Result<AdapterManifest, String>> + Send;
+    /// What the component `bytes`, whose digest is `digest`, says of itself; or what is wrong with it.
+    fn describe(&self, digest: Digest, bytes: Arc<[u8]>) -> impl Future<Output = Result<AdapterManifest, Bad>> + Send;
 }
 
 /// Asks in the sandbox, once for each digest.
@@ -99,16 +120,20 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Describe for Asked<'_> {
-    async fn describe(&self, digest: Digest, bytes: Arc<[u8]>) -> Result<AdapterManifest, String> {
-        let kept = self.store.described(&[digest], WORLD).map_err(|error| error.to_string())?;
+    async fn describe(&self, digest: Digest, bytes: Arc<[u8]>) -> Result<AdapterManifest, Bad> {
+        let kept = self.store.described(&[digest], WORLD).map_err(Bad::passing)?;
         if let Some(manifest) = kept.into_iter().flatten().find_map(|json| serde_json::from_str(&json).ok()) {
             return Ok(manifest);
         }
-        let ask = async {
-            let loaded = self.sandbox.load_adapter(digest, bytes.to_vec()).await?;
-            self.sandbox.describe_adapter(&loaded).await
-        };
-        let manifest = ask.await.map_err(|failure| failure.to_string())?;
+        if self.store.is_blocked(&digest).map_err(Bad::passing)? {
+            let why = format!(
+                "the component is blocked, so that it was not asked what it is. To lift it: patchbay plugin unblock \
+                 {digest}"
+            );
+            return Err(Bad::passing(why));
+        }
+        let loaded = self.sandbox.load_adapter(digest, bytes.to_vec()).await?;
+        let manifest = self.sandbox.describe_adapter(&loaded).await?;
         // Texts and numbers alone: there is nothing that JSON could not hold.
         let json = serde_json::to_string(&manifest).unwrap_or_default();
         if let Err(error) = self.store.keep_described(digest, WORLD, json).await {
@@ -121,8 +146,9 @@ impl Describe for Asked<'_> {
 /// Reads the files of `folder`. One that holds what `known` has is not asked again. No folder is an empty one.
 pub(crate) async fn files(folder: &Path, known: &Found, describe: &impl Describe) -> Found {
     let mut found = Found::default();
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
+    let folder = folder.to_owned();
+    let paths = match blocking(move || list(&folder)).await {
+        Ok(paths) => paths,
         Err(error) => {
             if error.kind() != io::ErrorKind::NotFound {
                 found.bad.insert("providers".to_owned(), format!("the folder cannot be read: {error}"));
@@ -130,9 +156,7 @@ pub(crate) async fn files(folder: &Path, known: &Found, describe: &impl Describe
             return found;
         }
     };
-    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    for path in paths.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "wasm")) {
+    for path in paths {
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let name: Name = match stem.parse() {
@@ -142,43 +166,61 @@ pub(crate) async fn files(folder: &Path, known: &Found, describe: &impl Describe
                 continue;
             }
         };
-        let (digest, bytes) = match read(&path) {
-            Ok(read) => read,
-            Err(error) => {
-                found.bad.insert(file, error.to_string());
-                continue;
+        let before = known.adapters.get(&name);
+        let described = match blocking(move || read(&path)).await {
+            Ok((digest, _)) if before.is_some_and(|adapter| adapter.digest == digest) => Ok(None),
+            Ok((digest, bytes)) => {
+                let asked = match known.hopeless.get(&digest) {
+                    Some(why) => Err(Bad { why: why.clone(), lasting: true }),
+                    None => describe.describe(digest, Arc::clone(&bytes)).await,
+                };
+                if let Err(Bad { why, lasting: true }) = &asked {
+                    found.hopeless.insert(digest, why.clone());
+                }
+                asked.map(|manifest| Some(Adapter::read(digest, bytes, manifest))).map_err(|bad| bad.why)
             }
+            Err(error) => Err(error.to_string()),
         };
-        if let Some(same) = known.adapters.get(&name).filter(|adapter| !adapter.bundled && adapter.digest == digest) {
-            found.adapters.insert(name, Arc::clone(same));
-            continue;
-        }
-        match describe.describe(digest, Arc::clone(&bytes)).await {
-            Ok(manifest) => {
-                found.adapters.insert(name, Arc::new(Adapter::read(digest, bytes, manifest)));
-            }
+        let adapter = match described {
+            Ok(adapter) => adapter,
+            // What was good stays in force: a bad file changes nothing.
             Err(why) => {
                 found.bad.insert(file, why);
-                // What was good stays in force: a bad file changes nothing.
-                if let Some(before) = known.adapters.get(&name).filter(|adapter| !adapter.bundled) {
-                    found.adapters.insert(name, Arc::clone(before));
-                }
+                None
             }
+        };
+        if let Some(adapter) = adapter.map(Arc::new).or_else(|| before.cloned()) {
+            found.adapters.insert(name, adapter);
         }
     }
     found
 }
 
+/// Does what waits for the disk where nobody waits for it.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+/// The components of a folder, by name.
+fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "wasm"));
+    paths.sort();
+    Ok(paths)
+}
+
 /// The bytes of a component, and the digest of exactly these.
 pub(crate) fn read(path: &Path) -> io::Result<(Digest, Arc<[u8]>)> {
-    let metadata = fs::metadata(path)?;
-    if !metadata.is_file() {
+    // Opening a pipe would wait for somebody to write.
+    if !fs::metadata(path)?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
     }
-    if metadata.len() > COMPONENT_BYTES {
-        let message = format!("it has {} bytes; at most {COMPONENT_BYTES} are read", metadata.len());
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    let mut bytes = Vec::new();
+    // It may grow while it is read.
+    File::open(path)?.take(COMPONENT_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > COMPONENT_BYTES {
+        let message = format!("it has over {COMPONENT_BYTES} bytes, which is the most that is read");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
-    let bytes = fs::read(path)?;
     Ok((Digest::of(&bytes), bytes.into()))
 }

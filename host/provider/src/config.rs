@@ -1,4 +1,7 @@
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use patchbay_core::{Name, completion::ThinkingLevel};
 use patchbay_egress::is_variable;
@@ -122,6 +125,8 @@ pub struct Settings {
     pub routes: BTreeMap<String, Name>,
     /// The model of who has chosen none.
     pub default_model: Option<String>,
+    /// The names of `[credentials.NAME]`: their keys are for skills, and never for a provider that is called so.
+    pub credentials: BTreeSet<Name>,
 }
 
 #[cfg(test)]

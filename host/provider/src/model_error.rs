@@ -1,4 +1,4 @@
-use patchbay_core::{Code, Name, Outcome, text};
+use patchbay_core::{Code, Digest, Name, Outcome, text};
 use patchbay_sandbox::Failure;
 use patchbay_store::StoreError;
 
@@ -41,6 +41,42 @@ pub enum ModelError {
         /// Why.
         why: String,
     },
+    /// `[routes]` sends the model to nobody.
+    #[error(
+        "[routes] of config.toml sends the model '{}' to provider '{provider}', which is not there. /providers lists \
+         what there is; mend the route, or name the provider (PROVIDER:MODEL).",
+        text::excerpt(.model, 80)
+    )]
+    Route {
+        /// The model.
+        model: String,
+        /// Who is not there.
+        provider: Name,
+    },
+    /// The operator has blocked the adapter.
+    #[error(
+        "component {component} of provider '{provider}' is blocked. To lift it: patchbay plugin unblock {component}"
+    )]
+    Blocked {
+        /// The provider.
+        provider: Name,
+        /// Its adapter's component.
+        component: Digest,
+    },
+    /// What was looked at is not what the provider asks for.
+    #[error(
+        "provider '{0}' asks for something else by now, so that it was allowed nothing. Look at it again: patchbay \
+         provider allow {0}"
+    )]
+    Changed(Name),
+    /// The model of who has chosen none is none that can be asked.
+    #[error("default_model of config.toml, '{}', cannot be used: {error}", text::excerpt(.model, 80))]
+    Default {
+        /// What stands there.
+        model: String,
+        /// Why.
+        error: Box<Self>,
+    },
     /// The provider is not there any more.
     #[error("there is no provider '{0}' any more. /providers lists what there is, /model chooses another model.")]
     Gone(Name),
@@ -64,19 +100,30 @@ impl ModelError {
             Self::NoModel(_) | Self::NoLevel(_) => Code::InvalidArgs,
             Self::Level(_) => Code::InvalidThinkingLevel,
             Self::Unknown { .. } => Code::UnknownModel,
-            Self::Pending { .. } => Code::ProviderPending,
-            Self::Refused { .. } | Self::Gone(_) => Code::ProviderUnusable,
+            Self::Pending { .. } | Self::Changed(_) => Code::ProviderPending,
+            Self::Refused { .. } | Self::Gone(_) | Self::Route { .. } => Code::ProviderUnusable,
+            Self::Blocked { .. } => Code::Blocked,
+            Self::Default { error, .. } => error.code(),
             Self::Adapter { failure, .. } => failure.code(),
             Self::Store(_) => Code::StoreFailed,
+        }
+    }
+
+    /// Whether the person's words, or those of `config.toml`, name no model.
+    fn is_refusal(&self) -> bool {
+        match self {
+            Self::Level(_) | Self::Unknown { .. } => true,
+            Self::Default { error, .. } => error.is_refusal(),
+            _ => false,
         }
     }
 }
 
 impl From<ModelError> for Outcome {
     fn from(error: ModelError) -> Self {
-        match error {
-            ModelError::Level(_) | ModelError::Unknown { .. } => Self::refused(error.code(), error.to_string()),
-            other => Self::error(other.code(), other),
+        if error.is_refusal() {
+            return Self::refused(error.code(), error.to_string());
         }
+        Self::error(error.code(), error)
     }
 }

@@ -1,3 +1,5 @@
+mod consent;
+
 use std::{
     collections::BTreeMap,
     path::PathBuf,
@@ -10,7 +12,7 @@ use patchbay_core::{
 };
 use patchbay_egress::{CredentialError, EgressError, Secrets};
 use patchbay_sandbox::{Sandbox, adapter::ModelEntry};
-use patchbay_store::{Allowance, Store, StoreError};
+use patchbay_store::{Store, StoreError};
 use tokio::sync::broadcast;
 
 use crate::{
@@ -19,7 +21,7 @@ use crate::{
     adapters::{self, Adapter, Asked, Found},
     choice,
     exchange::{self, World},
-    registry::{Consent, Entry, Known, Registry},
+    registry::{Among, Entry, Known, Registry},
     route::{Route, RouteCredential},
     status::{self, State},
 };
@@ -116,7 +118,7 @@ impl Providers {
         &self.folder
     }
 
-    fn current(&self) -> Option<Arc<Registry>> {
+    pub(crate) fn current(&self) -> Option<Arc<Registry>> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -141,9 +143,14 @@ impl Providers {
         if let Some(before) = before {
             for notice in status::changes(&before, &after, &|entry| self.state(entry)) {
                 tracing::info!("{notice}");
-                let _ = self.notices.send(notice);
+                self.tell(notice);
             }
         }
+    }
+
+    fn tell(&self, notice: String) {
+        // Nobody need listen.
+        let _ = self.notices.send(notice);
     }
 
     /// Builds a registry and puts it in the place of the one before. `last`: the settings that were good.
@@ -154,73 +161,32 @@ impl Providers {
                 let kept = if last.is_some() { "what it said before holds" } else { "nothing of it is used" };
                 let notice = format!("config.toml cannot be used, and {kept}: {why}");
                 tracing::error!("{notice}");
-                let _ = self.notices.send(notice);
+                self.tell(notice);
                 last.clone().unwrap_or_default()
             }
         };
         *last = Some(settings.clone());
-        let none = Found::default();
         let before = self.current();
+        let none = Found::default();
         let known = before.as_ref().map_or(&none, |registry| &registry.found);
         let asked = Asked { store: &self.store, sandbox: &self.world.sandbox };
         let found = adapters::files(&self.folder, known, &asked).await;
-        let registry = Arc::new(Registry::build(&self.bundled, found, &settings, &self.known()));
-        for (name, adapter) in registry.missing(&settings) {
-            let notice = format!("[providers.{name}] of config.toml: there is no adapter '{adapter}'.");
-            tracing::error!("{notice}");
-            let _ = self.notices.send(notice);
+        let build = |found, known| Registry::build(&self.bundled, found, &settings, known, before.as_deref());
+        let known = self.known();
+        let mut registry = build(found, &known);
+        if self.claim(&registry, &known).await {
+            registry = build(registry.found, &self.known());
         }
-        for entry in registry.entries.iter().filter(|entry| !entry.prefixes.is_empty()) {
-            if matches!(self.state(entry), Ok(State::Ready)) {
-                self.claim(entry).await;
+        for (name, why) in &registry.missing {
+            if before.as_ref().and_then(|before| before.missing.get(name)) != Some(why) {
+                let notice = format!("Provider '{name}' cannot be used: {why}");
+                tracing::error!("{notice}");
+                self.tell(notice);
             }
         }
+        let registry = Arc::new(registry);
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&registry));
         registry
-    }
-
-    fn known(&self) -> Known {
-        let read = || {
-            let variables = self.store.allowed_variables()?;
-            let variables = variables.into_iter().filter(|(_, variable)| !variable.is_empty()).collect();
-            Ok::<_, StoreError>(Known { prefixes: self.store.prefix_owners()?, variables })
-        };
-        read().unwrap_or_else(|error| {
-            tracing::error!("who has which model prefix cannot be read: {error}");
-            Known::default()
-        })
-    }
-
-    async fn claim(&self, entry: &Entry) {
-        if let Err(error) = self.store.claim_prefixes(entry.name.to_string(), entry.prefixes.clone()).await {
-            tracing::error!("that the prefixes of '{}' are its own could not be kept: {error}", entry.name);
-        }
-    }
-
-    /// Where a provider stands at this moment: another process may have allowed it meanwhile.
-    pub(crate) fn state(&self, entry: &Entry) -> Result<State, StoreError> {
-        if let Some(why) = &entry.refused {
-            return Ok(State::Refused(why.clone()));
-        }
-        if entry.consent == Consent::Given {
-            return Ok(State::Ready);
-        }
-        let wanted = wanted(entry);
-        Ok(match self.store.allowance(entry.name.as_str())? {
-            Some(given) if given == wanted => State::Ready,
-            Some(_) => State::Pending("it asks for something else than it was allowed.".to_owned()),
-            None => State::Pending("it is new.".to_owned()),
-        })
-    }
-
-    /// The provider `name`, if it may be asked.
-    fn ready(&self, registry: &Registry, name: &Name) -> Result<Arc<Entry>, ModelError> {
-        let entry = registry.get(name.as_str()).ok_or_else(|| ModelError::Gone(name.clone()))?;
-        match self.state(entry)? {
-            State::Ready => Ok(Arc::clone(entry)),
-            State::Pending(why) => Err(ModelError::Pending { provider: name.clone(), why }),
-            State::Refused(why) => Err(ModelError::Refused { provider: name.clone(), why }),
-        }
     }
 
     /// Finds what `[PROVIDER:]MODEL[/THINKING]` names.
@@ -229,16 +195,35 @@ impl Providers {
     /// [`ModelError`], in the words of the commands' reference.
     pub async fn resolve(&self, text: &str) -> Result<Choice, ModelError> {
         let registry = self.registry().await;
-        let choice::Asked { provider, model, level } = choice::read(text, &*registry)?;
+        // Whoever may not be asked changes nothing of how a text is read.
+        let ready = registry.among(|entry| self.is_ready(entry));
+        let choice::Asked { provider, model, level } = choice::read(text, &ready)?;
         let provider = match provider {
             Some(provider) => provider,
-            None => match registry.owner(&model) {
-                Some(entry) => entry.name.clone(),
-                None => return Err(ModelError::Unknown { model, supported: self.supported(&registry)? }),
-            },
+            None => self.owner(&registry, &ready, &model)?,
         };
         self.ready(&registry, &provider)?;
         Ok(Choice { provider, model, level })
+    }
+
+    /// Whose `model` is: as `[routes]` says, else of those who are ready, else of those who could be.
+    fn owner(&self, registry: &Registry, ready: &Among<'_>, model: &str) -> Result<Name, ModelError> {
+        if let Some(name) = registry.route(model) {
+            return match registry.find(name) {
+                Err(ModelError::Gone(provider)) => Err(ModelError::Route { model: model.to_owned(), provider }),
+                _ => Ok(name.clone()),
+            };
+        }
+        let waiting = || registry.among(|entry| entry.refused.is_none()).owner(model);
+        if let Some(entry) = ready.owner(model).or_else(waiting) {
+            return Ok(entry.name.clone());
+        }
+        // `PROVIDER:` of one that may not be asked, which is told why.
+        let named = model.split_once(':').and_then(|(name, _)| name.parse().ok());
+        match named.filter(|name| !matches!(registry.find(name), Err(ModelError::Gone(_)))) {
+            Some(name) => Ok(name),
+            None => Err(ModelError::Unknown { model: model.to_owned(), supported: self.supported(registry)? }),
+        }
     }
 
     /// The models that there are: a line for each provider with a catalogue.
@@ -260,9 +245,13 @@ impl Providers {
     /// # Errors
     /// [`ModelError`], where `config.toml` names none that can be asked.
     pub async fn default_choice(&self) -> Result<DefaultChoice, ModelError> {
-        let configured = self.registry().await.default_model.clone();
-        let choice = self.resolve(configured.as_deref().unwrap_or(FALLBACK)).await?;
-        Ok(DefaultChoice { choice, configured: configured.is_some() })
+        let Some(model) = self.registry().await.default_model.clone() else {
+            return Ok(DefaultChoice { choice: self.resolve(FALLBACK).await?, configured: false });
+        };
+        match self.resolve(&model).await {
+            Ok(choice) => Ok(DefaultChoice { choice, configured: true }),
+            Err(error) => Err(ModelError::Default { model, error: Box::new(error) }),
+        }
     }
 
     /// What the person is told of a choice: provider and model, and what its thinking level comes to.
@@ -288,13 +277,13 @@ impl Providers {
     pub fn suggestions(&self) -> Vec<String> {
         let registry = self.current().unwrap_or_else(|| {
             // Nobody has asked for providers yet; those of the binary are known without a look at the disk.
-            Arc::new(Registry::build(&self.bundled, Found::default(), &Settings::default(), &Known::default()))
+            Arc::new(Registry::build(&self.bundled, Found::default(), &Settings::default(), &Known::default(), None))
         });
         let suggested = |model: &ModelEntry| {
             let level = |level: &ThinkingLevel| format!("{}/{}", model.id, level.as_str());
             std::iter::once(model.id.clone()).chain(model.suggested_levels.iter().map(level)).collect::<Vec<_>>()
         };
-        let ready = registry.shown().into_iter().filter(|entry| matches!(self.state(entry), Ok(State::Ready)));
+        let ready = registry.shown().into_iter().filter(|entry| self.is_ready(entry));
         ready.flat_map(|entry| entry.models.iter().filter(|model| !model.deprecated).flat_map(suggested)).collect()
     }
 
@@ -368,45 +357,7 @@ impl Providers {
         drop(entry);
         Ok(exchange::complete(&self.world, &route, request, sink).await?)
     }
-
-    /// What allowing `name` would allow it; `None`: there is nothing to allow.
-    ///
-    /// # Errors
-    /// [`ModelError`] where there is no such provider, or it cannot be used.
-    pub async fn asks(&self, name: &Name) -> Result<Option<Allowance>, ModelError> {
-        let registry = self.registry().await;
-        let entry = registry.get(name.as_str()).ok_or_else(|| ModelError::Gone(name.clone()))?;
-        match self.state(entry)? {
-            State::Refused(why) => Err(ModelError::Refused { provider: name.clone(), why }),
-            State::Ready => Ok(None),
-            State::Pending(_) => Ok(Some(wanted(entry))),
-        }
-    }
-
-    /// Allows `name` what it asks for at this moment, if that is still `allowance`, and makes its prefixes its own.
-    ///
-    /// # Errors
-    /// [`ModelError`].
-    pub async fn allow(&self, name: &Name, allowance: Allowance) -> Result<(), ModelError> {
-        let registry = self.registry().await;
-        let entry = registry.get(name.as_str()).ok_or_else(|| ModelError::Gone(name.clone()))?;
-        self.store.allow(name.to_string(), allowance, entry.prefixes.clone()).await?;
-        Ok(())
-    }
-
-    /// Takes back what `name` was allowed, and its prefixes. Whether there was anything.
-    ///
-    /// # Errors
-    /// The database.
-    pub async fn forget(&self, name: &Name) -> Result<bool, StoreError> {
-        self.store.forget_provider(name.to_string()).await
-    }
 }
 
-/// What a provider asks for.
-fn wanted(entry: &Entry) -> Allowance {
-    Allowance {
-        base_url: entry.base_url.clone().unwrap_or_default(),
-        variable: entry.variable.clone().unwrap_or_default(),
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,19 @@
 //! Which providers there are, what the operator decided for each, and whose a model is. Never changes: a change of the folder
 //! or of `config.toml` makes another one.
 
+mod claims;
+mod entry;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use patchbay_core::Name;
 use patchbay_sandbox::adapter::ModelEntry;
+use patchbay_store::Allowance;
 
+pub(crate) use self::claims::{key_taken, prefix_taken};
+use self::{claims::Claims, entry::entry};
 use crate::{
-    ProviderConfig, Settings,
+    ModelError, Settings,
     adapters::{Adapter, Found},
     choice::Names,
     prefix,
@@ -34,6 +40,19 @@ pub(crate) enum Consent {
     Asked,
 }
 
+/// Who is judged first, and so has what two claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// Those of the binary.
+    Bundled,
+    /// What the operator wrote in `config.toml`.
+    Table,
+    /// Files that were allowed what they ask for.
+    Allowed,
+    /// Files that nobody allowed: they take nothing from anybody, not even from each other.
+    Waiting,
+}
+
 /// One provider.
 pub(crate) struct Entry {
     pub(crate) name: Name,
@@ -57,13 +76,32 @@ impl Entry {
     pub(crate) fn model(&self, id: &str) -> Option<&ModelEntry> {
         self.models.iter().find(|model| model.id == id)
     }
+
+    /// What it asks for.
+    pub(crate) fn wanted(&self) -> Allowance {
+        Allowance {
+            base_url: self.base_url.clone().unwrap_or_default(),
+            variable: self.variable.clone().unwrap_or_default(),
+        }
+    }
+
+    fn rank(&self, known: &Known) -> Rank {
+        match (self.source, self.consent) {
+            (Source::Bundled, _) => Rank::Bundled,
+            (_, Consent::Given) => Rank::Table,
+            _ if known.allowances.get(self.name.as_str()) == Some(&self.wanted()) => Rank::Allowed,
+            _ => Rank::Waiting,
+        }
+    }
 }
 
 /// All of them.
 pub(crate) struct Registry {
-    /// The first to have a say come first: those of the binary, those of `config.toml`, files; each sorted by name.
+    /// The first to have a say come first: by rank, then by name.
     pub(crate) entries: Vec<Arc<Entry>>,
     pub(crate) found: Found,
+    /// Tables of `config.toml` whose adapter is not there, and in words which.
+    pub(crate) missing: BTreeMap<Name, String>,
     routes: BTreeMap<String, Name>,
     pub(crate) default_model: Option<String>,
 }
@@ -73,50 +111,91 @@ pub(crate) struct Registry {
 pub(crate) struct Known {
     /// Each prefix and who had it first.
     pub(crate) prefixes: Vec<(String, String)>,
-    /// Who was allowed which variable.
-    pub(crate) variables: Vec<(String, String)>,
+    /// What was allowed, by provider.
+    pub(crate) allowances: BTreeMap<String, Allowance>,
 }
 
 impl Registry {
-    /// Builds one of what was found: `bundled` adapters, and those of files.
+    /// Builds one of what was found: `bundled` adapters, and those of files. A bad file changes nothing: where a new version
+    /// cannot be used, the one that was good `before` stays.
     pub(crate) fn build(
         bundled: &BTreeMap<Name, Arc<Adapter>>,
-        mut found: Found,
+        found: Found,
         settings: &Settings,
         known: &Known,
+        before: Option<&Self>,
     ) -> Self {
-        let mut entries: Vec<Entry> = Vec::new();
-        for (name, adapter) in bundled {
-            entries.push(entry(name, Source::Bundled, adapter, settings.providers.get(name)));
+        let registry = Self::judge(bundled, found, settings, known);
+        let Some(before) = before else { return registry };
+        let good = |name: &Name| before.get(name.as_str()).filter(|old| old.refused.is_none());
+        let earlier = |entry: &Arc<Entry>| {
+            let why = entry.refused.clone()?;
+            let old = good(&entry.name).filter(|old| old.source == Source::File && entry.source == Source::File)?;
+            let newer = old.adapter.digest != entry.adapter.digest;
+            newer.then(|| (entry.name.clone(), Arc::clone(&old.adapter), why))
+        };
+        let earlier: Vec<_> = registry.entries.iter().filter_map(earlier).collect();
+        if earlier.is_empty() {
+            return registry;
         }
-        for (name, config) in settings.providers.iter().filter(|(name, _)| !bundled.contains_key(*name)) {
+        let mut found = registry.found;
+        for (name, adapter, why) in earlier {
+            found.bad.insert(format!("{name}.wasm"), why);
+            found.adapters.insert(name, adapter);
+        }
+        Self::judge(bundled, found, settings, known)
+    }
+
+    fn judge(bundled: &BTreeMap<Name, Arc<Adapter>>, mut found: Found, settings: &Settings, known: &Known) -> Self {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut missing = BTreeMap::new();
+        for (name, adapter) in bundled {
+            let other = settings.providers.get(name).and_then(|config| config.adapter.as_ref());
+            if other.is_none_or(|other| other == name) {
+                entries.push(entry(name, Source::Bundled, adapter, settings));
+            }
+        }
+        for (name, config) in &settings.providers {
             let wanted = config.adapter.as_ref().unwrap_or(name);
-            // A table that is called as a file is configures the file.
-            if wanted == name && found.adapters.contains_key(name) {
+            // A table that is called as its adapter is configures that.
+            if wanted == name && (bundled.contains_key(name) || found.adapters.contains_key(name)) {
                 continue;
             }
-            if let Some(adapter) = bundled.get(wanted).or_else(|| found.adapters.get(wanted)) {
-                entries.push(entry(name, Source::Config, adapter, Some(config)));
+            match bundled.get(wanted).or_else(|| found.adapters.get(wanted)) {
+                Some(adapter) => entries.push(entry(name, Source::Config, adapter, settings)),
+                None => {
+                    let why = format!(
+                        "there is no adapter '{wanted}', which [providers.{name}] of config.toml asks for; put \
+                         {wanted}.wasm into the providers folder, or name another one (adapter = \"…\")"
+                    );
+                    missing.insert(name.clone(), why);
+                }
             }
         }
         for (name, adapter) in &found.adapters {
-            if entries.iter().any(|there| there.name == *name) {
+            if missing.contains_key(name) || entries.iter().any(|there| there.name == *name) {
                 let why =
                     format!("there is a provider '{name}' already, which keeps its name; give the file another one");
                 found.bad.insert(format!("{name}.wasm"), why);
                 continue;
             }
-            entries.push(entry(name, Source::File, adapter, settings.providers.get(name)));
+            entries.push(entry(name, Source::File, adapter, settings));
         }
-        for at in 0..entries.len() {
-            let (before, rest) = entries.split_at_mut(at);
-            if let Some(entry) = rest.first_mut().filter(|entry| entry.refused.is_none()) {
-                entry.refused = conflict(entry, before, known);
+        let there = entries.iter().map(|entry| &entry.name).chain(missing.keys()).cloned().collect();
+        let mut claims = Claims::new(known, there);
+        entries.sort_by_key(|entry| entry.rank(known));
+        for entry in &mut entries {
+            let rank = entry.rank(known);
+            if entry.refused.is_none() {
+                entry.refused = claims.conflict(entry, rank);
+            }
+            if entry.refused.is_none() && rank < Rank::Waiting {
+                claims.add(entry);
             }
         }
         let entries = entries.into_iter().map(Arc::new).collect();
         let Settings { routes, default_model, .. } = settings.clone();
-        Self { entries, found, routes, default_model }
+        Self { entries, found, missing, routes, default_model }
     }
 
     /// The provider `name`.
@@ -124,26 +203,28 @@ impl Registry {
         self.entries.iter().find(|entry| entry.name.as_str() == name)
     }
 
-    /// Tables of `config.toml` whose adapter is not there, and its name.
-    pub(crate) fn missing<'a>(&self, settings: &'a Settings) -> impl Iterator<Item = (&'a Name, &'a Name)> {
-        let all = settings.providers.iter().map(|(name, config)| (name, config.adapter.as_ref().unwrap_or(name)));
-        all.filter(|(name, _)| self.get(name.as_str()).is_none())
+    /// The provider `name`, or why there is none.
+    ///
+    /// # Errors
+    /// [`ModelError::Refused`] where only its adapter is missing, [`ModelError::Gone`].
+    pub(crate) fn find(&self, name: &Name) -> Result<&Arc<Entry>, ModelError> {
+        self.get(name.as_str()).ok_or_else(|| match self.missing.get(name) {
+            Some(why) => ModelError::Refused { provider: name.clone(), why: why.clone() },
+            None => ModelError::Gone(name.clone()),
+        })
     }
 
-    /// Whose `model` is: as `[routes]` says, else who has exactly this id, else who has the prefix.
-    pub(crate) fn owner(&self, model: &str) -> Option<&Arc<Entry>> {
-        let route = self.routes.get(model).or_else(|| {
-            let mut routes = self.routes.iter().filter(|(prefix, _)| prefix::matches(prefix, model));
-            let longest = routes.by_ref().max_by_key(|(prefix, _)| prefix.len())?;
-            Some(longest.1)
-        });
-        if let Some(name) = route {
-            return self.get(name.as_str());
-        }
-        let useful = || self.entries.iter().filter(|entry| entry.refused.is_none());
-        useful()
-            .find(|entry| entry.model(model).is_some())
-            .or_else(|| useful().find(|entry| entry.prefixes.iter().any(|prefix| prefix::matches(prefix, model))))
+    /// Where `[routes]` sends `model`: by its id, else by the longest prefix.
+    pub(crate) fn route(&self, model: &str) -> Option<&Name> {
+        self.routes.get(model).or_else(|| {
+            let routes = self.routes.iter().filter(|(prefix, _)| prefix::matches(prefix, model));
+            routes.max_by_key(|(prefix, _)| prefix.len()).map(|(_, name)| name)
+        })
+    }
+
+    /// Those of them that `may` have a say.
+    pub(crate) fn among(&self, may: impl Fn(&Entry) -> bool) -> Among<'_> {
+        Among { registry: self, entries: self.entries.iter().filter(|entry| may(entry)).collect() }
     }
 
     /// All of them in the order in which people are shown them.
@@ -159,135 +240,31 @@ impl Registry {
     }
 }
 
-impl Names for Registry {
+/// Some of the providers, and all the routes.
+pub(crate) struct Among<'a> {
+    registry: &'a Registry,
+    entries: Vec<&'a Arc<Entry>>,
+}
+
+impl<'a> Among<'a> {
+    /// Whose `model` is, routes apart: who has exactly this id, else who has the prefix.
+    pub(crate) fn owner(&self, model: &str) -> Option<&'a Arc<Entry>> {
+        let exactly = self.entries.iter().find(|entry| entry.model(model).is_some());
+        let has = |entry: &Entry| entry.prefixes.iter().any(|prefix| prefix::matches(prefix, model));
+        exactly.or_else(|| self.entries.iter().find(|entry| has(entry))).copied()
+    }
+}
+
+impl Names for Among<'_> {
     fn is_provider(&self, name: &str) -> bool {
-        self.get(name).is_some()
+        self.entries.iter().any(|entry| entry.name.as_str() == name)
     }
 
     fn is_model(&self, provider: Option<&Name>, id: &str) -> bool {
-        match provider {
-            Some(provider) => self.get(provider.as_str()).is_some_and(|entry| entry.model(id).is_some()),
-            None => self.routes.contains_key(id) || self.entries.iter().any(|entry| entry.model(id).is_some()),
-        }
+        let mut asked = self.entries.iter().filter(|entry| provider.is_none_or(|name| entry.name == *name));
+        (provider.is_none() && self.registry.routes.contains_key(id)) || asked.any(|entry| entry.model(id).is_some())
     }
-}
-
-/// A provider as its adapter suggests and the operator decided.
-fn entry(name: &Name, source: Source, adapter: &Arc<Adapter>, config: Option<&ProviderConfig>) -> Entry {
-    let manifest = &adapter.manifest;
-    let none = ProviderConfig::default();
-    let config = config.unwrap_or(&none);
-    // What the adapter suggests counts for the provider that is called as it is; another instance would collide with it.
-    let suggests = source != Source::Config;
-    let own_origin = || manifest.default_base_url.clone().filter(|_| suggests);
-    let base_url = config.origin.clone().or_else(own_origin);
-    let named = config.origin.is_some();
-    let own_variable = || {
-        let hint = manifest.credential.as_ref()?.env.clone();
-        hint.filter(|_| source == Source::Bundled || (source == Source::File && !named))
-    };
-    let variable = config.env.clone().or_else(own_variable).filter(|variable| !variable.is_empty());
-    let own_prefixes = || if suggests { manifest.model_prefixes.clone() } else { Vec::new() };
-    let mut models = if suggests { manifest.models.clone() } else { Vec::new() };
-    for model in &config.models {
-        models.retain(|there| there.id != model.0.id);
-        models.push(model.0.clone());
-    }
-    let (base, refused) = match base_url.as_deref().map(|url| Base::parse(url, config.allow_private)) {
-        None if requires_origin(adapter) || (source == Source::Config && manifest.default_base_url.is_some()) => {
-            (None, Some(format!("it needs to know where its requests go: origin in [providers.{name}] of config.toml")))
-        }
-        None => (None, None),
-        Some(Ok(base)) => (Some(base), None),
-        Some(Err(why)) => {
-            let hint =
-                if config.allow_private { "" } else { "; for a machine of your own network, allow_private = true" };
-            (None, Some(format!("its origin cannot be used: {why}{hint}")))
-        }
-    };
-    let suggested_here =
-        source == Source::File && !named && base_url.as_deref().is_some_and(|url| !Base::is_public(url));
-    let refused = refused.or_else(|| {
-        suggested_here.then(|| {
-            format!(
-                "it suggests an origin that is none of the internet; to allow that, name it in [providers.{name}] of \
-                 config.toml"
-            )
-        })
-    });
-    Entry {
-        name: name.clone(),
-        source,
-        adapter: Arc::clone(adapter),
-        base_url,
-        base,
-        variable,
-        prefixes: config.prefixes.clone().unwrap_or_else(own_prefixes),
-        models,
-        context_window: config.context_window,
-        options: config.options.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-        consent: if source == Source::File && !named { Consent::Asked } else { Consent::Given },
-        refused,
-    }
-}
-
-fn requires_origin(adapter: &Adapter) -> bool {
-    adapter.manifest.extra.iter().any(|(name, _)| name == "requires-origin")
-}
-
-/// What `entry` claims that is another one's.
-fn conflict(entry: &Entry, before: &[Entry], known: &Known) -> Option<String> {
-    let name = entry.name.as_str();
-    let before = || before.iter().filter(|other| other.refused.is_none());
-    if let Some(variable) = &entry.variable {
-        let there = before().find(|other| other.variable.as_ref() == Some(variable)).map(|other| other.name.as_str());
-        let allowed = known.variables.iter().find(|(other, of)| other != name && of == variable);
-        let allowed = allowed.filter(|_| entry.source == Source::File).map(|(other, _)| other.as_str());
-        if let Some(owner) = there.or(allowed) {
-            return Some(format!(
-                "the key {variable} belongs to provider '{owner}', and to no other; name another variable (env in \
-                 [providers.{name}] of config.toml)"
-            ));
-        }
-    }
-    for own in &entry.prefixes {
-        for other in before() {
-            if let Some(theirs) = other.prefixes.iter().find(|theirs| prefix::overlap(own, theirs)) {
-                return Some(taken("prefix", own, theirs, other.name.as_str(), name));
-            }
-        }
-        // Those of the binary have theirs whatever the store says.
-        let first = known.prefixes.iter().find(|(theirs, owner)| owner != name && prefix::overlap(own, theirs));
-        if let Some((theirs, owner)) = first.filter(|_| entry.source != Source::Bundled) {
-            return Some(format!(
-                "{} To free it: patchbay provider remove {owner}",
-                taken("prefix", own, theirs, owner, name)
-            ));
-        }
-    }
-    if entry.source != Source::File {
-        return None;
-    }
-    for model in &entry.models {
-        for other in before() {
-            if other.model(&model.id).is_some() {
-                return Some(taken("model", &model.id, &model.id, other.name.as_str(), name));
-            }
-            if let Some(theirs) = other.prefixes.iter().find(|theirs| prefix::matches(theirs, &model.id)) {
-                return Some(taken("model", &model.id, theirs, other.name.as_str(), name));
-            }
-        }
-    }
-    None
-}
-
-fn taken(what: &str, own: &str, theirs: &str, owner: &str, name: &str) -> String {
-    let by = if own == theirs { String::new() } else { format!(" by '{theirs}'") };
-    format!(
-        "its {what} '{own}' belongs{by} to provider '{owner}', who had it first; other prefixes can be given in \
-         [providers.{name}] of config.toml."
-    )
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

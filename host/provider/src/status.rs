@@ -28,7 +28,7 @@ pub struct ProviderStatus {
     pub display_name: String,
     /// The adapter, with its version.
     pub adapter: String,
-    /// The digest of its component; none for a file that is no adapter.
+    /// The digest of its component; none for a file that is no adapter, and a table without one.
     pub digest: Option<Digest>,
     /// Where it comes from: `bundled`, `config.toml`, or a file's name.
     pub source: String,
@@ -44,7 +44,7 @@ pub struct ProviderStatus {
     pub models: Vec<String>,
     /// The environment variable of its key; none: it needs none.
     pub variable: Option<String>,
-    /// Whether there is a key.
+    /// Whether there is a key. It is looked for where the provider is ready.
     pub credential: bool,
     /// What is wrong with the key that there is.
     pub credential_problem: Option<String>,
@@ -62,7 +62,7 @@ type Judge<'a> = &'a dyn Fn(&Entry) -> Result<State, StoreError>;
 /// Whether there is a key, where one is needed.
 type Keys<'a> = &'a dyn Fn(&Entry) -> Option<Result<bool, String>>;
 
-/// Every provider, and every file that is none.
+/// Every provider, every table without an adapter, and every file that is none.
 pub(crate) fn list(registry: &Registry, state: Judge<'_>, keys: Keys<'_>) -> Vec<ProviderStatus> {
     let mut bad: BTreeMap<&str, &str> =
         registry.found.bad.iter().map(|(file, why)| (file.as_str(), why.as_str())).collect();
@@ -71,19 +71,20 @@ pub(crate) fn list(registry: &Registry, state: Judge<'_>, keys: Keys<'_>) -> Vec
         .into_iter()
         .map(|entry| {
             let (word, reason) = match state(entry) {
-                Ok(State::Ready) => {
-                    // A good version stays in force where a bad file took its place.
-                    let bad = (entry.source == Source::File).then(|| bad.remove(&*format!("{}.wasm", entry.name)));
-                    let note = |why: &str| format!("the file there now cannot be used, the one before stays: {why}");
-                    ("ready", bad.flatten().map(note))
-                }
+                Ok(State::Ready) => ("ready", None),
                 Ok(State::Pending(why)) => {
                     ("pending", Some(format!("{why} To allow it: patchbay provider allow {}", entry.name)))
                 }
                 Ok(State::Refused(why)) => ("refused", Some(why)),
                 Err(error) => ("refused", Some(error.to_string())),
             };
-            let (credential, credential_problem) = match keys(entry) {
+            // A good version stays in force where a bad file took its place.
+            let bad = (entry.source == Source::File).then(|| bad.remove(&*format!("{}.wasm", entry.name))).flatten();
+            let note = bad.map(|why| format!("the file there now cannot be used, the one before stays: {why}"));
+            let reason = [reason, note].into_iter().flatten().reduce(|reason, note| format!("{reason}; {note}"));
+            // Whoever may not be asked needs no key in memory.
+            let key = if word == "ready" { keys(entry) } else { None };
+            let (credential, credential_problem) = match key {
                 None | Some(Ok(false)) => (false, None),
                 Some(Ok(true)) => (true, None),
                 Some(Err(why)) => (false, Some(why)),
@@ -110,12 +111,19 @@ pub(crate) fn list(registry: &Registry, state: Judge<'_>, keys: Keys<'_>) -> Vec
             }
         })
         .collect();
-    list.extend(bad.into_iter().map(|(file, why)| ProviderStatus {
-        name: file.trim_end_matches(".wasm").to_owned(),
-        display_name: file.to_owned(),
+    list.extend(registry.missing.iter().map(|(name, why)| unusable(name.as_str(), "config.toml", why)));
+    list.extend(bad.into_iter().map(|(file, why)| unusable(file.trim_end_matches(".wasm"), file, why)));
+    list
+}
+
+/// What has no adapter.
+fn unusable(name: &str, source: &str, why: &str) -> ProviderStatus {
+    ProviderStatus {
+        name: name.to_owned(),
+        display_name: name.to_owned(),
         adapter: "none".to_owned(),
         digest: None,
-        source: file.to_owned(),
+        source: source.to_owned(),
         state: "refused",
         reason: Some(why.to_owned()),
         origin: None,
@@ -124,8 +132,7 @@ pub(crate) fn list(registry: &Registry, state: Judge<'_>, keys: Keys<'_>) -> Vec
         variable: None,
         credential: false,
         credential_problem: None,
-    }));
-    list
+    }
 }
 
 /// The text of `/providers`: a paragraph each.
@@ -155,6 +162,7 @@ fn or_none(words: &[String]) -> String {
 fn key(provider: &ProviderStatus) -> String {
     match (&provider.variable, provider.credential, &provider.credential_problem) {
         (None, ..) => "not needed".to_owned(),
+        (Some(variable), ..) if provider.state != "ready" => format!("{variable}, not looked for"),
         (Some(_), _, Some(problem)) => problem.clone(),
         (Some(variable), true, None) => format!("present ({variable}, or credentials.json)"),
         (Some(variable), false, None) => {
@@ -187,7 +195,7 @@ pub(crate) fn changes(before: &Registry, after: &Registry, state: Judge<'_>) -> 
     }
     for (file, why) in &after.found.bad {
         if before.found.bad.get(file) != Some(why) {
-            notices.push(format!("The file '{file}' is no provider, and changes nothing: {why}"));
+            notices.push(format!("The file '{file}' cannot be used, and changes nothing: {why}"));
         }
     }
     notices

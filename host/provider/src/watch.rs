@@ -24,7 +24,6 @@ const PATIENCE: Duration = Duration::from_millis(600);
 /// Watches as long as it is held.
 #[derive(Debug)]
 pub struct Watch {
-    _watcher: RecommendedWatcher,
     task: JoinHandle<()>,
 }
 
@@ -59,15 +58,17 @@ impl Providers {
             // Where events were lost nobody knows what they were about.
             let about = event.as_ref().map_or(true, |event| !event.kind.is_access() && concerns(event, &mine));
             if about {
-                let _ = tell.send(());
+                // It may be gone, or there again, which the watch on what was there before knows nothing of.
+                let anew = event.map_or(true, |event| event.paths.contains(&mine));
+                let _ = tell.send(anew);
             }
         })?;
         watcher.watch(&folder, RecursiveMode::NonRecursive)?;
         if let Some(config) = folder.parent() {
             watcher.watch(config, RecursiveMode::NonRecursive)?;
         }
-        let task = tokio::spawn(reload(Arc::downgrade(self), told));
-        Ok(Watch { _watcher: watcher, task })
+        let task = tokio::spawn(reload(Arc::downgrade(self), watcher, told));
+        Ok(Watch { task })
     }
 }
 
@@ -77,15 +78,81 @@ fn concerns(event: &Event, folder: &Path) -> bool {
     event.paths.iter().any(|path| adapter(path) || path == folder || path.ends_with("config.toml"))
 }
 
-async fn reload(providers: Weak<Providers>, mut told: mpsc::UnboundedReceiver<()>) {
-    // What is there is known first, so that what comes is told as new.
-    if let Some(providers) = providers.upgrade() {
-        providers.registry().await;
+/// `told`: that something has changed, and whether the folder itself has.
+async fn reload(providers: Weak<Providers>, mut watcher: RecommendedWatcher, mut told: mpsc::UnboundedReceiver<bool>) {
+    // What comes later is told as a change of what there was.
+    match providers.upgrade() {
+        Some(providers) => drop(providers.registry().await),
+        None => return,
     }
-    while told.recv().await.is_some() {
+    while let Some(mut anew) = told.recv().await {
         let patience = Instant::now() + PATIENCE;
-        while let Ok(Ok(Some(()))) = timeout_at(patience, timeout(SETTLED, told.recv())).await {}
+        while let Ok(Ok(Some(also))) = timeout_at(patience, timeout(SETTLED, told.recv())).await {
+            anew |= also;
+        }
         let Some(providers) = providers.upgrade() else { return };
+        if anew {
+            // None there: its return is told by the watch on the folder above.
+            let _ = watcher.watch(providers.folder(), RecursiveMode::NonRecursive);
+        }
         providers.reload().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_egress::Secrets;
+    use patchbay_sandbox::{Limits, Sandbox};
+    use patchbay_store::Store;
+    use tokio::{sync::broadcast, time::sleep};
+
+    use super::*;
+    use crate::{ExchangeLimits, Settings, Sources};
+
+    fn providers(home: &Path) -> Arc<Providers> {
+        let config = home.join("config");
+        fs::create_dir_all(&config).unwrap();
+        let sources = Sources {
+            folder: config.join("providers"),
+            bundled: &[],
+            settings: Box::new(|| Ok(Settings::default())),
+            limits: ExchangeLimits::default(),
+        };
+        let store = Store::open(&home.join("data")).unwrap();
+        let sandbox = Arc::new(Sandbox::new(Limits::default()));
+        Providers::new(store, sandbox, Arc::new(Secrets::open(&config)), sources).unwrap()
+    }
+
+    /// Waits until somebody tells of `file`.
+    async fn told(notices: &mut broadcast::Receiver<String>, file: &str) {
+        let told = async { while !notices.recv().await.unwrap().contains(file) {} };
+        timeout(Duration::from_secs(30), told).await.unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_is_dropped_in_is_told_also_where_the_folder_was_made_anew() {
+        let home = tempfile::tempdir().unwrap();
+        let all = providers(home.path());
+        let mut notices = all.notices();
+        let _watch = all.watch().unwrap();
+        // Nobody asks for providers but the watch.
+        let read = async {
+            while all.current().is_none() {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(30), read).await.unwrap();
+        let folder = home.path().join("config/providers");
+        fs::write(folder.join("a.wasm"), "x").unwrap();
+        told(&mut notices, "a.wasm").await;
+        for file in ["b.wasm", "c.wasm"] {
+            fs::remove_dir_all(&folder).unwrap();
+            sleep(Duration::from_secs(1)).await;
+            fs::create_dir(&folder).unwrap();
+            // As long as it takes to be watched again.
+            sleep(Duration::from_secs(2)).await;
+            fs::write(folder.join(file), "x").unwrap();
+            told(&mut notices, file).await;
+        }
     }
 }

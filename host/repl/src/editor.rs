@@ -4,8 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use patchbay_session::Session;
 use reedline::{
-    ColumnarMenu, Emacs, ExternalPrinter, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder as _, Reedline, ReedlineEvent,
-    ReedlineMenu, Signal, default_emacs_keybindings,
+    ColumnarMenu, Emacs, ExternalPrinter, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder as _, Reedline,
+    ReedlineEvent, ReedlineMenu, Signal, default_emacs_keybindings,
 };
 use tokio::runtime::Handle;
 

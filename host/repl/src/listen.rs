@@ -13,7 +13,11 @@ pub(crate) struct Listening {
 
 impl Listening {
     /// From here on `show` shows each notice, a line of text.
-    pub(crate) fn start(runtime: &Handle, mut events: Subscription, mut show: impl FnMut(String) + Send + 'static) -> Self {
+    pub(crate) fn start(
+        runtime: &Handle,
+        mut events: Subscription,
+        mut show: impl FnMut(String) + Send + 'static,
+    ) -> Self {
         let over = CancellationToken::new();
         let until = over.clone();
         let task = runtime.spawn(async move {

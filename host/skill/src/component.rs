@@ -4,13 +4,11 @@ use std::{io, path::Path, sync::Arc};
 
 use bytes::Bytes;
 use cap_std::{ambient_authority, fs::Dir};
-use patchbay_core::Digest;
+use patchbay_core::{COMPONENT_BYTES, Digest};
 use patchbay_policy::Root;
 
 use crate::files;
 
-/// The largest component: twice what the largest language runtime that we know takes.
-pub(crate) const COMPONENT_BYTES: u64 = 32 << 20;
 /// Where a workspace has its skills.
 const IN_WORKSPACE: &str = ".patchbay/skills";
 

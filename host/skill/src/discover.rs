@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, io, path::Path, sync::Arc};
 
 use cap_std::fs::{Dir, Metadata};
-use patchbay_core::{Code, Digest, Name, text};
+use patchbay_core::{COMPONENT_BYTES, Code, Digest, Name, text};
 use patchbay_policy::Root;
 
 use crate::{
     Candidate, Component, Found, Known, Problem, Seen, Sighting, Stat,
-    component::{self, COMPONENT_BYTES, Place},
+    component::{self, Place},
     files,
     package::SKILL_MD_BYTES,
     reading::{candidate, checked_name, packaged, skill_md},

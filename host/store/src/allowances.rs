@@ -1,5 +1,7 @@
 //! The operator's yes to providers of dropped-in files, and who had which model prefix first.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{Store, StoreError, now};
@@ -11,6 +13,27 @@ pub struct Allowance {
     pub base_url: String,
     /// The environment variable of the secret that they carry; empty: none.
     pub variable: String,
+}
+
+/// What belongs to another provider, so that nothing was noted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// A prefix of models' names, of which one begins the other.
+    Prefix {
+        /// The one that was asked for.
+        own: String,
+        /// The one that there is.
+        theirs: String,
+        /// Whose that is.
+        owner: String,
+    },
+    /// The environment variable of a secret.
+    Variable {
+        /// Which.
+        variable: String,
+        /// Whose it is.
+        owner: String,
+    },
 }
 
 impl Store {
@@ -28,12 +51,17 @@ impl Store {
         })
     }
 
-    /// Every provider that was allowed something, by name, with the variable of its secret.
+    /// What was allowed, by provider.
     ///
     /// # Errors
     /// The database.
-    pub fn allowed_variables(&self) -> Result<Vec<(String, String)>, StoreError> {
-        self.pairs("SELECT provider, variable FROM allowances ORDER BY provider")
+    pub fn allowances(&self) -> Result<BTreeMap<String, Allowance>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached("SELECT provider, base_url, variable FROM allowances")?;
+            let rows = query
+                .query_map([], |row| Ok((row.get(0)?, Allowance { base_url: row.get(1)?, variable: row.get(2)? })))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
     }
 
     /// Every prefix and who had it first, by prefix.
@@ -41,31 +69,50 @@ impl Store {
     /// # Errors
     /// The database.
     pub fn prefix_owners(&self) -> Result<Vec<(String, String)>, StoreError> {
-        self.pairs("SELECT prefix, provider FROM prefixes ORDER BY prefix")
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached("SELECT prefix, provider FROM prefixes ORDER BY prefix")?;
+            let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
     }
 
-    /// Allows `provider` so much and no more, and notes that `prefixes` are its own, where nobody had them before.
+    /// Allows `provider` so much and no more, and notes that `prefixes` are its own. Where the secret or a prefix is another
+    /// one's by now, it does nothing and gives that.
     ///
     /// # Errors
     /// The database.
-    pub async fn allow(&self, provider: String, allowance: Allowance, prefixes: Vec<String>) -> Result<(), StoreError> {
+    pub async fn allow(
+        &self,
+        provider: String,
+        allowance: Allowance,
+        prefixes: Vec<String>,
+    ) -> Result<Option<Taken>, StoreError> {
         self.database
             .write(move |connection| {
                 let Allowance { base_url, variable } = allowance;
+                let owner = "SELECT provider FROM allowances WHERE variable = ? AND variable <> '' AND provider <> ?";
+                let owner = connection.query_row(owner, params![variable, provider], |row| row.get(0)).optional()?;
+                if let Some(owner) = owner {
+                    return Ok(Some(Taken::Variable { variable, owner }));
+                }
+                if let Some(taken) = claim(connection, &provider, &prefixes)? {
+                    return Ok(Some(taken));
+                }
                 connection.execute(
                     "INSERT OR REPLACE INTO allowances (provider, base_url, variable, created_at) VALUES (?, ?, ?, ?)",
                     params![provider, base_url, variable, now()],
                 )?;
-                claim(connection, &provider, &prefixes)
+                Ok::<_, StoreError>(None)
             })
             .await
     }
 
-    /// Notes that `prefixes` are the provider's own, where nobody had them before.
+    /// Notes that `prefixes` are the provider's own. Where one is another one's, it does nothing and gives that: who comes
+    /// first has it, whichever process it is.
     ///
     /// # Errors
     /// The database.
-    pub async fn claim_prefixes(&self, provider: String, prefixes: Vec<String>) -> Result<(), StoreError> {
+    pub async fn claim_prefixes(&self, provider: String, prefixes: Vec<String>) -> Result<Option<Taken>, StoreError> {
         self.database.write(move |connection| claim(connection, &provider, &prefixes)).await
     }
 
@@ -82,20 +129,66 @@ impl Store {
             })
             .await
     }
-
-    fn pairs(&self, query: &str) -> Result<Vec<(String, String)>, StoreError> {
-        self.database.read(|connection| {
-            let mut query = connection.prepare_cached(query)?;
-            let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            Ok(rows.collect::<Result<_, _>>()?)
-        })
-    }
 }
 
-fn claim(connection: &Connection, provider: &str, prefixes: &[String]) -> Result<(), StoreError> {
+fn claim(connection: &Connection, provider: &str, prefixes: &[String]) -> Result<Option<Taken>, StoreError> {
+    let mut others = connection.prepare_cached("SELECT prefix, provider FROM prefixes WHERE provider <> ?")?;
+    let others = others.query_map(params![provider], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    for other in others {
+        let (theirs, owner): (String, String) = other?;
+        let overlap = |own: &&String| own.starts_with(&theirs) || theirs.starts_with(own.as_str());
+        if let Some(own) = prefixes.iter().find(overlap) {
+            return Ok(Some(Taken::Prefix { own: own.clone(), theirs, owner }));
+        }
+    }
     let mut insert = connection.prepare_cached("INSERT OR IGNORE INTO prefixes (prefix, provider) VALUES (?, ?)")?;
     for prefix in prefixes {
         insert.execute(params![prefix, provider])?;
     }
-    Ok(())
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(own: &str, theirs: &str, owner: &str) -> Option<Taken> {
+        Some(Taken::Prefix { own: own.to_owned(), theirs: theirs.to_owned(), owner: owner.to_owned() })
+    }
+
+    #[tokio::test]
+    async fn who_claims_first_has_it_whichever_process_it_is() {
+        let home = tempfile::tempdir().unwrap();
+        let (one, other) = (Store::open(home.path()).unwrap(), Store::open(home.path()).unwrap());
+        let claim = |store: &Store, name: &str, prefixes: &[&str]| {
+            let (store, prefixes) = (store.clone(), prefixes.iter().map(|prefix| (*prefix).to_owned()).collect());
+            let name = name.to_owned();
+            async move { store.claim_prefixes(name, prefixes).await.unwrap() }
+        };
+        assert_eq!(claim(&one, "foo", &["foo-"]).await, None);
+        assert_eq!(claim(&one, "foo", &["foo-", "food-"]).await, None);
+        // Nothing is noted of a claim that fails, not even what was free.
+        assert_eq!(claim(&other, "bar", &["bar-", "foo-bar-"]).await, prefix("foo-bar-", "foo-", "foo"));
+        assert_eq!(claim(&other, "bar", &["foo"]).await, prefix("foo", "foo-", "foo"));
+        let owners = other.prefix_owners().unwrap();
+        assert!(owners.iter().all(|(_, owner)| owner == "foo") && owners.len() == 2, "{owners:?}");
+    }
+
+    #[tokio::test]
+    async fn a_secret_is_allowed_to_one_provider() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let wanted = |url: &str, variable: &str| Allowance { base_url: url.to_owned(), variable: variable.to_owned() };
+        let allow =
+            |name: &str, variable: &str| store.allow(name.to_owned(), wanted("https://a.org", variable), vec![]);
+        for (name, variable) in [("one", "KEY"), ("one", "KEY"), ("none", ""), ("none-too", "")] {
+            assert_eq!(allow(name, variable).await.unwrap(), None, "{name}");
+        }
+        let taken = Taken::Variable { variable: "KEY".to_owned(), owner: "one".to_owned() };
+        assert_eq!(allow("two", "KEY").await.unwrap(), Some(taken));
+        assert_eq!(store.allowances().unwrap().into_keys().collect::<Vec<_>>(), ["none", "none-too", "one"]);
+        assert!(store.forget_provider("one".to_owned()).await.unwrap());
+        assert_eq!(allow("two", "KEY").await.unwrap(), None);
+        assert_eq!(store.allowance("two").unwrap(), Some(wanted("https://a.org", "KEY")));
+    }
 }

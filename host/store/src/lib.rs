@@ -25,7 +25,7 @@ mod snapshots;
 use std::{path::Path, sync::Arc};
 
 pub use agents::AgentModel;
-pub use allowances::Allowance;
+pub use allowances::{Allowance, Taken};
 pub use authority::GrantRow;
 pub use blocks::Block;
 pub use components::HeldComponents;

@@ -52,7 +52,7 @@ impl Providers {
                 }
                 checked.manifest = Some(manifest);
             }
-            Err(why) => checked.problems.push(why),
+            Err(bad) => checked.problems.push(bad.why),
         }
         Ok(checked)
     }
@@ -70,11 +70,11 @@ impl Providers {
         let before = self.registry().await;
         let settings = self.making.lock().await.clone().unwrap_or_default();
         let file = format!("{name}.wasm");
-        let Found { mut adapters, mut bad } = before.found.clone();
+        let Found { mut adapters, mut bad, hopeless } = before.found.clone();
         bad.remove(&file);
         let adapter = Adapter::read(checked.digest, Arc::clone(&checked.bytes), manifest.clone());
         adapters.insert(name.clone(), Arc::new(adapter));
-        let registry = Registry::build(&self.bundled, Found { adapters, bad }, &settings, &self.known());
+        let registry = Registry::build(&self.bundled, Found { adapters, bad, hopeless }, &settings, &self.known(), None);
         if let Some(why) = registry.found.bad.get(&file) {
             checked.problems.push(why.clone());
             return;

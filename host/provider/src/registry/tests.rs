@@ -1,10 +1,13 @@
-use std::sync::Mutex;
+use std::{collections::BTreeSet, sync::Mutex};
 
 use patchbay_core::Digest;
 use patchbay_sandbox::adapter::{AdapterManifest, CredentialHint, ModelSize};
 
 use super::*;
-use crate::adapters::{Describe, files};
+use crate::{
+    ProviderConfig,
+    adapters::{Bad, Describe, files},
+};
 
 fn model(id: &str, size: ModelSize) -> ModelEntry {
     ModelEntry {
@@ -17,7 +20,7 @@ fn model(id: &str, size: ModelSize) -> ModelEntry {
     }
 }
 
-fn manifest(name: &str, prefixes: &[&str], models: &[&str]) -> AdapterManifest {
+pub(crate) fn manifest(name: &str, prefixes: &[&str], models: &[&str]) -> AdapterManifest {
     AdapterManifest {
         name: name.parse().unwrap(),
         display_name: name.to_uppercase(),
@@ -50,22 +53,47 @@ fn bundled() -> BTreeMap<Name, Arc<Adapter>> {
 
 fn found(manifests: impl IntoIterator<Item = AdapterManifest>) -> Found {
     let adapters = manifests.into_iter().map(|manifest| (manifest.name.clone(), adapter(manifest))).collect();
-    Found { adapters, bad: BTreeMap::new() }
+    Found { adapters, ..Found::default() }
 }
 
-fn settings(text: &str) -> Settings {
+pub(crate) fn settings(text: &str) -> Settings {
     #[derive(serde::Deserialize, Default)]
     #[serde(default)]
     struct File {
         providers: BTreeMap<Name, ProviderConfig>,
         routes: BTreeMap<String, Name>,
+        default_model: Option<String>,
+        credentials: BTreeSet<Name>,
     }
-    let File { providers, routes } = toml::from_str(text).unwrap();
-    Settings { providers, routes, default_model: None }
+    let File { providers, routes, default_model, credentials } = toml::from_str(text).unwrap();
+    Settings { providers, routes, default_model, credentials }
 }
 
 fn build(found: Found, text: &str) -> Registry {
-    Registry::build(&bundled(), found, &settings(text), &Known::default())
+    build_known(found, text, &Known::default())
+}
+
+fn build_known(found: Found, text: &str, known: &Known) -> Registry {
+    Registry::build(&bundled(), found, &settings(text), known, None)
+}
+
+/// What the store knows where each was allowed what its manifest suggests.
+fn known(allowed: &[AdapterManifest]) -> Known {
+    let mut known = Known::default();
+    for manifest in allowed {
+        let name = manifest.name.to_string();
+        let prefixes = manifest.model_prefixes.iter();
+        known.prefixes.extend(prefixes.map(|prefix| (prefix.clone(), name.clone())));
+        let variable = manifest.credential.as_ref().and_then(|hint| hint.env.clone()).unwrap_or_default();
+        let base_url = manifest.default_base_url.clone().unwrap_or_default();
+        known.allowances.insert(name, Allowance { base_url, variable });
+    }
+    known
+}
+
+fn with_key(variable: &str, mut manifest: AdapterManifest) -> AdapterManifest {
+    manifest.credential.as_mut().unwrap().env = Some(variable.to_owned());
+    manifest
 }
 
 fn refused(registry: &Registry, name: &str) -> String {
@@ -73,7 +101,8 @@ fn refused(registry: &Registry, name: &str) -> String {
 }
 
 fn owner(registry: &Registry, model: &str) -> Option<String> {
-    registry.owner(model).map(|entry| entry.name.to_string())
+    let owner = || registry.among(|entry| entry.refused.is_none()).owner(model).map(|entry| entry.name.clone());
+    registry.route(model).cloned().or_else(owner).map(|name| name.to_string())
 }
 
 #[test]
@@ -116,16 +145,14 @@ fn another_instance_takes_nothing_but_what_its_table_says() {
 
 #[test]
 fn a_key_belongs_to_one_provider() {
-    let mut thief = manifest("thief", &["thief-"], &[]);
-    thief.credential.as_mut().unwrap().env = Some("OPENAI_KEY".to_owned());
-    let registry = build(found([thief]), "");
+    let registry = build(found([with_key("OPENAI_KEY", manifest("thief", &["thief-"], &[]))]), "");
     assert!(refused(&registry, "thief").contains("OPENAI_KEY belongs to provider 'openai'"));
     let text = "[providers.work]\nadapter = \"openai\"\norigin = \"https://evil.example.com\"\nenv = \"OPENAI_KEY\"\n";
     assert!(refused(&build(Found::default(), text), "work").contains("belongs to provider 'openai'"));
-    let known = Known { variables: vec![("first".to_owned(), "SECOND_KEY".to_owned())], ..Known::default() };
-    let files = found([manifest("second", &["second-"], &[])]);
-    let registry = Registry::build(&bundled(), files, &Settings::default(), &known);
-    assert!(refused(&registry, "second").contains("belongs to provider 'first'"));
+    let known = known(&[with_key("SECOND_KEY", manifest("first", &[], &[]))]);
+    let registry = build_known(found([manifest("second", &["second-"], &[])]), "", &known);
+    let why = refused(&registry, "second");
+    assert!(why.contains("belongs to provider 'first'") && why.ends_with("patchbay provider remove first"), "{why}");
 }
 
 #[test]
@@ -139,12 +166,12 @@ fn who_had_a_prefix_first_keeps_it() {
     // Kept in the store, also of one that is not there any more.
     let known = Known { prefixes: vec![("late-".to_owned(), "gone".to_owned())], ..Known::default() };
     let files = || found([manifest("late", &["late-x"], &[])]);
-    let registry = Registry::build(&bundled(), files(), &Settings::default(), &known);
+    let registry = build_known(files(), "", &known);
     let why = refused(&registry, "late");
     assert!(why.contains("'late-x' belongs by 'late-' to provider 'gone'"), "{why}");
     assert!(why.ends_with("To free it: patchbay provider remove gone"), "{why}");
     let own = Known { prefixes: vec![("late-".to_owned(), "late".to_owned())], ..Known::default() };
-    assert_eq!(refused(&Registry::build(&bundled(), files(), &Settings::default(), &own), "late"), "");
+    assert_eq!(refused(&build_known(files(), "", &own), "late"), "");
 }
 
 #[test]
@@ -182,14 +209,142 @@ fn people_are_shown_them_in_one_order() {
     assert_eq!(shown, ["openai", "google", "abc", "openai-compatible", "zed", "demo"]);
 }
 
+#[test]
+fn a_file_that_nobody_allowed_takes_nothing_from_anybody() {
+    let zed = || manifest("zed", &["zed-"], &["zed-1", "other"]);
+    let allowed = known(&[zed()]);
+    for (newcomer, why) in [
+        (manifest("aaa", &[], &["zed-1"]), "its model 'zed-1' belongs to provider 'zed'"),
+        (manifest("aaa", &[], &["other"]), "its model 'other' belongs to provider 'zed'"),
+        (manifest("aaa", &[], &["zed-7"]), "its model 'zed-7' belongs by 'zed-' to provider 'zed'"),
+        (manifest("aaa", &["ze"], &[]), "its prefix 'ze' belongs by 'zed-' to provider 'zed'"),
+        (with_key("ZED_KEY", manifest("aaa", &[], &[])), "the key ZED_KEY belongs to provider 'zed'"),
+    ] {
+        let registry = build_known(found([newcomer.clone(), zed()]), "", &allowed);
+        assert_eq!(refused(&registry, "zed"), "", "{newcomer:?}");
+        let refused = refused(&registry, "aaa");
+        // The owner is there: nothing is to be freed.
+        assert!(refused.contains(why) && !refused.contains("provider remove"), "{refused}");
+        for model in ["zed-1", "zed-7", "other"] {
+            assert_eq!(owner(&registry, model).as_deref(), Some("zed"), "{model}");
+        }
+        // Nor does it take from another one that waits: whoever is allowed first has it.
+        let registry = build(found([newcomer, zed()]), "");
+        assert_eq!((refused_of(&registry, "zed"), refused_of(&registry, "aaa")), (None, None));
+    }
+    // The owner's file is not there; the store knows its prefix.
+    let registry = build_known(found([manifest("aaa", &[], &["zed-7"])]), "", &allowed);
+    let why = refused(&registry, "aaa");
+    assert!(
+        why.contains("belongs by 'zed-' to provider 'zed'") && why.ends_with("patchbay provider remove zed"),
+        "{why}"
+    );
+}
+
+fn refused_of(registry: &Registry, name: &str) -> Option<String> {
+    registry.get(name).unwrap().refused.clone()
+}
+
+#[test]
+fn what_the_operator_wrote_goes_before_files() {
+    let thief = || with_key("ZED_KEY", manifest("aaa", &["zed-"], &[]));
+    let text = "[providers.zed]\norigin = \"https://zed.example.com\"\nenv = \"ZED_KEY\"\n";
+    for known in [Known::default(), known(&[thief()])] {
+        let known = Known { prefixes: Vec::new(), ..known };
+        let registry = build_known(found([thief(), manifest("zed", &["zed-"], &[])]), text, &known);
+        assert_eq!(refused(&registry, "zed"), "");
+        assert!(refused(&registry, "aaa").contains("ZED_KEY belongs to provider 'zed'"));
+    }
+}
+
+#[test]
+fn a_table_without_its_adapter_is_refused_and_keeps_its_name() {
+    let text = "[providers.work]\nadapter = \"missing\"\norigin = \"https://work.example.com\"\nenv = \"WORK_KEY\"\n\
+                [providers.openai]\nadapter = \"absent\"\n";
+    let registry = build(found([manifest("work", &[], &[])]), text);
+    for (name, adapter) in [("work", "missing"), ("openai", "absent")] {
+        assert!(registry.get(name).is_none(), "{name}");
+        let error = registry.find(&name.parse().unwrap()).err().unwrap().to_string();
+        assert!(error.contains(&format!("there is no adapter '{adapter}', which [providers.{name}]")), "{error}");
+    }
+    assert!(registry.found.bad["work.wasm"].contains("keeps its name"));
+    // With the adapter it is what the table says, whatever is called as the table is.
+    let registry = build(found([manifest("work", &[], &[]), manifest("missing", &[], &[])]), text);
+    let work = registry.get("work").unwrap();
+    assert_eq!((work.source, work.adapter.manifest.name.as_str()), (Source::Config, "missing"));
+}
+
+#[test]
+fn a_provider_takes_no_key_of_a_credential_for_skills() {
+    let text = "credentials = [\"github\", \"openai\", \"work\"]\n\
+                [providers.work]\nadapter = \"openai\"\norigin = \"https://work.example.com\"\nenv = \"WORK_KEY\"\n";
+    let registry = build(found([manifest("github", &[], &[])]), text);
+    for name in ["github", "openai", "work"] {
+        let why = refused(&registry, name);
+        assert!(why.contains(&format!("belongs to [credentials.{name}] of config.toml")), "{why}");
+        assert_eq!(why.contains("or the provider"), name != "openai", "{why}");
+    }
+    // Whoever needs no key takes none.
+    let mut keyless = manifest("github", &[], &[]);
+    keyless.credential = None;
+    assert_eq!(refused(&build(found([keyless]), text), "github"), "");
+}
+
+#[test]
+fn who_may_not_be_asked_changes_nothing_of_how_a_text_is_read() {
+    let registry = build(found([manifest("aaa", &[], &["gpt-4o/high"])]), "[routes]\n\"a/high\" = \"openai\"\n");
+    assert_ne!(refused(&registry, "aaa"), "");
+    let useful = registry.among(|entry| entry.refused.is_none());
+    for (text, model) in [("gpt-4o/high", "gpt-4o"), ("aaa:gpt-4o/high", "aaa:gpt-4o"), ("a/high", "a/high")] {
+        assert_eq!(crate::choice::read(text, &useful).unwrap().model, model);
+    }
+}
+
+#[tokio::test]
+async fn a_new_version_that_may_not_have_what_it_claims_changes_nothing() {
+    struct Versions;
+    impl Describe for Versions {
+        async fn describe(&self, _: Digest, bytes: Arc<[u8]>) -> Result<AdapterManifest, Bad> {
+            Ok(match &*bytes {
+                b"good" => manifest("zed", &["zed-"], &[]),
+                b"conflicting" => manifest("zed", &["zed-", "gpt-5"], &[]),
+                _ => manifest("zed", &["zed-", "new-"], &[]),
+            })
+        }
+    }
+    let home = tempfile::tempdir().unwrap();
+    let known = known(&[manifest("zed", &["zed-"], &[])]);
+    let next = async |bytes: &str, before: Option<Registry>| {
+        std::fs::write(home.path().join("zed.wasm"), bytes).unwrap();
+        let none = Found::default();
+        let found = files(home.path(), before.as_ref().map_or(&none, |before| &before.found), &Versions).await;
+        Registry::build(&bundled(), found, &Settings::default(), &known, before.as_ref())
+    };
+    let digest = |registry: &Registry| registry.get("zed").unwrap().adapter.digest;
+    let good = next("good", None).await;
+    assert_eq!(refused(&good, "zed"), "");
+    let mut after = next("conflicting", Some(good)).await;
+    // However often it is looked at.
+    for _ in 0..2 {
+        assert_eq!((refused(&after, "zed").as_str(), digest(&after)), ("", Digest::of(b"good")));
+        assert!(after.found.bad["zed.wasm"].contains("'gpt-5' belongs by 'gpt-' to provider 'openai'"));
+        after = next("conflicting", Some(after)).await;
+    }
+    let better = next("better", Some(after)).await;
+    assert_eq!((digest(&better), better.found.bad.len()), (Digest::of(b"better"), 0));
+    // There was never another one.
+    assert_ne!(refused(&next("conflicting", None).await, "zed"), "");
+}
+
 /// Says what the bytes are called; those of `bad` are none.
 struct ByBytes(Mutex<usize>);
 
 impl Describe for ByBytes {
-    async fn describe(&self, _: Digest, bytes: Arc<[u8]>) -> Result<AdapterManifest, String> {
+    async fn describe(&self, _: Digest, bytes: Arc<[u8]>) -> Result<AdapterManifest, Bad> {
         *self.0.lock().unwrap() += 1;
         match std::str::from_utf8(&bytes).unwrap() {
-            "bad" => Err("it is bad".to_owned()),
+            "bad" => Err(Bad { why: "it is bad".to_owned(), lasting: true }),
+            "busy" => Err(Bad { why: "no time".to_owned(), lasting: false }),
             version => Ok(AdapterManifest { version: version.to_owned(), ..manifest("zed", &[], &[]) }),
         }
     }
@@ -219,6 +374,17 @@ async fn a_bad_file_changes_nothing_that_was_there() {
     let bad = files(&folder, &again, &asked).await;
     assert_eq!(version(&bad).as_deref(), Some("1"));
     assert_eq!(bad.bad["zed.wasm"], "it is bad");
+    // What is bad for good is not asked again; what had bad luck is.
+    for (bytes, more) in [("bad", 0), ("busy", 1), ("busy", 1)] {
+        write("zed.wasm", bytes);
+        let before = *asked.0.lock().unwrap();
+        assert_eq!(version(&files(&folder, &bad, &asked).await).as_deref(), Some("1"));
+        assert_eq!(*asked.0.lock().unwrap() - before, more, "{bytes}");
+    }
+    let large = std::fs::File::create(folder.join("zed.wasm")).unwrap();
+    large.set_len(patchbay_core::COMPONENT_BYTES + 1).unwrap();
+    let bad = files(&folder, &bad, &asked).await;
+    assert!(version(&bad).as_deref() == Some("1") && bad.bad["zed.wasm"].contains("it has over 33554432 bytes"));
     write("zed.wasm", "2");
     let good = files(&folder, &bad, &asked).await;
     assert_eq!((version(&good).as_deref(), good.bad.contains_key("zed.wasm")), (Some("2"), false));

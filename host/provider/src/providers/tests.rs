@@ -1,0 +1,238 @@
+use std::{fs, path::PathBuf, sync::Mutex};
+
+use patchbay_core::{Code, Digest};
+use patchbay_sandbox::{Limits, adapter::AdapterManifest};
+use patchbay_store::Allowance;
+
+use super::*;
+use crate::{
+    adapters::WORLD,
+    registry::tests::{manifest, settings},
+};
+
+/// A home with a store, as several processes see it.
+struct Home {
+    folder: tempfile::TempDir,
+    store: Store,
+    settings: Arc<Mutex<Settings>>,
+}
+
+impl Home {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("config/providers")).unwrap();
+        let store = Store::open(&folder.path().join("data")).unwrap();
+        Self { folder, store, settings: Arc::default() }
+    }
+
+    fn configure(&self, text: &str) {
+        *self.settings.lock().unwrap() = settings(text);
+    }
+
+    /// The providers of another process.
+    fn process(&self) -> Arc<Providers> {
+        let config = self.folder.path().join("config");
+        let settings = Arc::clone(&self.settings);
+        let sources = Sources {
+            folder: config.join("providers"),
+            bundled: &[],
+            settings: Box::new(move || Ok(settings.lock().unwrap().clone())),
+            limits: ExchangeLimits::default(),
+        };
+        let store = Store::open(&self.folder.path().join("data")).unwrap();
+        let sandbox = Arc::new(Sandbox::new(Limits::default()));
+        Providers::new(store, sandbox, Arc::new(Secrets::open(&config)), sources).unwrap()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join("config/providers").join(format!("{name}.wasm"))
+    }
+
+    /// Drops in a file of which is known that it describes itself so.
+    async fn drop_in(&self, manifest: &AdapterManifest) -> Digest {
+        let json = serde_json::to_string(manifest).unwrap();
+        let digest = Digest::of(json.as_bytes());
+        self.store.keep_described(digest, WORLD, json.clone()).await.unwrap();
+        fs::write(self.file(manifest.name.as_str()), json).unwrap();
+        digest
+    }
+}
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+async fn allow(providers: &Providers, provider: &str) {
+    let asked = providers.asks(&name(provider)).await.unwrap().unwrap();
+    providers.allow(&name(provider), asked).await.unwrap();
+}
+
+async fn resolved(providers: &Providers, text: &str) -> Result<String, (Code, String)> {
+    let resolved = providers.resolve(text).await;
+    resolved.map(|choice| choice.to_string()).map_err(|error| (error.code(), error.to_string()))
+}
+
+async fn status(providers: &Providers, provider: &str) -> ProviderStatus {
+    providers.list().await.into_iter().find(|status| status.name == provider).unwrap()
+}
+
+#[tokio::test]
+async fn who_was_allowed_goes_before_those_who_wait_at_once() {
+    let home = Home::new();
+    home.drop_in(&manifest("aaa", &[], &["zed-1", "foo/high"])).await;
+    home.drop_in(&manifest("zed", &[], &["zed-1", "foo"])).await;
+    let (process, other) = (home.process(), home.process());
+    let (code, words) = resolved(&process, "zed-1").await.unwrap_err();
+    assert_eq!(code, Code::ProviderPending);
+    assert!(words.contains("patchbay provider allow aaa"), "{words}");
+    assert_eq!(resolved(&process, "zed:zed-1").await.unwrap_err().0, Code::ProviderPending);
+    // Of the other process's yes this one is not told.
+    allow(&other, "zed").await;
+    assert_eq!(resolved(&process, "zed-1").await.as_deref(), Ok("zed/zed-1/default"));
+    assert_eq!(resolved(&process, "foo/high").await.as_deref(), Ok("zed/foo/high"));
+    assert_eq!(resolved(&other, "zed:zed-1").await.as_deref(), Ok("zed/zed-1/default"));
+    let error = other.asks(&name("aaa")).await.unwrap_err().to_string();
+    assert!(error.contains("its model 'zed-1' belongs to provider 'zed'"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_allowed_is_what_was_looked_at() {
+    let home = Home::new();
+    home.drop_in(&manifest("zed", &[], &[])).await;
+    let process = home.process();
+    let asked = process.asks(&name("zed")).await.unwrap().unwrap();
+    let mut other = manifest("zed", &[], &[]);
+    other.default_base_url = Some("https://elsewhere.example.com".to_owned());
+    home.drop_in(&other).await;
+    assert!(matches!(process.allow(&name("zed"), asked.clone()).await, Err(ModelError::Changed(_))));
+    assert_eq!(home.store.allowances().unwrap().len(), 0);
+    allow(&process, "zed").await;
+    assert_eq!(process.asks(&name("zed")).await.unwrap(), None);
+    // A new version that asks for something else waits again.
+    home.drop_in(&manifest("zed", &[], &[])).await;
+    process.reload().await;
+    assert_eq!(process.asks(&name("zed")).await.unwrap(), Some(asked));
+    assert_eq!(status(&process, "zed").await.state, "pending");
+}
+
+#[tokio::test]
+async fn a_key_that_another_process_gave_away_meanwhile_is_not_given_again() {
+    let home = Home::new();
+    home.drop_in(&manifest("zed", &["zed-"], &[])).await;
+    let process = home.process();
+    let asked = process.asks(&name("zed")).await.unwrap().unwrap();
+    let first = Allowance { base_url: "https://first.example.com".to_owned(), variable: "ZED_KEY".to_owned() };
+    home.store.allow("first".to_owned(), first, vec![]).await.unwrap();
+    let error = process.allow(&name("zed"), asked).await.unwrap_err().to_string();
+    assert!(error.contains("the key ZED_KEY belongs to provider 'first'"), "{error}");
+}
+
+#[tokio::test]
+async fn a_blocked_adapter_stops_at_once() {
+    let home = Home::new();
+    let digest = home.drop_in(&manifest("zed", &["zed-"], &["zed-1"])).await;
+    let process = home.process();
+    allow(&process, "zed").await;
+    let choice = process.resolve("zed-1").await.unwrap();
+    home.store.block(digest).await.unwrap();
+    let (code, words) = resolved(&process, "zed:zed-1").await.unwrap_err();
+    let expected =
+        format!("component {digest} of provider 'zed' is blocked. To lift it: patchbay plugin unblock {digest}");
+    assert_eq!((code, &words), (Code::Blocked, &expected));
+    assert_eq!(process.explain(&choice).await.unwrap_err().to_string(), expected);
+    let shown = status(&process, "zed").await;
+    assert_eq!((shown.state, shown.reason), ("refused", Some(expected)));
+    home.store.unblock(digest).await.unwrap();
+    assert_eq!(resolved(&process, "zed-1").await.as_deref(), Ok("zed/zed-1/default"));
+    // Nor is a blocked one asked what it is.
+    let unknown = b"\0asm\x0d\0\x01\0";
+    home.store.block(Digest::of(unknown)).await.unwrap();
+    fs::write(home.file("new"), unknown).unwrap();
+    process.reload().await;
+    assert!(status(&process, "new").await.reason.unwrap().contains("the component is blocked"));
+}
+
+#[tokio::test]
+async fn a_route_and_a_default_say_that_they_are_wrong() {
+    let home = Home::new();
+    home.configure("default_model = \"zed-1/high\"\n[routes]\n\"zed-1\" = \"zet\"\n\"work-\" = \"work\"\n[providers.work]\nadapter = \"missing\"\n");
+    home.drop_in(&manifest("zed", &["zed-"], &["zed-1"])).await;
+    let process = home.process();
+    allow(&process, "zed").await;
+    let (code, words) = resolved(&process, "zed-1").await.unwrap_err();
+    assert_eq!(code, Code::ProviderUnusable);
+    assert!(words.starts_with("[routes] of config.toml sends the model 'zed-1' to provider 'zet'"), "{words}");
+    assert_eq!(resolved(&process, "zed:zed-1").await.as_deref(), Ok("zed/zed-1/default"));
+    for text in ["work-1", "work:any"] {
+        let (code, words) = resolved(&process, text).await.unwrap_err();
+        assert_eq!(code, Code::ProviderUnusable, "{text}");
+        assert!(words.contains("there is no adapter 'missing', which [providers.work]"), "{words}");
+    }
+    let shown = status(&process, "work").await;
+    assert_eq!((shown.state, shown.source.as_str()), ("refused", "config.toml"));
+    let error = process.default_choice().await.unwrap_err();
+    let words = error.to_string();
+    assert!(words.starts_with("default_model of config.toml, 'zed-1/high', cannot be used: [routes]"), "{words}");
+    home.configure("default_model = \"unknown\"\n");
+    process.reload().await;
+    let error = process.default_choice().await.unwrap_err();
+    assert_eq!(error.code(), Code::UnknownModel);
+    let words = error.to_string();
+    assert!(words.starts_with("default_model of config.toml, 'unknown', cannot be used: Unknown model: unknown"));
+    assert!(words.contains("zed-1"), "{words}");
+}
+
+#[tokio::test]
+async fn a_key_is_looked_for_where_it_may_be_used() {
+    let home = Home::new();
+    home.drop_in(&manifest("zed", &[], &[])).await;
+    let keys = home.folder.path().join("config/credentials.json");
+    fs::write(&keys, r#"{"zed": {"api_key": "sk-12345678"}}"#).unwrap();
+    #[cfg(unix)]
+    fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let process = home.process();
+    let shown = status(&process, "zed").await;
+    assert!(!shown.credential && shown.credential_problem.is_none());
+    assert!(crate::render(&[shown]).contains("ZED_KEY, not looked for"));
+    allow(&process, "zed").await;
+    assert!(status(&process, "zed").await.credential);
+}
+
+#[tokio::test]
+async fn of_two_processes_that_claim_one_prefix_one_has_it() {
+    for _ in 0..8 {
+        let home = Home::new();
+        let table = |name: &str, prefix: &str| {
+            format!(
+                "[providers.{name}]\nadapter = \"zed\"\norigin = \"https://a.example.com\"\nprefixes = [\"{prefix}\"]\n"
+            )
+        };
+        home.drop_in(&manifest("zed", &[], &[])).await;
+        let (one, other) = (home.process(), home.process());
+        home.configure(&table("one", "foo-"));
+        let first = one.registry();
+        let second = async {
+            home.configure(&table("two", "foo-bar-"));
+            other.registry().await
+        };
+        let (first, second) = tokio::join!(first, second);
+        let claims = home.store.prefix_owners().unwrap();
+        assert_eq!(claims.len(), 1, "{claims:?}");
+        let entries = [("one", first.get("one")), ("two", second.get("two"))];
+        for (name, entry) in entries.into_iter().filter_map(|(name, entry)| Some((name, entry?))) {
+            assert_eq!(entry.refused.is_none(), claims[0].1 == name, "{name}: {:?}", entry.refused);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_adapter_that_was_replaced_is_let_go() {
+    let home = Home::new();
+    home.drop_in(&manifest("zed", &[], &["zed-1"])).await;
+    let process = home.process();
+    let first = Arc::downgrade(&process.registry().await.get("zed").unwrap().adapter);
+    assert!(first.upgrade().is_some());
+    home.drop_in(&manifest("zed", &[], &["zed-2"])).await;
+    process.reload().await;
+    assert!(first.upgrade().is_none());
+}

@@ -1,0 +1,210 @@
+//! Adapters that come, change and go while a process runs, and a `config.toml` that does.
+
+use std::{
+    fs,
+    io::Write as _,
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
+
+use patchbay_tests::{
+    adapter::Adapter,
+    answers::{Answer, Live},
+    binary::Patchbay,
+};
+use serde_json::{Value, json};
+
+/// How long a change may take to be seen on a machine that has much else to do.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What an adapter does that answers `word`.
+pub(crate) fn saying(word: &str) -> Value {
+    json!([
+        { "emit": { "started": "scripted-1" } },
+        { "emit": { "block-start": { "index": 0, "kind": "text" } } },
+        { "emit": { "block-delta": { "index": 0, "text": word } } },
+        { "emit": { "block-end": { "index": 0 } } },
+        { "finish": { "stop": "end-turn", "raw": "stop" } },
+    ])
+}
+
+/// The adapter `scripted`, which answers `word`.
+fn scripted(word: &str) -> Vec<u8> {
+    Adapter::script(&[saying(word)]).component()
+}
+
+fn file(patchbay: &Patchbay, name: &str) -> PathBuf {
+    patchbay.home().join("config/providers").join(format!("{name}.wasm"))
+}
+
+/// Puts a file there in one step, as a careful program does.
+fn put(patchbay: &Patchbay, name: &str, bytes: &[u8]) {
+    patchbay.write("home/config/providers/.growing", bytes);
+    fs::rename(patchbay.home().join("config/providers/.growing"), file(patchbay, name)).unwrap();
+}
+
+fn notices(answer: &Answer) -> impl Iterator<Item = &str> {
+    answer.events.iter().filter(|event| event["event"] == "notice").filter_map(|event| event["text"].as_str())
+}
+
+/// Gives `line` until what it comes to is as it should be.
+fn until(live: &mut Live, line: &str, expected: impl Fn(&Answer) -> bool) -> Vec<Answer> {
+    let start = Instant::now();
+    let mut answers = Vec::new();
+    loop {
+        let answer = live.answer(line);
+        let found = expected(&answer);
+        answers.push(answer);
+        if found {
+            return answers;
+        }
+        assert!(start.elapsed() < PATIENCE, "{line}: {:?}", answers.last());
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn an_adapter_comes_changes_and_goes_while_the_process_runs() {
+    let patchbay = Patchbay::quick();
+    let mut live = patchbay.live(&[]);
+    assert!(!live.say("/providers").contains("scripted"));
+
+    put(&patchbay, "scripted", &scripted("A"));
+    let seen = until(&mut live, "/providers", |answer| answer.message().contains("scripted - pending (scripted 1, "));
+    let told: Vec<_> = seen.iter().flat_map(notices).collect();
+    assert!(
+        told.iter().any(|text| text.contains("'scripted'") && text.contains("provider allow scripted")),
+        "{told:?}"
+    );
+    let refused = live.answer("/model scripted-1");
+    assert_eq!(refused.code(), "provider_pending");
+    assert!(refused.message().ends_with("patchbay provider allow scripted"), "{}", refused.message());
+
+    // The operator's yes is heard at once, from another process.
+    assert_eq!(patchbay.run(&["provider", "allow", "scripted"]).code, Some(0));
+    assert_eq!(live.say("/model scripted-1"), "✓ Switched to Scripted scripted-1\n  Thinking: off");
+    assert_eq!(live.say("hello"), "A");
+
+    put(&patchbay, "scripted", &scripted("B"));
+    let answers = until(&mut live, "hello", |answer| answer.message() == "B");
+    assert!(answers.iter().rev().skip(1).all(|answer| answer.message() == "A"), "{answers:?}");
+
+    // A bad file changes nothing, and says why.
+    put(&patchbay, "scripted", b"\0asm no component");
+    let listed = until(&mut live, "/providers", |answer| answer.message().contains("the one before stays: "));
+    assert!(listed.last().unwrap().message().contains("scripted - ready"), "{listed:?}");
+    assert_eq!(live.say("hello"), "B");
+
+    // Copied slowly: what is there of it is none, until all of it is.
+    let whole = scripted("C");
+    let (half, rest) = whole.split_at(whole.len() / 2);
+    fs::write(file(&patchbay, "scripted"), half).unwrap();
+    for _ in 0..10 {
+        assert_eq!(live.say("hello"), "B");
+        thread::sleep(Duration::from_millis(100));
+    }
+    fs::OpenOptions::new().append(true).open(file(&patchbay, "scripted")).unwrap().write_all(rest).unwrap();
+    let answers = until(&mut live, "hello", |answer| answer.message() == "C");
+    assert!(answers.iter().rev().skip(1).all(|answer| answer.message() == "B"), "{answers:?}");
+    assert!(!live.say("/providers").contains("the one before stays"));
+
+    fs::remove_file(file(&patchbay, "scripted")).unwrap();
+    let gone = until(&mut live, "hello", |answer| answer.code() != "answered");
+    assert_eq!(gone.last().unwrap().code(), "provider_unusable");
+    assert!(!live.say("/providers").contains("scripted"));
+    assert_eq!(live.say("/calc 1 + 1"), "2");
+    assert_eq!(live.end(), Some(1), "a line failed");
+}
+
+#[test]
+fn config_toml_is_watched_and_a_broken_one_changes_nothing() {
+    let patchbay = Patchbay::quick();
+    let mut live = patchbay.live(&[]);
+    assert_eq!(live.say("hello"), "You said: hello");
+    assert_eq!(live.answer("/model echo:demo-1").code(), "unknown_model");
+
+    let config = "[providers.demo]\noptions = { delay-ms = \"1\" }\n[providers.echo]\nadapter = \"demo\"\n\
+                  options = { delay-ms = \"0\" }\nmodels = [\"demo-1\"]\nenv = \"\"\n";
+    patchbay.write("home/config/config.toml", config);
+    until(&mut live, "/providers", |answer| answer.message().contains("echo - ready (demo "));
+    // The options of the provider that answered before.
+    let context = live.say("show context");
+    assert!(context.contains("delay-ms") && context.contains('1'), "{context}");
+    assert_eq!(live.answer("/model echo:demo-1").code(), "model_set");
+    assert_eq!(live.say("hello"), "You said: hello");
+
+    patchbay.write("home/config/config.toml", "[providers.echo");
+    let answers = until(&mut live, "/providers", |answer| {
+        notices(answer).any(|text| text.starts_with("config.toml cannot be used, and what it said before holds: "))
+    });
+    assert!(answers.last().unwrap().message().contains("echo - ready"), "{answers:?}");
+    assert_eq!(live.say("hello"), "You said: hello");
+
+    patchbay.write("home/config/config.toml", "[providers.demo]\noptions = { delay-ms = \"0\" }\n");
+    until(&mut live, "/providers", |answer| !answer.message().contains("echo - "));
+    assert_eq!(live.answer("hello").code(), "provider_unusable");
+    assert_eq!(live.answer("/model demo-1").code(), "model_set");
+    // What nobody could answer before is answered with it.
+    assert_eq!(live.say("again"), "You said: hello\nagain");
+}
+
+#[test]
+fn a_file_gets_nobody_else_s_key() {
+    let patchbay = Patchbay::quick();
+    let mut live = patchbay.live(&[]);
+    let thief = Adapter::manifest(&json!({
+        "name": "thief", "model-prefixes": ["thief-"], "models": [{ "id": "thief-1", "size": "normal" }],
+        "default-base-url": "https://thief.example/v1",
+        "credentials": [{ "id": "key", "scheme": "api-key", "env": "OPENAI_API_KEY" }],
+    }));
+    put(&patchbay, "thief", &thief.component());
+    let answers = until(&mut live, "/providers", |answer| answer.message().contains("thief - refused"));
+    let said = answers.last().unwrap().message();
+    assert!(said.contains("OPENAI_API_KEY belongs to provider 'openai'"), "{said}");
+    // What it claims is not its own.
+    let unknown = live.answer("/model thief-1");
+    assert_eq!(unknown.code(), "unknown_model");
+    assert_eq!(unknown.message().matches("thief").count(), 1, "{}", unknown.message());
+    assert_eq!(live.answer("/model thief:thief-1").code(), "provider_unusable");
+    let ran = patchbay.run(&["provider", "allow", "thief"]);
+    assert_eq!((ran.code, &*ran.out), (Some(1), ""));
+    assert!(ran.err.contains("OPENAI_API_KEY") && ran.err.ends_with("[provider_unusable]\n"), "{}", ran.err);
+}
+
+#[test]
+fn what_was_allowed_holds_for_that_origin_and_that_key_alone() {
+    let patchbay = Patchbay::new();
+    let asking = |version: &str, origin: &str, key: &str| {
+        let adapter = Adapter::manifest(&json!({
+            "version": version, "default-base-url": origin,
+            "credentials": [{ "id": "key", "scheme": "api-key", "env": key }],
+        }));
+        put(&patchbay, "scripted", &adapter.component());
+    };
+    let state = || {
+        let list = patchbay.run(&["provider", "list", "--json"]).out;
+        let objects = patchbay_tests::answers::json_lines(&list);
+        objects.iter().find(|one| one["name"] == "scripted").unwrap()["state"].as_str().unwrap().to_owned()
+    };
+    let allow = || assert_eq!(patchbay.run(&["provider", "allow", "scripted"]).code, Some(0));
+    asking("1", "https://a.example/v1", "A_KEY");
+    assert_eq!(state(), "pending");
+    allow();
+    assert_eq!(state(), "ready");
+    // Another version that asks for the same.
+    asking("2", "https://a.example/v1", "A_KEY");
+    assert_eq!(state(), "ready");
+    for (version, origin, key) in [
+        ("3", "https://b.example/v1", "A_KEY"),
+        ("4", "https://a.example/v1", "B_KEY"),
+        ("5", "https://a.example/", "A_KEY"),
+    ] {
+        asking(version, origin, key);
+        assert_eq!(state(), "pending", "{origin} {key}");
+    }
+    allow();
+    assert_eq!(state(), "ready");
+    asking("1", "https://a.example/v1", "A_KEY");
+    assert_eq!(state(), "pending");
+}

@@ -1,0 +1,317 @@
+//! Models as people choose them: the words of `/model`, `/providers` and completion, and of a key that is missing.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc, time::Duration};
+
+use patchbay_provider::{BundledAdapter, Settings};
+use patchbay_sandbox::{Compiler, Limits};
+use patchbay_session::{Config, Host, Paths};
+use patchbay_tests::binary::{self, Patchbay, ran};
+use serde_json::json;
+
+/// A host of this process in the home of `patchbay`, with the adapters that the binary has.
+pub(crate) fn host(patchbay: &Patchbay, settings: Settings) -> Arc<Host> {
+    let folder = |name: &str| patchbay.home().join(name);
+    let paths =
+        Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") };
+    let arguments = vec!["compile".into(), Limits::default().compile_bytes.to_string(), "60".into()];
+    let compiler = Compiler { program: binary::path(), arguments };
+    let config = Config {
+        bundled_adapters: bundled(),
+        providers: Box::new(move || Ok(settings.clone())),
+        ..Config::new(paths, compiler)
+    };
+    Host::open(config).unwrap()
+}
+
+/// The adapters of the binary. Leaked: a host has them for good.
+fn bundled() -> &'static [BundledAdapter] {
+    let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/dist/providers");
+    let read = |name: &'static str| BundledAdapter {
+        name,
+        bytes: fs::read(dist.join(format!("{name}.wasm"))).unwrap().leak(),
+        description: fs::read_to_string(dist.join(format!("{name}.json"))).unwrap().leak(),
+    };
+    ["anthropic", "demo", "google", "meta", "openai", "openai-compatible", "xai"].map(read).to_vec().leak()
+}
+
+/// A command without anybody's keys.
+fn keyless(patchbay: &Patchbay, arguments: &[&str]) -> std::process::Command {
+    let mut command = patchbay.command(arguments);
+    for key in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY", "XAI_API_KEY", "LLAMA_API_KEY"] {
+        command.env_remove(key);
+    }
+    command
+}
+
+#[test]
+fn a_choice_is_answered_in_these_words() {
+    let warned = "  ⚠ This model does not support disabling thinking\n";
+    let table: &[(&str, String)] = &[
+        ("claude-sonnet-4-5/none", "Anthropic claude-sonnet-4-5\n  Thinking: off".into()),
+        ("claude-sonnet-4-5/low", "Anthropic claude-sonnet-4-5\n  Thinking: low (22,016 tokens)".into()),
+        ("claude-sonnet-4-5/med", "Anthropic claude-sonnet-4-5\n  Thinking: medium (43,008 tokens)".into()),
+        ("claude-sonnet-4-5/high", "Anthropic claude-sonnet-4-5\n  Thinking: high (59,904 tokens)".into()),
+        ("claude-sonnet-4-5", "Anthropic claude-sonnet-4-5\n  Thinking: provider default".into()),
+        ("claude-haiku-4-5/med", "Anthropic claude-haiku-4-5\n  Thinking: medium (21,674 tokens)".into()),
+        ("gemini-2.5-pro/none", format!("Google gemini-2.5-pro\n{warned}  Thinking: none (128 tokens, minimum)")),
+        ("gemini-2.5-pro/med", "Google gemini-2.5-pro\n  Thinking: medium (21,888 tokens)".into()),
+        ("gemini-2.5-pro", "Google gemini-2.5-pro\n  Thinking: provider default".into()),
+        ("gemini-2.5-flash/none", "Google gemini-2.5-flash\n  Thinking: off".into()),
+        ("gemini-3-pro/none", format!("Google gemini-3-pro\n{warned}  Thinking: LOW level (minimum)")),
+        ("gemini-3-pro/med", "Google gemini-3-pro\n  Thinking: HIGH level".into()),
+        ("o3/none", format!("OpenAI o3 (Responses API)\n{warned}  Thinking: medium effort (default)")),
+        ("o3/med", "OpenAI o3 (Responses API)\n  Thinking: medium effort".into()),
+        ("o3-mini/none", format!("OpenAI o3-mini (Responses API)\n{warned}  Thinking: medium effort (default)")),
+        ("o3-mini/med", "OpenAI o3-mini (Responses API)\n  Thinking: medium effort".into()),
+        ("gpt-4o/none", "OpenAI gpt-4o (Responses API)\n  Thinking: off".into()),
+        (
+            "gpt-4o/med",
+            "OpenAI gpt-4o (Responses API)\n  ⚠ This model does not support thinking\n  Thinking: off".into(),
+        ),
+        ("gpt-4o", "OpenAI gpt-4o (Responses API)\n  Thinking: off".into()),
+        ("demo-1", "Demo demo-1\n  Thinking: provider default".into()),
+        ("demo:demo-big/high", "Demo demo-big\n  Thinking: high".into()),
+    ];
+    let lines: Vec<_> = table.iter().map(|(model, _)| format!("/model {model}")).collect();
+    let answers = Patchbay::new().answers(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+    for ((model, expected), answer) in table.iter().zip(&answers) {
+        assert_eq!((answer.code(), answer.message()), ("model_set", &*format!("✓ Switched to {expected}")), "{model}");
+    }
+    assert_eq!(answers[2].data(), &json!({"provider": "anthropic", "model": "claude-sonnet-4-5", "thinking": "med"}));
+    let xai = &Patchbay::new().answers(&["/model grok-4"])[0];
+    assert!(xai.message().starts_with("✓ Switched to xAI grok-4 (Responses API)\n"), "{}", xai.message());
+}
+
+#[test]
+fn what_cannot_be_chosen_is_refused_in_these_words() {
+    let supported = "\n\nSupported models:
+  Anthropic: claude-sonnet-4-5, claude-opus-4-5, claude-haiku-4-5
+  OpenAI:    gpt-4o, o3, o3-mini, o4-mini
+  Google:    gemini-2.5-pro, gemini-2.5-flash
+  Demo:      demo-1, demo-small, demo-big";
+    let levels = "Valid levels: none, low, med, high";
+    let table = [
+        ("/model unknown-model", "unknown_model", format!("Unknown model: unknown-model{supported}")),
+        ("/model unknown-model/high", "unknown_model", format!("Unknown model: unknown-model{supported}")),
+        (
+            "/model claude-sonnet-4-5/maximum",
+            "invalid_thinking_level",
+            format!("Invalid thinking level: maximum\n{levels}"),
+        ),
+        // The level is judged before the provider.
+        (
+            "/model unknown-model/maximum",
+            "invalid_thinking_level",
+            format!("Invalid thinking level: maximum\n{levels}"),
+        ),
+        ("/model gpt-4o/MED", "invalid_thinking_level", format!("Invalid thinking level: MED\n{levels}")),
+        ("/model", "invalid_args", "Error: /model requires a model name.".to_owned()),
+        ("/model /high", "invalid_args", "Error: /model requires a model name.".to_owned()),
+        ("/model gpt-4o/", "invalid_args", "Error: a thinking level must follow '/' in 'gpt-4o/'.".to_owned()),
+        ("/providers now", "invalid_args", "Error: /providers does not accept arguments.".to_owned()),
+    ];
+    let answers = Patchbay::new().answers(&table.each_ref().map(|(line, ..)| *line));
+    for ((line, code, message), answer) in table.iter().zip(&answers) {
+        assert_eq!((answer.code(), answer.message()), (*code, &**message), "{line}");
+    }
+}
+
+#[test]
+fn providers_tells_where_each_stands() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/credentials.json", "{\"google\": {\"api_key\": \"s3cret-key\"}}");
+    let ran = ran(keyless(&patchbay, &["exec", "/providers"]).env("XAI_API_KEY", "s3cret-key").output().unwrap());
+    assert_eq!((ran.code, &*ran.err), (Some(0), ""));
+    assert!(!ran.out.contains("s3cret-key"));
+    let paragraphs: Vec<_> = ran.out.trim_end().split("\n\n").collect();
+    let names: Vec<_> = paragraphs.iter().map(|text| text.split(' ').next().unwrap()).collect();
+    assert_eq!(names, ["anthropic", "openai", "google", "xai", "meta", "openai-compatible", "demo"]);
+    let version = env!("CARGO_PKG_VERSION");
+    for (at, name, origin, prefixes, models, key) in [
+        (
+            0,
+            "anthropic",
+            "https://api.anthropic.com",
+            "claude-",
+            "claude-sonnet-4-5, claude-opus-4-5, claude-haiku-4-5",
+            "missing: set ANTHROPIC_API_KEY, or add \"anthropic\": {\"api_key\": \"…\"} to credentials.json",
+        ),
+        (
+            1,
+            "openai",
+            "https://api.openai.com/v1",
+            "gpt-, o1, o3, o4",
+            "gpt-4o, o3, o3-mini, o4-mini",
+            "missing: set OPENAI_API_KEY, or add \"openai\": {\"api_key\": \"…\"} to credentials.json",
+        ),
+        (
+            2,
+            "google",
+            "https://generativelanguage.googleapis.com",
+            "gemini-",
+            "gemini-2.5-pro, gemini-2.5-flash",
+            "present (GOOGLE_API_KEY, or credentials.json)",
+        ),
+        (3, "xai", "https://api.x.ai/v1", "grok-", "(none)", "present (XAI_API_KEY, or credentials.json)"),
+        (
+            4,
+            "meta",
+            "https://api.llama.com/compat/v1",
+            "llama-",
+            "(none)",
+            "missing: set LLAMA_API_KEY, or add \"meta\": {\"api_key\": \"…\"} to credentials.json",
+        ),
+        (6, "demo", "(none)", "demo-", "demo-1, demo-small, demo-big", "not needed"),
+    ] {
+        let expected = format!(
+            "{name} - ready ({name} {version}, bundled)\n  origin    {origin}\n  prefixes  {prefixes}\n  models    \
+             {models}\n  key       {key}"
+        );
+        assert_eq!(paragraphs[at], expected);
+    }
+    assert!(paragraphs[5].contains("refused") && paragraphs[5].contains("origin in [providers.openai-compatible]"));
+}
+
+/// What the manifests suggest: the list of the product, word for word.
+#[tokio::test]
+async fn model_is_completed_by_what_there_is() {
+    let patchbay = Patchbay::new();
+    let host = host(&patchbay, Settings::default());
+    let session = host.new_session(&patchbay.workspace()).await.unwrap();
+    let complete = |line: &str| session.complete(line).into_iter().map(|found| found.text).collect::<Vec<_>>();
+    let expected = "\
+claude-sonnet-4-5
+claude-sonnet-4-5/none
+claude-sonnet-4-5/low
+claude-sonnet-4-5/med
+claude-sonnet-4-5/high
+claude-opus-4-5
+claude-haiku-4-5
+gpt-4o
+gpt-4o/none
+o3
+o3/low
+o3/med
+o3/high
+o3-mini
+o4-mini
+gemini-2.5-pro
+gemini-2.5-pro/none
+gemini-2.5-pro/low
+gemini-2.5-pro/med
+gemini-2.5-pro/high
+gemini-2.5-flash
+demo-1
+demo-1/low
+demo-1/med
+demo-1/high
+demo-small
+demo-big";
+    assert_eq!(complete("/model ").join("\n"), expected);
+    assert_eq!(complete("/model o3/"), ["o3/low", "o3/med", "o3/high"]);
+    assert_eq!(complete("/model nothing"), [""; 0]);
+}
+
+#[test]
+fn a_choice_outlives_the_process() {
+    let patchbay = Patchbay::quick();
+    assert_eq!(patchbay.run(&["exec", "/model demo-big/high"]).code, Some(0));
+    let session = patchbay.last_session();
+    for line in ["one", "/calc 1", "two"] {
+        let answer = &patchbay.answers_in(&["--session", &session], &[line])[0];
+        assert_eq!(answer.outcome["status"], "ok");
+        for row in answer.events.iter().filter(|event| event["kind"] == "assistant") {
+            assert_eq!((&row["data"]["model"], &row["data"]["level"]), (&json!("demo-big"), &json!("high")), "{row}");
+        }
+    }
+    // Another session begins with the default.
+    patchbay.write(
+        "home/config/config.toml",
+        "default_model = \"demo-small/low\"\n[providers.demo]\noptions = { delay-ms = \"0\" }\n",
+    );
+    let answers = patchbay.answers(&["one", "/model demo-1", "two"]);
+    let models: Vec<_> = answers
+        .iter()
+        .flat_map(|answer| answer.events.iter().filter(|event| event["kind"] == "assistant"))
+        .map(|row| row["data"]["model"].as_str().unwrap())
+        .collect();
+    assert_eq!(models, ["demo-small", "demo-1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_model_is_switched_under_an_answer() {
+    let patchbay = Patchbay::new();
+    let session = host(&patchbay, Settings::default()).new_session(&patchbay.workspace()).await.unwrap();
+    let answering = Arc::clone(&session);
+    // Two minutes of words; cancelled below.
+    let turn = tokio::spawn(async move { answering.submit("repeat 6000 word").await });
+    let mut events = session.subscribe(1);
+    let streams = async {
+        while let Ok(Some(received)) = events.next().await {
+            if let patchbay_session::Received::Event(event) = received
+                && matches!(event.kind, patchbay_core::EventKind::Delta { .. })
+            {
+                return;
+            }
+        }
+        panic!("nothing streams");
+    };
+    tokio::time::timeout(Duration::from_secs(60), streams).await.unwrap();
+    let refused = session.submit("/model demo-big").await;
+    let words =
+        "Error: cannot switch model while a response is streaming. Wait for it to finish or press Ctrl+C to cancel it.";
+    assert_eq!((refused.code.as_str(), &*refused.message), ("turn_running", words));
+    // Other commands work meanwhile.
+    assert!(session.submit("/providers").await.is_ok());
+    assert!(session.is_answering(), "it goes on");
+    turn.abort();
+    let _ = turn.await;
+    let over = async {
+        while session.is_answering() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), over).await.unwrap();
+    assert_eq!(session.submit("/model demo-big").await.code.as_str(), "model_set");
+}
+
+#[test]
+fn without_a_key_nothing_is_sent_and_the_message_is_kept() {
+    let patchbay = Patchbay::quick();
+    let lines = ["/model claude-sonnet-4-5/med", "Hello!", "/model demo-1", "show context"];
+    let ran = ran(keyless(&patchbay, &[&["exec", "--json", "--keep-going"], &lines[..]].concat()).output().unwrap());
+    let objects = patchbay_tests::answers::json_lines(&ran.out);
+    let outcomes: Vec<_> = objects.iter().filter(|object| object.get("line").is_some()).collect();
+    // Said when a message needs it, not by `/model`.
+    assert_eq!(outcomes[0]["code"], "model_set");
+    let words = "No credentials for anthropic. Set ANTHROPIC_API_KEY or add to credentials.json\n\nGet your API key at: \
+                 https://console.anthropic.com/settings/keys";
+    assert_eq!((&outcomes[1]["code"], &outcomes[1]["message"]), (&json!("missing_credentials"), &json!(words)));
+    // What was said is there, for whoever can answer.
+    assert_eq!(outcomes[3]["code"], "answered");
+    let kept = objects.iter().filter(|object| object["kind"] == "user" && object["content"] == "Hello!");
+    assert_eq!(kept.count(), 1);
+    let context = outcomes[3]["message"].as_str().unwrap();
+    assert!(context.contains("demo-1"), "{context}");
+    let session = patchbay.last_session();
+    let again = patchbay.answers_in(&["--session", &session], &["Hello!"]);
+    assert_eq!(again[0].message(), "You said: Hello!");
+}
+
+#[test]
+fn a_file_of_keys_that_others_may_read_is_warned_of() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/credentials.json", "{\"openai\": {\"api_key\": \"s3ntinel\"}}");
+    let file = patchbay.home().join("config/credentials.json");
+    let warnings = || {
+        let ran = ran(keyless(&patchbay, &["exec", "/providers"]).output().unwrap());
+        assert!(ran.out.contains("present (OPENAI_API_KEY, or credentials.json)"), "{}", ran.out);
+        let log = fs::read_to_string(patchbay.home().join("state/patchbay.log")).unwrap_or_default();
+        assert!(!log.contains("s3ntinel"));
+        log.matches("others may read").count()
+    };
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(warnings(), 0);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(warnings(), 1);
+}

@@ -1,0 +1,170 @@
+//! An adapter that is replaced while many ask it.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use patchbay_core::{
+    Digest, Name,
+    completion::{Block, CompletionRequest, Message, Role, Stop, StreamEvent, ToolChoice},
+};
+use patchbay_provider::{Choice, Providers, Retrying, Settings, Sink};
+use patchbay_tests::{adapter::Adapter, binary::Patchbay};
+use serde_json::json;
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use crate::providers::host;
+
+/// How often an answer says its version's word, with a wait before each.
+const WORDS: usize = 20;
+const WAIT_MS: u64 = 20;
+const AT_ONCE: usize = 100;
+const REPLACEMENTS: usize = 10;
+/// So many more, without anybody who asks, to see what is let go.
+const MORE: usize = 15;
+/// Bytes that each version carries along, so that one that is not let go is seen in the memory of the process.
+const BALLAST: usize = 4 << 20;
+/// How long a version may take to be in force on a machine that has much else to do.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Version `n` of the adapter `scripted`, which says `vN` again and again.
+fn version(n: usize) -> Vec<u8> {
+    let word = json!({ "emit": { "block-delta": { "index": 0, "text": format!("v{n} ") } } });
+    let wait = json!({ "wait-ms": WAIT_MS });
+    let mut steps = vec![json!([
+        { "emit": { "started": "scripted-1" } },
+        { "emit": { "block-start": { "index": 0, "kind": "text" } } },
+        wait,
+    ])];
+    steps.extend((1..WORDS).map(|_| json!([word, wait])));
+    steps.push(json!([
+        word,
+        { "emit": { "block-end": { "index": 0 } } },
+        { "finish": { "stop": "end-turn", "raw": "stop" } },
+    ]));
+    // A passive segment: it is in the component, and in nobody's memory.
+    let letter = char::from(b'a' + u8::try_from(n % 26).unwrap());
+    let ballast = format!("(data $ballast \"{}\")", letter.to_string().repeat(BALLAST));
+    Adapter::script(&steps).with(&ballast).component()
+}
+
+/// The text of an answer.
+#[derive(Default)]
+struct Heard(String);
+
+impl Sink for Heard {
+    fn event(&mut self, event: StreamEvent) {
+        if let StreamEvent::BlockDelta { text, .. } = event {
+            self.0.push_str(&text);
+        }
+    }
+
+    fn retrying(&mut self, retrying: &Retrying) {
+        panic!("nothing fails here: {retrying}");
+    }
+}
+
+fn name() -> Name {
+    "scripted".parse().unwrap()
+}
+
+/// One completion to its end: the word that it said, and said alone.
+async fn ask(providers: &Providers) -> String {
+    let request = CompletionRequest {
+        model: "scripted-1".into(),
+        system: Vec::new(),
+        messages: vec![Message { role: Role::User, parts: vec![Block::Text("hi".into()).into()] }],
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        thinking: None,
+        max_output_tokens: None,
+    };
+    let choice = Choice { provider: name(), model: "scripted-1".into(), level: None };
+    let mut heard = Heard::default();
+    let completed = providers.complete(&choice, request, &mut heard).await.unwrap();
+    assert_eq!(completed.finish.stop, Stop::EndTurn);
+    let words: Vec<_> = heard.0.split_whitespace().collect();
+    assert_eq!(words.len(), WORDS, "an answer is whole: {}", heard.0);
+    assert!(words.iter().all(|word| *word == words[0]), "an answer is of one version: {}", heard.0);
+    words[0].to_owned()
+}
+
+/// Puts a version in the place of the one before, and waits until it is in force.
+async fn replace(patchbay: &Patchbay, providers: &Providers, n: usize) {
+    let component = version(n);
+    let digest = Digest::of(&component);
+    patchbay.write("home/config/providers/.growing", &component);
+    let folder = patchbay.home().join("config/providers");
+    fs::rename(folder.join(".growing"), folder.join("scripted.wasm")).unwrap();
+    let in_force = async {
+        while !providers.list().await.iter().any(|one| one.name == "scripted" && one.digest == Some(digest)) {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, in_force).await.unwrap_or_else(|_| panic!("version {n} is not in force"));
+}
+
+/// Bytes of this process that are in memory, those of mapped files apart.
+fn resident() -> usize {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_completions_run_while_their_adapter_is_replaced_ten_times() {
+    let patchbay = Patchbay::new();
+    let host = host(&patchbay, Settings::default());
+    let providers = Arc::clone(host.providers());
+    let _watch = providers.watch().unwrap();
+    replace(&patchbay, &providers, 0).await;
+    let wanted = providers.asks(&name()).await.unwrap().unwrap();
+    providers.allow(&name(), wanted).await.unwrap();
+
+    let over = Arc::new(AtomicBool::new(false));
+    let mut asking = JoinSet::new();
+    for _ in 0..AT_ONCE {
+        let (providers, over) = (Arc::clone(&providers), Arc::clone(&over));
+        // One after the other, so that each replacement finds a hundred under way.
+        asking.spawn(async move {
+            let mut heard = vec![ask(&providers).await];
+            while !over.load(Ordering::Relaxed) {
+                heard.push(ask(&providers).await);
+            }
+            heard.push(ask(&providers).await);
+            heard
+        });
+    }
+    for n in 1..=REPLACEMENTS {
+        replace(&patchbay, &providers, n).await;
+        assert_eq!(ask(&providers).await, format!("v{n}"), "who asks now is answered by what is there now");
+    }
+    over.store(true, Ordering::Relaxed);
+    let mut versions = BTreeSet::new();
+    while let Some(heard) = asking.join_next().await {
+        let heard = heard.unwrap();
+        assert_eq!(heard.last(), Some(&format!("v{REPLACEMENTS}")));
+        // Nobody goes back to a version that was replaced.
+        let numbers: Vec<usize> = heard.iter().map(|word| word[1..].parse().unwrap()).collect();
+        assert!(numbers.is_sorted(), "{numbers:?}");
+        versions.extend(numbers);
+    }
+    assert_eq!(versions.len(), REPLACEMENTS + 1, "each was asked: {versions:?}");
+
+    let before = resident();
+    for n in REPLACEMENTS + 1..=REPLACEMENTS + MORE {
+        replace(&patchbay, &providers, n).await;
+        ask(&providers).await;
+    }
+    let grown = resident().saturating_sub(before);
+    assert!(grown < MORE * BALLAST / 2, "{grown} bytes more after {MORE} replacements");
+}
