@@ -22,6 +22,7 @@ const TURNS: usize = 3;
 const AT_ONCE: usize = 100;
 /// As large as what an adapter is handed at once.
 const PIECE: usize = 16 << 10;
+const MODEL: &str = "claude-sonnet-4-5";
 /// The length and the characters of a real key: what could be its beginning is held back.
 const KEY: &str = "sk-ant-api03-Zm9vYmFyYmF6cXV4-0123456789abcdefghijklmnopqrstuvwxyz-AA";
 
@@ -66,9 +67,11 @@ fn one_by_one(report: &mut Report, runtime: &Runtime, recording: &Arc<Recording>
         }
     };
     for turn in 0..=TURNS {
-        runtime.block_on(parts::socket(&server.origin, recording, seen()));
+        let (origin, recorded) = (server.origin.clone(), Arc::clone(recording));
+        spawned(runtime, parts::socket(origin, recorded, seen()));
         let socket_times = server.times.recv().unwrap();
-        runtime.block_on(parts::egress(&egress, &server.origin, recording, seen()));
+        let (origin, recorded) = (server.origin.clone(), Arc::clone(recording));
+        spawned(runtime, parts::egress(egress.clone(), origin, recorded, seen()));
         let way_out_times = server.times.recv().unwrap();
         let codec_times = parts::native(&recording.body(), 0);
         let component_times = runtime.block_on(sandboxed.replay(&recording.begin, &pieces));
@@ -100,6 +103,11 @@ fn one_by_one(report: &mut Report, runtime: &Runtime, recording: &Arc<Recording>
     report.table(&["", "p50", "p90", "p99"], &rows);
 }
 
+/// What is read by a thread of the runtime, as a turn's is, and not by the one that waits for it all.
+fn spawned(runtime: &Runtime, work: impl Future<Output = ()> + Send + 'static) {
+    runtime.block_on(runtime.spawn(work)).unwrap();
+}
+
 fn all_at_once(report: &mut Report, runtime: &Runtime, recording: &Arc<Recording>, home: &Path, sandboxed: &Sandboxed) {
     let origin = server::eager(Arc::clone(recording), 1);
     let host = host::host(home, &origin);
@@ -109,10 +117,10 @@ fn all_at_once(report: &mut Report, runtime: &Runtime, recording: &Arc<Recording
     let mut times: [Vec<u64>; 5] = Default::default();
     for turn in 0..=TURNS * 3 {
         let start = Instant::now();
-        runtime.block_on(parts::socket(&origin, recording, || {}));
+        spawned(runtime, parts::socket(origin.clone(), Arc::clone(recording), || {}));
         let socket = nanoseconds(start);
         let start = Instant::now();
-        runtime.block_on(parts::egress(&egress, &origin, recording, || {}));
+        spawned(runtime, parts::egress(egress.clone(), origin.clone(), Arc::clone(recording), || {}));
         let way_out = nanoseconds(start);
         let codec = parts::native(&recording.body(), PIECE).iter().sum();
         let component = runtime.block_on(sandboxed.replay(&recording.begin, &pieces)).iter().sum();
@@ -145,30 +153,31 @@ fn at_once(report: &mut Report, home: &Path, recording: &Arc<Recording>) {
         &format!(
             "One process with one host: {AT_ONCE} sessions ask at the same moment, and the server begins with all answers \
              before it goes on with any; beside it one such answer, and one that is ten times as long. Milliseconds from the \
-             first line to the last answer; MiB of memory (VmRSS before, VmHWM at the end). *A stream* is what \
-             each of them took on top of one. The text of an answer is held while it comes, and once more while it is \
-             written to the store: that is what a longer one takes; the exchange itself holds no more than a piece of it."
+             first line to the last answer; MiB of memory (VmRSS before, VmHWM at the end). *A stream* is what each of them \
+             took on top of one. *The exchange alone* is an answer without a session, dropped as it comes: the \
+             host holds no more than a piece of it, and the adapter its text, for this API can make a pause and want to be told \
+             what it said. A session holds the text as well; where it is kept, every quarter of a second and at its end, it \
+             is copied several times for a moment, and that is what a long one takes."
         ),
     );
     let long = Arc::new(Recording::new(CHUNKS * 10));
-    let one = many::run(home, recording, 1);
-    let ten_times = many::run(home, &long, 1);
+    let [alone, long_alone] = [recording, &long].map(|recording| many::run(home, recording, 0));
+    let [one, long_one] = [recording, &long].map(|recording| many::run(home, recording, 1));
     let hundred = many::run(home, recording, AT_ONCE);
     let mib = |kib: u64| format!("{}.{}", kib >> 10, (kib & 1023) * 10 >> 10);
     let row =
         |name: String, took: &Took, each: String| vec![name, ms(took.time), mib(took.before), mib(took.peak), each];
     let (of_one, of_all) = (one.peak - one.before, hundred.peak - hundred.before);
     let each = mib(of_all.saturating_sub(of_one) / (AT_ONCE as u64 - 1));
+    let sizes = [recording, &long].map(|of| format!("{} chunks, {} KB of text", of.deltas.len(), of.text.len() / 1000));
     report.table(
         &["", "time", "before", "peak", "a stream"],
         &[
-            row(
-                format!("1 answer of {CHUNKS} chunks, {} KB of text", recording.text.len() / 1000),
-                &one,
-                String::new(),
-            ),
-            row(format!("1 of {} chunks, {} KB", CHUNKS * 10, long.text.len() / 1000), &ten_times, String::new()),
-            row(format!("{AT_ONCE} of {CHUNKS} chunks"), &hundred, each),
+            row(format!("the exchange alone: {}", sizes[0]), &alone, String::new()),
+            row(format!("the exchange alone: {}", sizes[1]), &long_alone, String::new()),
+            row(format!("one session: {}", sizes[0]), &one, String::new()),
+            row(format!("one session: {}", sizes[1]), &long_one, String::new()),
+            row(format!("{AT_ONCE} sessions: {} each", sizes[0]), &hundred, each),
         ],
     );
 }

@@ -195,7 +195,10 @@ pub(crate) fn changes(before: &Registry, after: &Registry, state: Judge<'_>) -> 
     }
     for (file, why) in &after.found.bad {
         if before.found.bad.get(file) != Some(why) {
-            notices.push(format!("The file '{file}' cannot be used, and changes nothing: {why}"));
+            let one_before =
+                after.get(file.trim_end_matches(".wasm")).is_some_and(|entry| entry.source == Source::File);
+            let what = if one_before { "cannot be used" } else { "is no provider" };
+            notices.push(format!("The file '{file}' {what}, and changes nothing: {why}"));
         }
     }
     notices

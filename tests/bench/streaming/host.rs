@@ -9,7 +9,7 @@ use patchbay_session::{Config, Host, Paths, Received, Session};
 use patchbay_tests::binary;
 use serde_json::json;
 
-use super::{KEY, parts::adapters};
+use super::{KEY, MODEL, parts::adapters};
 
 /// A host with its home in `home`, whose model answers by `origin`.
 pub fn host(home: &Path, origin: &str) -> Arc<Host> {
@@ -30,7 +30,7 @@ pub fn host(home: &Path, origin: &str) -> Arc<Host> {
         let env = Some("PATCHBAY_BENCH_KEY".to_owned());
         let anthropic = ProviderConfig { origin: origin.clone(), env, ..ProviderConfig::default() };
         let providers = BTreeMap::from([("anthropic".parse().unwrap(), anthropic)]);
-        Ok(Settings { providers, default_model: Some("claude-sonnet-4-5".to_owned()), ..Settings::default() })
+        Ok(Settings { providers, default_model: Some(MODEL.to_owned()), ..Settings::default() })
     };
     let bundled_adapters = vec![BundledAdapter {
         name: "anthropic",

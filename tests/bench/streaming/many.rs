@@ -2,8 +2,14 @@
 
 use std::{env, fs, path::Path, process::Command, sync::Arc, time::Instant};
 
+use patchbay_core::completion::StreamEvent;
+use patchbay_provider::{Retrying, Sink};
+use patchbay_session::Host;
+
 use super::{
+    MODEL,
     host::{host, session, turn},
+    parts::request,
     recording::Recording,
     server,
 };
@@ -22,13 +28,15 @@ pub struct Took {
     pub peak: u64,
 }
 
-/// So many answers at once, by one host with its home in `home`.
-pub fn run(home: &Path, recording: &Arc<Recording>, at_once: usize) -> Took {
+/// So many answers at once, by one host with its home in `home`; none: one, which is asked for without a session, and of
+/// which nothing is kept.
+pub fn run(home: &Path, recording: &Arc<Recording>, sessions: usize) -> Took {
+    let at_once = sessions.max(1);
     let origin = server::eager(Arc::clone(recording), at_once);
     let output = Command::new(env::current_exe().unwrap())
         .arg(ARGUMENT)
         .arg(home)
-        .args([origin, at_once.to_string(), recording.text.len().to_string()])
+        .args([origin, sessions.to_string(), recording.text.len().to_string()])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -38,25 +46,48 @@ pub fn run(home: &Path, recording: &Arc<Recording>, at_once: usize) -> Took {
     Took { time, before, peak }
 }
 
-/// The process: `HOME ORIGIN AT_ONCE BYTES`, of which the last is how long each answer must be.
+/// The process: `HOME ORIGIN SESSIONS BYTES`, of which the last is how long each answer must be.
 pub fn process(arguments: &[String]) {
-    let [home, origin, at_once, bytes] = arguments else { panic!("four arguments") };
+    let [home, origin, count, bytes] = arguments else { panic!("four arguments") };
     let (home, bytes): (&Path, usize) = (home.as_ref(), bytes.parse().unwrap());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let host = host(home, origin);
         let mut sessions = Vec::new();
-        for _ in 0..at_once.parse().unwrap() {
+        for _ in 0..count.parse().unwrap() {
             sessions.push(session(&host, home).await);
         }
         let before = memory("VmRSS:");
         let start = Instant::now();
+        if sessions.is_empty() {
+            assert_eq!(tokio::spawn(exchange(Arc::clone(&host))).await.unwrap(), bytes);
+        }
         let turns = sessions.into_iter().map(|session| tokio::spawn(async move { turn(&session, || {}).await.len() }));
         for turn in turns.collect::<Vec<_>>() {
             assert_eq!(turn.await.unwrap(), bytes);
         }
         println!("{} {before} {}", nanoseconds(start), memory("VmHWM:"));
     });
+}
+
+/// An answer without a session; gives the bytes of its text, which is dropped as it comes.
+async fn exchange(host: Arc<Host>) -> usize {
+    struct Count(usize);
+    impl Sink for Count {
+        fn event(&mut self, event: StreamEvent) {
+            if let StreamEvent::BlockDelta { text, .. } = event {
+                self.0 += text.len();
+            }
+        }
+
+        fn retrying(&mut self, retrying: &Retrying) {
+            panic!("{retrying}");
+        }
+    }
+    let mut count = Count(0);
+    let choice = host.providers().resolve(MODEL).await.unwrap();
+    host.providers().complete(&choice, request(), &mut count).await.unwrap();
+    count.0
 }
 
 /// A line of this process's status, in KiB.

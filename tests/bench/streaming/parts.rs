@@ -11,7 +11,7 @@ use std::{
 
 use patchbay_core::{
     Digest,
-    completion::{CompletionRequest, StreamEvent, ToolChoice},
+    completion::{Block, CompletionRequest, Message, Role, StreamEvent, ToolChoice},
 };
 use patchbay_egress::{Answer, Egress, EgressLimits, Placed, Placement, Request, Secret, Target};
 use patchbay_policy::Host as Pattern;
@@ -26,7 +26,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{KEY, recording::Recording};
+use super::{KEY, MODEL, recording::Recording};
 use crate::nanoseconds;
 
 /// The folder of the adapters that the binary brings along.
@@ -35,7 +35,7 @@ pub fn adapters() -> PathBuf {
 }
 
 /// Reads an answer from a bare connection; `seen` hears of each chunk.
-pub async fn socket(origin: &str, recording: &Recording, seen: impl Fn()) {
+pub async fn socket(origin: String, recording: Arc<Recording>, seen: impl Fn() + Send) {
     let mut stream = TcpStream::connect(origin.trim_start_matches("http://")).await.unwrap();
     stream.set_nodelay(true).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
@@ -51,8 +51,8 @@ pub async fn socket(origin: &str, recording: &Recording, seen: impl Fn()) {
 }
 
 /// Reads an answer by egress, as the driver of an exchange does; `seen` hears of each chunk.
-pub async fn egress(egress: &Egress, origin: &str, recording: &Recording, seen: impl Fn()) {
-    let mut answer = open(egress, origin).await;
+pub async fn egress(egress: Egress, origin: String, recording: Arc<Recording>, seen: impl Fn() + Send) {
+    let mut answer = open(&egress, &origin).await;
     let mut received = 0;
     while received < recording.begin.len() {
         received += answer.chunk().await.unwrap().expect("the beginning").len();
@@ -98,17 +98,8 @@ impl Sandboxed {
 
     /// How long each piece of an answer takes, in nanoseconds.
     pub async fn replay(&self, begin: &str, pieces: &[Vec<u8>]) -> Vec<u64> {
-        let request = CompletionRequest {
-            model: "claude-sonnet-4-5".to_owned(),
-            system: Vec::new(),
-            messages: Vec::new(),
-            tools: Vec::new(),
-            tool_choice: ToolChoice::Auto,
-            thinking: None,
-            max_output_tokens: None,
-        };
         let log = services::nobody().log;
-        let begun = self.sandbox.begin(&self.adapter, request, &[], &self.budgets, log).await;
+        let begun = self.sandbox.begin(&self.adapter, request(), &[], &self.budgets, log).await;
         let (mut running, _) = begun.unwrap();
         running.resume(Input::Head { status: 200, headers: Vec::new() }).await.unwrap();
         running.resume(Input::Chunk(begin.as_bytes().to_vec())).await.unwrap();
@@ -121,6 +112,20 @@ impl Sandboxed {
             assert!(matches!(&actions[..], [Action::Emit(StreamEvent::BlockDelta { .. })]), "{actions:?}");
         }
         times
+    }
+}
+
+/// What a model is asked.
+pub fn request() -> CompletionRequest {
+    let part = Block::Text("hello".to_owned()).into();
+    CompletionRequest {
+        model: MODEL.to_owned(),
+        system: Vec::new(),
+        messages: vec![Message { role: Role::User, parts: vec![part] }],
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        thinking: None,
+        max_output_tokens: None,
     }
 }
 

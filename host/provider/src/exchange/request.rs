@@ -31,7 +31,7 @@ pub(super) fn build(
     let AdapterRequest { method, path_and_query, headers, auth, body } = scrubbed(request, scrub.get());
     let Some(base) = way.base else {
         let provider = way.provider;
-        let what = format!("made a request, and there is no base URL: set base_url in [providers.{provider}]");
+        let what = format!("made a request, and there is no base URL: set origin in [providers.{provider}]");
         return Err(Breach::violation(what).into());
     };
     let target = join(base, &path_and_query).map_err(|error| match error {

@@ -226,6 +226,52 @@ async fn of_two_processes_that_claim_one_prefix_one_has_it() {
 }
 
 #[tokio::test]
+async fn who_claims_too_late_is_judged_again() {
+    let home = Home::new();
+    home.configure(
+        "[providers.two]\nadapter = \"zed\"\norigin = \"https://a.example.com\"\nprefixes = [\"foo-bar-\"]\n",
+    );
+    home.drop_in(&manifest("zed", &[], &[])).await;
+    let process = home.process();
+    let registry = process.registry().await;
+    let known = Known::default();
+    assert!(!process.claim(&registry, &known).await, "its own");
+    // Another process is first, after this one had read what the store knows.
+    home.store.forget_provider("two".to_owned()).await.unwrap();
+    home.store.claim_prefixes("one".to_owned(), vec!["foo-".to_owned()]).await.unwrap();
+    assert!(process.claim(&registry, &known).await);
+    process.reload().await;
+    let why = status(&process, "two").await.reason.unwrap();
+    assert!(why.contains("'foo-bar-' belongs by 'foo-' to provider 'one'"), "{why}");
+}
+
+#[tokio::test]
+async fn a_bad_version_is_told_and_shown_beside_the_good_one() {
+    let home = Home::new();
+    home.configure(
+        "[providers.table]\nadapter = \"zed\"\norigin = \"https://a.example.com\"\nprefixes = [\"table-\"]\n",
+    );
+    home.drop_in(&manifest("zed", &["zed-"], &["zed-1"])).await;
+    let process = home.process();
+    allow(&process, "zed").await;
+    let mut notices = process.notices();
+    home.drop_in(&manifest("zed", &["zed-", "table-x"], &["zed-1"])).await;
+    fs::write(home.file("broken"), "x").unwrap();
+    process.reload().await;
+    let why = "its prefix 'table-x' belongs by 'table-' to provider 'table'";
+    let told = [notices.recv().await.unwrap(), notices.recv().await.unwrap()];
+    assert!(told[0].starts_with("The file 'broken.wasm' is no provider, and changes nothing: "), "{told:?}");
+    assert!(
+        told[1].starts_with(&format!("The file 'zed.wasm' cannot be used, and changes nothing: {why}")),
+        "{told:?}"
+    );
+    assert_eq!(resolved(&process, "zed-1").await.as_deref(), Ok("zed/zed-1/default"));
+    let shown = status(&process, "zed").await;
+    let note = shown.reason.unwrap();
+    assert!(shown.state == "ready" && note.contains("the one before stays") && note.contains(why), "{note}");
+}
+
+#[tokio::test]
 async fn an_adapter_that_was_replaced_is_let_go() {
     let home = Home::new();
     home.drop_in(&manifest("zed", &[], &["zed-1"])).await;

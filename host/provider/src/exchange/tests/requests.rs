@@ -64,7 +64,7 @@ async fn what_cannot_be_sent_is_a_violation_and_is_not_sent() {
     let error = bench.run(&Script::relaying(get("/"))).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "provider 'test': its adapter made a request, and there is no base URL: set base_url in [providers.test]"
+        "provider 'test': its adapter made a request, and there is no base URL: set origin in [providers.test]"
     );
     assert!(server.requests().is_empty());
 }
