@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: run test build plugins guests format lint deny advisories fuzz reproduce bench docs release target
+.PHONY: run test test-interop build plugins guests format lint deny advisories fuzz reproduce bench docs release target
 
 run: build ## Build everything, and open a terminal
 	@$(PATCHBAY)
@@ -14,6 +14,10 @@ test: build guests ## Run every test
 	@$(CARGO) test --quiet --manifest-path plugins/Cargo.toml
 	@echo "== testing the host"
 	@$(CARGO) test --workspace
+
+test-interop: build ## Check against what others wrote: official SDKs, and a server that speaks as providers do
+	@echo "== checking against what others wrote (the first time takes half a minute: it installs them)"
+	@$(MAKE) --no-print-directory -C tests/interop
 
 build: plugins ## Build the host, with the bundled plugins in it
 	@echo "== building the host"

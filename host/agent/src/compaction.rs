@@ -17,9 +17,11 @@ use crate::conversation::Conversation;
 pub struct CompactionSettings {
     /// How full the model's context window may become, in percent, before the conversation is summarised. The rest is room
     /// for the answer, and for what an estimate is off.
+    #[schemars(range(min = 1, max = 100))]
     pub threshold_percent: u8,
     /// Tokens that a model can read whose window is told neither by its provider's catalogue nor by `[providers.NAME]`.
     /// Most models of today read as much.
+    #[schemars(range(min = 1))]
     pub context_window: u64,
 }
 

@@ -5,6 +5,13 @@ use patchbay_sandbox::{Limits, adapter::Budgets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// No time is longer: nobody waits that long for an answer.
+const HOUR: u64 = 3_600_000;
+const GIGABYTE: u64 = 1 << 30;
+const MANY: u64 = 1_000_000_000;
+/// Completions that run at once: for each the pool reserves address space.
+const CONCURRENT: u64 = 10_000;
+
 /// A limit with a value that cannot be meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("exchange.{key} is {value}; it must be from 1 to {most}")]
@@ -22,36 +29,51 @@ pub struct LimitError {
 #[serde(default, deny_unknown_fields)]
 pub struct ExchangeLimits {
     /// Looking up, connecting and agreeing on keys, in milliseconds: three tries of a lost packet.
+    #[schemars(range(min = 1, max = HOUR))]
     pub connect_ms: u64,
     /// From the request to the first byte of the answer's body, in milliseconds. A model that thinks says nothing for a while.
+    #[schemars(range(min = 1, max = HOUR))]
     pub first_byte_ms: u64,
     /// The longest silence between two pieces of an answer, in milliseconds. Providers send a sign of life every few seconds.
+    #[schemars(range(min = 1, max = HOUR))]
     pub idle_ms: u64,
     /// One completion in all, its retries apart, in milliseconds. The longest answers take some minutes.
+    #[schemars(range(min = 1, max = HOUR))]
     pub total_ms: u64,
     /// Bytes of a request's body: a long conversation with several images.
+    #[schemars(range(min = 1, max = GIGABYTE))]
     pub request_bytes: usize,
     /// Bytes of the answers of one completion together, decompressed, and of what its adapter makes of them. The longest
     /// answer of a model, with what its provider wraps it in, has a few million.
+    #[schemars(range(min = 1, max = GIGABYTE))]
     pub answer_bytes: u64,
     /// Fuel of one step of an adapter, about one unit an instruction: a chunk costs a few hundred thousand, the first step
     /// of a long conversation some hundred million.
+    #[schemars(range(min = 1))]
     pub step_fuel: u64,
     /// Fuel of an adapter's steps in one completion together.
+    #[schemars(range(min = 1))]
     pub fuel: u64,
     /// Wall clock of one step, in milliseconds: the net behind the fuel.
+    #[schemars(range(min = 1, max = HOUR))]
     pub step_ms: u64,
     /// Bytes of an adapter's memories and tables: the whole conversation stands there more than once.
+    #[schemars(range(min = 1, max = 4 * GIGABYTE))]
     pub memory_bytes: usize,
     /// Bytes of all that one step gives: a request's body, and as much again as a large answer's last block.
+    #[schemars(range(min = 1, max = GIGABYTE))]
     pub step_bytes: usize,
     /// Actions that one step may give: a chunk of 16 KiB holds a few hundred events.
+    #[schemars(range(min = 1, max = MANY))]
     pub step_actions: u32,
     /// Actions of one completion.
+    #[schemars(range(min = 1, max = MANY))]
     pub actions: u32,
     /// Requests of one completion: some APIs make a pause and want to be asked to go on.
+    #[schemars(range(min = 1, max = MANY))]
     pub requests: u32,
     /// Completions that run at once.
+    #[schemars(range(min = 1, max = CONCURRENT))]
     pub concurrent: u32,
 }
 
@@ -78,30 +100,25 @@ impl Default for ExchangeLimits {
 }
 
 impl ExchangeLimits {
-    /// No time is longer: nobody waits that long for an answer.
-    const HOUR: u64 = 3_600_000;
-    const GIGABYTE: u64 = 1 << 30;
-
     /// # Errors
     /// [`LimitError`] names a key whose value cannot be meant.
     pub fn check(&self) -> Result<(), LimitError> {
-        const MANY: u64 = 1_000_000_000;
         for (key, value, most) in [
-            ("connect_ms", self.connect_ms, Self::HOUR),
-            ("first_byte_ms", self.first_byte_ms, Self::HOUR),
-            ("idle_ms", self.idle_ms, Self::HOUR),
-            ("total_ms", self.total_ms, Self::HOUR),
-            ("request_bytes", self.request_bytes as u64, Self::GIGABYTE),
-            ("answer_bytes", self.answer_bytes, Self::GIGABYTE),
+            ("connect_ms", self.connect_ms, HOUR),
+            ("first_byte_ms", self.first_byte_ms, HOUR),
+            ("idle_ms", self.idle_ms, HOUR),
+            ("total_ms", self.total_ms, HOUR),
+            ("request_bytes", self.request_bytes as u64, GIGABYTE),
+            ("answer_bytes", self.answer_bytes, GIGABYTE),
             ("step_fuel", self.step_fuel, u64::MAX),
             ("fuel", self.fuel, u64::MAX),
-            ("step_ms", self.step_ms, Self::HOUR),
-            ("memory_bytes", self.memory_bytes as u64, 4 * Self::GIGABYTE),
-            ("step_bytes", self.step_bytes as u64, Self::GIGABYTE),
+            ("step_ms", self.step_ms, HOUR),
+            ("memory_bytes", self.memory_bytes as u64, 4 * GIGABYTE),
+            ("step_bytes", self.step_bytes as u64, GIGABYTE),
             ("step_actions", self.step_actions.into(), MANY),
             ("actions", self.actions.into(), MANY),
             ("requests", self.requests.into(), MANY),
-            ("concurrent", self.concurrent.into(), 10_000),
+            ("concurrent", self.concurrent.into(), CONCURRENT),
         ] {
             if !(1..=most).contains(&value) {
                 return Err(LimitError { key, value, most });
@@ -118,8 +135,6 @@ impl ExchangeLimits {
         Egress::new(self.of_egress())
     }
 
-    /// The exchange keeps its times and counts its bytes itself, and these are the net behind it: no text should ever name
-    /// a limit that the operator cannot set.
     /// What a sandbox of adapters may use: `of_skills`, but for what is an exchange's own.
     pub fn sandbox(&self, of_skills: &Limits) -> Limits {
         let Self { step_ms, memory_bytes, concurrent, answer_bytes, .. } = self;
@@ -134,14 +149,16 @@ impl ExchangeLimits {
         }
     }
 
+    /// The exchange keeps its times and counts its bytes itself, and these are the net behind it: no text should ever name
+    /// a limit that the operator cannot set.
     pub(crate) fn of_egress(&self) -> EgressLimits {
         EgressLimits {
-            time_ms: Self::HOUR,
-            idle_ms: Self::HOUR,
+            time_ms: HOUR,
+            idle_ms: HOUR,
             connect_ms: self.connect_ms,
             request_bytes: self.request_bytes,
             // What compression cannot make smaller is a little larger with it.
-            wire_bytes: (self.answer_bytes + self.answer_bytes / 64 + 1024).min(Self::GIGABYTE),
+            wire_bytes: (self.answer_bytes + self.answer_bytes / 64 + 1024).min(GIGABYTE),
             body_bytes: self.answer_bytes,
             ..EgressLimits::default()
         }

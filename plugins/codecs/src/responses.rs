@@ -44,7 +44,6 @@ struct Open {
     fed: bool,
     /// Of thinking, the part that the last delta belonged to.
     part: u64,
-    refusal: bool,
 }
 
 impl Codec for Responses {
@@ -97,7 +96,7 @@ impl Responses {
 
     /// The block at that place; started if it is not yet.
     fn block(&mut self, place: (u64, u64), kind: BlockKind, out: &mut Out) -> &mut Open {
-        self.open.entry(place).or_insert_with(|| Open { block: out.start(kind), fed: false, part: 0, refusal: false })
+        self.open.entry(place).or_insert_with(|| Open { block: out.start(kind), fed: false, part: 0 })
     }
 
     fn item_added(&mut self, at: u64, item: &Value, out: &mut Out) {
@@ -126,7 +125,6 @@ impl Responses {
         }
         let open = self.block(place, BlockKind::Text, out);
         open.fed = true;
-        open.refusal = refusal;
         out.delta(open.block, text);
     }
 
@@ -187,15 +185,9 @@ impl Responses {
                 self.say(place, false, text(content, "text"), out);
                 self.say(place, true, text(content, "refusal"), out);
             }
-            let refusal = self.open.get(&place).is_some_and(|open| open.refusal);
-            let phase = item.get("phase").and_then(Value::as_str);
             // What a text's own words do not say of it.
-            let opaque = match (refusal, phase) {
-                (true, _) => Some(json!({"refusal": true})),
-                (false, Some(phase)) => Some(json!({"phase": phase})),
-                (false, None) => None,
-            };
-            self.close(place, opaque.map(|opaque| opaque.to_string()), out);
+            let phase = item.get("phase").and_then(Value::as_str);
+            self.close(place, phase.map(|phase| json!({"phase": phase}).to_string()), out);
         }
     }
 

@@ -59,6 +59,7 @@ fn rows(text: &mut String, keys: &Map<String, Value>, table: &Value) {
         };
         let values = match (schema.get("minimum"), schema.get("maximum")) {
             (Some(least), Some(most)) => format!("{} to {}", shown(key, least), shown(key, most)),
+            (Some(least), None) if *least != 0 => format!("{} or more", shown(key, least)),
             _ => kind(schema),
         };
         let why = words(key, schema).split_whitespace().collect::<Vec<_>>().join(" ");

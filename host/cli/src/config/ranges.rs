@@ -30,7 +30,11 @@ fn table(text: &str, path: &str, table_: &DeTable<'_>, schema: &Value) -> Result
                 let (least, most) = range(schema);
                 let found = i128::from_str_radix(number.as_str(), number.radix()).unwrap_or(i128::MAX);
                 if !(least..=most).contains(&found) {
-                    let message = format!("{path} is {found}; it must be from {least} to {most}");
+                    let range = match most == i64::MAX.into() {
+                        true => format!("{least} or more"),
+                        false => format!("from {least} to {most}"),
+                    };
+                    let message = format!("{path} is {found}; it must be {range}");
                     return Err(located(text, Some(value.span().start), &message));
                 }
             }
@@ -60,6 +64,7 @@ mod tests {
             ("[limits]\ntime_ms = 0", "line 2, column 11: limits.time_ms is 0; it must be from 1 to 3600000"),
             ("journal = { keep = 0 }", "line 1, column 20: journal.keep is 0; it must be from 1 to 10000000"),
             ("\negress.idle_ms = 0x0", "line 2, column 18: egress.idle_ms is 0; it must be from 1 to 3600000"),
+            ("[exchange]\nfuel = 0", "line 2, column 8: exchange.fuel is 0; it must be 1 or more"),
         ] {
             assert_eq!(parse(text).unwrap_err(), words);
         }
@@ -79,6 +84,7 @@ mod tests {
                 for value in [least, most] {
                     let config = parse(&format!("[{table}]\n{key} = {value}")).unwrap();
                     Egress::new(config.egress).unwrap();
+                    config.exchange.check().unwrap();
                 }
                 let Range { start, end } = least - 1..most + 1;
                 for value in [start, end] {

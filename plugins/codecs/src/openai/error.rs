@@ -33,8 +33,8 @@ pub(crate) fn api_error(error: &Value) -> Failure {
     Failure { code, retry, ..failure(kind, message) }
 }
 
-/// How long the server wants to be left alone, in milliseconds: until the limits that are used up are whole again, else
-/// as long as it says.
+/// How long the server wants to be left alone, in milliseconds: as long as it says, else until the limits that are used up
+/// are whole again, which is longer than it takes to be let in.
 fn hint(headers: &[Pair]) -> Option<u64> {
     let reset = |limit: &str| {
         let used_up = header(headers, &format!("x-ratelimit-remaining-{limit}")) == Some("0");
@@ -43,7 +43,8 @@ fn hint(headers: &[Pair]) -> Option<u64> {
     let millis = || header(headers, "retry-after-ms").and_then(|ms| duration_ms(&format!("{ms}ms")));
     let seconds = || header(headers, "retry-after").and_then(duration_ms);
     // To wait no time at all is no hint.
-    reset("requests").max(reset("tokens")).or_else(millis).or_else(seconds).filter(|ms| *ms > 0)
+    let said = millis().or_else(seconds).filter(|ms| *ms > 0);
+    said.or_else(|| reset("requests").max(reset("tokens"))).filter(|ms| *ms > 0)
 }
 
 /// What is said where no JSON says it: a text, but no gateway's page.
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_are_used_up_count_before_any_other_hint() {
+    fn what_the_server_says_counts_before_limits_that_are_used_up() {
         let requests = [("x-ratelimit-remaining-requests", "0"), ("x-ratelimit-reset-requests", "6m0s")];
         let tokens = [("x-ratelimit-remaining-tokens", "0"), ("X-RateLimit-Reset-Tokens", "17ms")];
         let free = [("x-ratelimit-remaining-tokens", "12"), ("x-ratelimit-reset-tokens", "9h")];
@@ -185,7 +186,8 @@ mod tests {
             (tokens.to_vec(), Retry::AfterMs(17)),
             ([requests, free].concat(), Retry::AfterMs(360_000)),
             ([&free[..], &after].concat(), Retry::AfterMs(20_000)),
-            ([&requests[..], &after].concat(), Retry::AfterMs(360_000)),
+            ([&requests[..], &after].concat(), Retry::AfterMs(20_000)),
+            ([&tokens[..], &[("retry-after", "0")]].concat(), Retry::AfterMs(17)),
             ([&after[..], &millis].concat(), Retry::AfterMs(1501)),
             (date.to_vec(), Retry::Backoff),
             (vec![("retry-after", "0")], Retry::Backoff),

@@ -158,15 +158,11 @@ fn assistant_items(parts: &[Part]) -> Vec<Json> {
     items
 }
 
-/// What the model said, with what [`super::Responses`] attached to it.
+/// What the model said, with what [`super::Responses`] attached to it. In the short form of a message: the long one must have
+/// the id that the server gave it, and the server, which stores nothing, would not know it again.
 fn output_message(text: &str, opaque: Option<&str>) -> Json {
     let opaque: Value = opaque.and_then(|opaque| serde_json::from_str(opaque).ok()).unwrap_or_default();
-    let content = if opaque["refusal"] == true {
-        object! { "type": "refusal", "refusal": text }
-    } else {
-        object! { "type": "output_text", "text": text, "annotations": Vec::new() }
-    };
-    let mut message = object! { "type": "message", "role": "assistant", "content": vec![content] };
+    let mut message = object! { "type": "message", "role": "assistant", "content": text };
     if let Some(phase) = opaque["phase"].as_str() {
         message.put("phase", phase);
     }

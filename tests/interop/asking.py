@@ -1,0 +1,112 @@
+"""The requests that our adapters build are such as the official SDKs could have built.
+
+The SDKs describe what they send by types. They are taken strictly here: a field that they do not know is a mistake, as is a
+value of another type. The paths must be those of the SDKs' own requests.
+"""
+
+import json
+
+import pydantic
+from anthropic.types.message_create_params import MessageCreateParamsStreaming
+from google.genai import types as genai_types
+from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
+
+import reading
+from loopback import replay
+
+
+class GeminiBody(pydantic.BaseModel):
+    """The fields of a Gemini request; the SDK has types for their values alone."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", alias_generator=pydantic.alias_generators.to_camel)
+    contents: list[genai_types.Content]
+    system_instruction: genai_types.Content | None = None
+    tools: list[genai_types.Tool] | None = None
+    tool_config: genai_types.ToolConfig | None = None
+    generation_config: genai_types.GenerationConfig | None = None
+
+
+def strictly(body):
+    """What holds for the list holds for what is in it, however deep."""
+    return pydantic.TypeAdapter(list[body], config=pydantic.ConfigDict(extra="forbid"))
+
+
+BODIES = {
+    "messages": strictly(MessageCreateParamsStreaming),
+    "chat": strictly(CompletionCreateParamsStreaming),
+    "responses": strictly(ResponseCreateParamsStreaming),
+    "gemini": strictly(GeminiBody),
+}
+# Versions of the API of which ours may be any: what an adapter sends is the same in all of them.
+VERSIONS = {"messages": ("2023-06-01", "2026-10-21")}
+# The secret, as the API's own documents say it. (The Anthropic SDK sends a bearer token, which is as good.)
+SECRETS = {
+    "messages": ("x-api-key", reading.KEY),
+    "chat": ("authorization", f"Bearer {reading.KEY}"),
+    "responses": ("authorization", f"Bearer {reading.KEY}"),
+    "gemini": ("x-goog-api-key", reading.KEY),
+}
+
+
+def walk(value):
+    """Looks at all of a value: what the SDKs call an Iterable is checked when it is read. Parts of an answer that go back are
+    taken as what the SDK itself made of answers, too, and those types keep fields that they do not know."""
+    if isinstance(value, pydantic.BaseModel):
+        assert not value.model_extra, f"the SDK knows no {list(value.model_extra)} in {type(value).__name__}"
+        value = dict(value)
+    if isinstance(value, dict):
+        value = value.values()
+    elif isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+        return
+    for inner in value:
+        walk(inner)
+
+
+def check_body(word, body):
+    types = BODIES[word]
+    try:
+        if word == "gemini":
+            # Its types know how bytes stand in JSON, and nowhere else.
+            types.validate_json(json.dumps([body]), strict=True)
+        else:
+            walk(types.validate_python([body], strict=True))
+    except pydantic.ValidationError as error:
+        # Of a union there is an error for each member: the deepest are of the one that was nearly meant.
+        nearest = sorted(error.errors(), key=lambda one: -len(one["loc"]))[:6]
+        words = [f"{[place for place in one['loc'] if '[' not in str(place)]}: {one['msg']}" for one in nearest]
+        raise AssertionError("\n  ".join(["the SDK knows no such request:", *words])) from None
+
+
+def of_the_sdk(word, model):
+    """The SDK's own request for an answer of `model`."""
+    with replay([]) as (origin, requests):
+        try:
+            reading.FORMATS[word](origin, model)
+        except Exception:  # It gets no answer.
+            pass
+        return requests[0]
+
+
+def spoiled(body):
+    """The same body with a field that nobody knows, in two places."""
+    yield body | {"no_such_field": 1}
+    [turns] = [key for key in ("messages", "input", "contents") if key in body]
+    yield body | {turns: [*body[turns][:-1], body[turns][-1] | {"no_such_field": 1}]}
+
+
+def check(word, request, model):
+    """Checks a request of ours to the API `word` for an answer of `model`."""
+    check_body(word, request["body"])
+    for body in spoiled(request["body"]):
+        try:
+            check_body(word, body)
+        except AssertionError:
+            continue
+        raise AssertionError("a field that nobody knows was not found: the types are not looked at")
+    theirs, headers = of_the_sdk(word, model), request["headers"]
+    assert request["path"] == theirs["path"], f"ours: {request['path']}, the SDK's: {theirs['path']}"
+    assert headers["content-type"] == theirs["headers"]["content-type"], headers["content-type"]
+    assert headers.get("anthropic-version") in VERSIONS.get(word, (None,)), headers
+    header, value = SECRETS[word]
+    assert headers.get(header) == value, f"no secret in {header}"

@@ -1,0 +1,198 @@
+"""The binary talks to a server that others wrote, in each of the four formats.
+
+The server is aimock: what it answers stands in `answers` below, as its fixtures. Between the two stands a tap, which keeps
+the requests; each of them must be such as the official SDK could have built.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+
+import asking
+import reading
+from loopback import tap
+
+HERE = pathlib.Path(__file__).parent
+PATCHBAY = HERE.parents[1] / "target/debug/patchbay"
+AIMOCK = HERE / ".tools/node/node_modules/@copilotkit/aimock/dist/cli.js"
+SECONDS = 120
+
+
+class Provider:
+    """A provider of ours, the format that it speaks, and where the server has it."""
+
+    def __init__(self, name, word, model, base, variable):
+        self.name, self.word, self.model, self.base, self.variable = name, word, model, base, variable
+
+
+PROVIDERS = (
+    Provider("anthropic", "messages", "claude-sonnet-4-5", "", "ANTHROPIC_API_KEY"),
+    Provider("openai", "responses", "o3", "/v1", "OPENAI_API_KEY"),
+    Provider("google", "gemini", "gemini-2.5-pro", "", "GOOGLE_API_KEY"),
+    Provider("xai", "responses", "grok-4", "/v1", "XAI_API_KEY"),
+    Provider("meta", "chat", "llama-4-maverick", "/v1", "LLAMA_API_KEY"),
+    Provider("local", "chat", "qwen3-32b", "/v1", "LOCAL_API_KEY"),
+)
+
+
+def answers(provider):
+    """What aimock says, the first that fits. It counts nothing unless told to: whatever a fixture asks for stands in the request."""
+    call = {"id": "call_sum", "name": "calc__eval", "arguments": {"expression": "6*7"}}
+    # Of itself it ends Gemini's calls with a word that Gemini does not have.
+    called = {"finishReason": "stop"} if provider.word == "gemini" else {}
+    usage = {"usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}}
+    return [
+        {"match": {"userMessage": "Are you busy", "sequenceIndex": 0},
+         "response": {"error": {"message": "Slow down.", "type": "rate_limit_error"}, "status": 429, "retryAfter": 1}},
+        {"match": {"userMessage": "Are you busy"}, "response": {"content": "Not any more."}},
+        {"match": {"userMessage": "Do what is wrong"},
+         "response": {"error": {"message": "That is no request.", "type": "invalid_request_error"}, "status": 400}},
+        {"match": {"userMessage": "Break off"}, "truncateAfterChunks": 12, "latency": 20,
+         "response": {"content": "Once upon a time there was a story" + ", and then another" * 20 + ", and that was the end."}},
+        {"match": {"userMessage": "How much is it", "toolResultContains": "42"},
+         "response": {"content": "It is forty-two."}},
+        {"match": {"userMessage": "How much is it", "hasToolResult": False},
+         "response": {"reasoning": "A sum. There is a tool for it.", "toolCalls": [call], **called}},
+        {"match": {"userMessage": "Think about it"},
+         "response": {"reasoning": "First this, then that.", "content": "Thought about."}},
+        {"match": {"userMessage": "Who am I", "turnIndex": 1}, "response": {"content": "You are Ada."}},
+        {"match": {"userMessage": "I am Ada", "turnIndex": 0}, "response": {"content": "Good day, Ada. 👋 日本語", **usage}},
+    ]
+
+
+@contextlib.contextmanager
+def aimock(fixtures):
+    """Runs it with `fixtures`; gives its origin."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump({"fixtures": fixtures}, file)
+        file.flush()
+        command = ["node", AIMOCK, "--port", "0", "--fixtures", file.name, "--strict", "--validate-on-load"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+            try:
+                said = ""
+                for line in server.stdout:
+                    said += line
+                    if found := re.search(r"listening on (http://\S+)", line):
+                        break
+                else:
+                    raise AssertionError(f"aimock did not start: {said}")
+                yield found[1]
+            finally:
+                server.kill()
+
+
+class Home:
+    """A home with one provider, whose requests go to `origin`."""
+
+    def __init__(self, folder, provider, origin):
+        self.folder, self.provider = pathlib.Path(folder), provider
+        config = self.folder / "home/config"
+        config.mkdir(parents=True, exist_ok=True)
+        (self.folder / "workspace").mkdir(exist_ok=True)
+        (config / "config.toml").write_text(
+            f'default_model = "{provider.model}"\n[providers.{provider.name}]\norigin = "{origin}{provider.base}"\n'
+            + ('adapter = "openai-compatible"\nmodels = ["qwen3-32b"]\nenv = "LOCAL_API_KEY"\n' if provider.name == "local" else "")
+        )
+
+    def run(self, *lines, code=0):
+        """Runs lines, in a new session unless options say otherwise; gives the events, and what each line came to."""
+        environment = {"PATH": os.environ["PATH"], "PATCHBAY_HOME": str(self.folder / "home"), self.provider.variable: reading.KEY}
+        ran = subprocess.run(
+            [PATCHBAY, "exec", "--json", *lines], cwd=self.folder / "workspace", env=environment,
+            capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL,
+        )
+        assert ran.returncode == code, f"it ended with {ran.returncode}:\n{ran.stdout}{ran.stderr}"
+        assert reading.KEY not in ran.stdout + ran.stderr, "the secret is shown"
+        told = [json.loads(line) for line in ran.stdout.splitlines()]
+        self.session = told[0]["session"]
+        return [one for one in told if "event" in one], [one["message"] for one in told if "line" in one]
+
+
+def equal(found, expected):
+    assert found == expected, f"\n  found: {found}\n  expected: {expected}"
+
+
+def texts(events, block):
+    """What came piece by piece."""
+    return "".join(event["text"] for event in events if event.get("block") == block)
+
+
+def rows(events, kind):
+    return [event for event in events if event.get("kind") == kind]
+
+
+def several_turns(home):
+    """The second in a process of its own, which knows of the first what is stored."""
+    events, said = home.run("I am Ada")
+    equal(said, ["Good day, Ada. 👋 日本語"])
+    equal(texts(events, "text"), said[0])
+    equal(home.run("--session", home.session, "Who am I?")[1], ["You are Ada."])
+    usage = rows(events, "assistant")[0]["data"]["usage"]
+    equal((usage["input"], usage["output"]), (11, 7))
+
+
+def a_tool(home):
+    events, said = home.run("How much is it?")
+    equal(said, ["It is forty-two."])
+    equal([row["content"] for row in rows(events, "tool")], ["42"])
+
+
+def thinking(home):
+    """Asked to think, it thinks before it calls a tool, and its thoughts go back with what the tool said."""
+    events, said = home.run(f"/model {home.provider.model}/low", "Think about it", "How much is it?")
+    equal(said[1:], ["Thought about.", "It is forty-two."])
+    equal(texts(events, "thinking"), "First this, then that.A sum. There is a tool for it.")
+
+
+def busy(home):
+    events, said = home.run("Are you busy?")
+    equal(said, ["Not any more."])
+    notices = [event["text"] for event in events if event["event"] == "notice"]
+    equal(notices, [f"Rate limit exceeded: {home.provider.name}. Retrying in 1 s (attempt 1 of 3)."])
+
+
+def refused(home):
+    _, [said] = home.run("Do what is wrong", code=1)
+    assert "That is no request." in said, said
+
+
+def broken_off(home):
+    """What came is kept, and said to be a part."""
+    events, [said] = home.run("Break off", code=1)
+    assert "cut short" in said, said
+    [row] = rows(events, "assistant")
+    equal(row["data"]["interrupted"], True)
+    assert row["content"].startswith("Once upon a time") and not row["content"].endswith("the end."), row["content"]
+    equal(texts(events, "text"), row["content"])
+
+
+CASES = (several_turns, a_tool, thinking, busy, refused, broken_off)
+# How many requests each comes to.
+REQUESTS = {several_turns: 2, a_tool: 2, thinking: 3, busy: 2, refused: 1, broken_off: 1}
+
+
+def run(report):
+    if not PATCHBAY.exists():
+        report.failed(f"{PATCHBAY} is not built; run: make build")
+        return
+    for provider in PROVIDERS:
+        # Its cache saves compiling the adapter each time.
+        with tempfile.TemporaryDirectory() as folder:
+            for case in CASES:
+                run_case(report, provider, case, folder)
+
+
+def run_case(report, provider, case, folder):
+    """Runs it against a server of its own: aimock counts what it answered."""
+    with report.case(f"{provider.name} ({provider.word}): {case.__name__}"), aimock(answers(provider)) as behind, \
+            tap(behind) as (origin, requests):
+        try:
+            case(Home(folder, provider, origin))
+        finally:
+            for request in requests:
+                asking.check(provider.word, request, provider.model)
+        equal(len(requests), REQUESTS[case])
