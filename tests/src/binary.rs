@@ -11,6 +11,7 @@ use tempfile::TempDir;
 /// A home and a workspace that go when it does.
 pub struct Patchbay {
     folder: TempDir,
+    variables: Vec<(String, String)>,
 }
 
 /// How a run ended.
@@ -42,7 +43,7 @@ impl Patchbay {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::create_dir(folder.path().join("workspace")).expect("a workspace");
-        Self { folder }
+        Self { folder, variables: Vec::new() }
     }
 
     /// The same, where the provider `demo` does not wait between its words.
@@ -63,6 +64,11 @@ impl Patchbay {
     /// The workspace, which is the current folder of every run.
     pub fn workspace(&self) -> PathBuf {
         self.folder.path().join("workspace")
+    }
+
+    /// Sets an environment variable of every run from here on.
+    pub fn set(&mut self, variable: &str, value: &str) {
+        self.variables.push((variable.to_owned(), value.to_owned()));
     }
 
     /// Writes a file, and the folders above it. `path` begins with `home/` or `workspace/`.
@@ -88,6 +94,7 @@ impl Patchbay {
             .args(arguments)
             .current_dir(self.workspace())
             .env("PATCHBAY_HOME", self.home())
+            .envs(self.variables.iter().map(|(variable, value)| (variable, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -5,6 +5,7 @@ pub mod adapter;
 pub mod answers;
 pub mod binary;
 pub mod calls;
+pub mod format;
 pub mod guest;
 pub mod server;
 pub mod services;

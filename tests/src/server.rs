@@ -8,6 +8,17 @@ use std::{
     time::Duration,
 };
 
+/// One thing that a scripted server does with a connection. After the last one it closes.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Sends these bytes.
+    Bytes(Vec<u8>),
+    /// Is silent for so many milliseconds.
+    Pause(u64),
+    /// Sends these bytes again and again, with so many milliseconds between, until nobody is there any more.
+    Endless(Vec<u8>, u64),
+}
+
 /// Listens until the process ends.
 pub struct Server {
     port: u16,
@@ -20,6 +31,26 @@ impl Server {
     /// # Panics
     /// Where there is no port.
     pub fn new(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Self {
+        Self::serve(move |stream, request| {
+            let answer = answer(&request);
+            // Who asked may have gone.
+            move || drop((&stream).write_all(&answer))
+        })
+    }
+
+    /// A server on a port of its own that follows what `script` gives for a whole request, several at once.
+    ///
+    /// # Panics
+    /// Where there is no port.
+    pub fn scripted(script: impl Fn(&str) -> Vec<Step> + Send + 'static) -> Self {
+        Self::serve(move |stream, request| {
+            let steps = script(&request);
+            move || drop(thread::spawn(move || follow(&stream, steps)))
+        })
+    }
+
+    /// `answer` makes what is to be done for a request once that is among those that were heard.
+    fn serve<A: FnOnce()>(answer: impl Fn(TcpStream, String) -> A + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let heard = Arc::new(Mutex::new(Vec::new()));
@@ -27,10 +58,9 @@ impl Server {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 if let Some(request) = read(&stream) {
-                    let answer = answer(&request);
+                    let answer = answer(stream, request.clone());
                     keep.lock().expect("no panic").push(request);
-                    // Who asked may have gone.
-                    let _ = (&stream).write_all(&answer);
+                    answer();
                 }
             }
         });
@@ -63,6 +93,26 @@ impl Server {
 pub fn page(text: &str) -> Vec<u8> {
     let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n", text.len());
     format!("{head}connection: close\r\n\r\n{text}").into_bytes()
+}
+
+/// Does one step after the other, as long as somebody is there.
+fn follow(mut stream: &TcpStream, steps: Vec<Step>) {
+    for step in steps {
+        match step {
+            Step::Bytes(bytes) => {
+                if stream.write_all(&bytes).is_err() {
+                    return;
+                }
+            }
+            Step::Pause(ms) => thread::sleep(Duration::from_millis(ms)),
+            Step::Endless(bytes, ms) => {
+                while stream.write_all(&bytes).is_ok() {
+                    thread::sleep(Duration::from_millis(ms));
+                }
+                return;
+            }
+        }
+    }
 }
 
 /// One request: its head, and as much body as that says.

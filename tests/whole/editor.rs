@@ -204,7 +204,7 @@ fn who_waits_at_the_prompt_is_told_of_providers() {
     terminal.press("/calc 6 ");
     terminal.shows("> /calc 6");
     patchbay.write("home/config/providers/broken.wasm", "none");
-    terminal.shows_beginning("The file 'broken.wasm' is no provider, and changes nothing: ");
+    terminal.shows_beginning("The file 'broken.wasm' cannot be used, and changes nothing: ");
     terminal.shows("> /calc 6");
     terminal.press("* 7");
     terminal.press(ENTER);
@@ -224,7 +224,7 @@ fn who_has_a_default_model_is_not_told_of_it() {
     assert_eq!(terminal.ends(), 0);
     patchbay.write("home/config/config.toml", "default_model = \"nobody-9\"\n");
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.shows_beginning("No model answers yet: Unknown model: nobody-9. ");
+    terminal.shows_beginning("No model answers yet: default_model of config.toml, 'nobody-9', cannot be used: ");
     terminal.press(CTRL_D);
     assert_eq!(terminal.ends(), 0);
 }

@@ -120,6 +120,8 @@ async fn allow(host: &Arc<Host>, name: &Name) -> Result<(), Failure> {
         }
         None => say!("Provider '{name}' is allowed already:"),
     }
+    // Of one that waited nobody looked for a key before.
+    let provider = named(host, name).await.unwrap_or(provider);
     match &provider.origin {
         Some(origin) => say!("  origin    {origin}, and nothing outside of it"),
         None => say!("  origin    none: it reaches no network"),

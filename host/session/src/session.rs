@@ -153,9 +153,7 @@ impl Session {
             Err(error) => {
                 let error = error.to_string();
                 let why = error.lines().next().unwrap_or_default().trim_end_matches('.');
-                Some(format!(
-                    "No model answers yet: {why}. /model chooses one; default_model in config.toml makes it last."
-                ))
+                Some(format!("No model answers yet: {why}. /model chooses one."))
             }
         }
     }

@@ -235,7 +235,7 @@ impl Codec for Messages {
         });
         let kind = match &error {
             Some(error) if status < 400 => kind_of_type(&error.kind).unwrap_or("server"),
-            None if status < 400 => "server",
+            None if status < 300 => "server",
             _ => kind_of_status(status),
         };
         let hint = header(headers, "retry-after").and_then(duration_ms);

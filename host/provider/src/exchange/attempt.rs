@@ -219,7 +219,7 @@ impl<'a> Attempt<'a> {
         let error = ExchangeError::Failed {
             provider: self.way.provider.to_string(),
             kind,
-            message: self.advised(message, kind),
+            message: self.advised(message, kind, http_status),
             status: http_status,
             code: code.map(|code| self.clean(code)),
             again_in: None,
@@ -228,7 +228,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// A failure with what to do next.
-    fn advised(&self, message: String, kind: FailureKind) -> String {
+    fn advised(&self, message: String, kind: FailureKind, status: Option<u16>) -> String {
         let next = match (kind, self.way.credential) {
             (FailureKind::Authentication, Some(credential)) if credential.variable.is_empty() => {
                 "Check its key in credentials.json".to_owned()
@@ -238,6 +238,9 @@ impl<'a> Attempt<'a> {
             }
             (FailureKind::Authentication, None) => {
                 format!("It has no credential: name one in [providers.{}]", self.way.provider)
+            }
+            _ if status.is_some_and(|status| (300..400).contains(&status)) => {
+                "A redirect is not followed: check the provider's base URL".to_owned()
             }
             (FailureKind::NotFound, _) => "Check the model's name, and the provider's base URL".to_owned(),
             _ => return message,

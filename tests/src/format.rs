@@ -1,0 +1,260 @@
+//! The four formats in which bundled adapters speak: what a server of each answers, out of the codecs' recordings.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::{binary::Patchbay, guest::Guest, server::Server};
+
+/// A format, by a bundled provider that speaks it.
+#[derive(Clone, Copy, Debug)]
+pub struct Format {
+    /// The provider.
+    pub provider: &'static str,
+    /// One of its models, as `/model` takes it.
+    pub model: &'static str,
+    /// The environment variable of its key.
+    pub variable: &'static str,
+    /// The header that its key goes into, with what stands there before the key.
+    pub header: &'static str,
+    /// The path of its origin.
+    path: &'static str,
+    /// The folder of its recordings.
+    folder: &'static str,
+    /// The recorded call.
+    pub call: &'static str,
+    /// The recording with thoughts.
+    pub thinking: &'static str,
+    /// The recorded error behind text.
+    pub error: &'static str,
+    /// The code of that error.
+    pub error_code: &'static str,
+}
+
+/// The key that a home has for its provider.
+pub const KEY: &str = "s3ntinel+of/the=provider~key";
+
+/// Messages.
+pub const ANTHROPIC: Format = Format {
+    provider: "anthropic",
+    model: "claude-sonnet-4-5/low",
+    variable: "ANTHROPIC_API_KEY",
+    header: "x-api-key: ",
+    path: "",
+    folder: "messages",
+    call: "tool_call",
+    thinking: "thinking",
+    error: "error_after_text",
+    error_code: "provider_server",
+};
+
+/// Responses.
+pub const OPENAI: Format = Format {
+    provider: "openai",
+    model: "o3/low",
+    variable: "OPENAI_API_KEY",
+    header: "authorization: Bearer ",
+    path: "/v1",
+    folder: "responses",
+    call: "tool-call",
+    thinking: "thinking",
+    error: "error",
+    error_code: "provider_rate_limit",
+};
+
+/// Gemini.
+pub const GOOGLE: Format = Format {
+    provider: "google",
+    model: "gemini-2.5-pro/low",
+    variable: "GOOGLE_API_KEY",
+    header: "x-goog-api-key: ",
+    path: "",
+    folder: "gemini",
+    call: "call",
+    thinking: "thoughts",
+    error: "error_after_text",
+    error_code: "provider_server",
+};
+
+/// Chat Completions.
+pub const CHAT: Format = Format {
+    provider: "openai-compatible",
+    model: "openai-compatible:local-1",
+    variable: "LOCAL_API_KEY",
+    header: "authorization: Bearer ",
+    path: "/v1",
+    folder: "chat",
+    call: "tool-call",
+    thinking: "thinking",
+    error: "error",
+    error_code: "provider_server",
+};
+
+/// All of them.
+pub const FORMATS: [Format; 4] = [ANTHROPIC, OPENAI, GOOGLE, CHAT];
+
+impl Format {
+    fn file(&self, name: &str) -> Vec<u8> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/codecs/recordings").join(self.folder);
+        let path = folder.join(name);
+        fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// The body of a recorded answer. Whatever tool it calls is `weather__now`.
+    ///
+    /// # Panics
+    /// Where there is no such recording.
+    pub fn body(&self, recording: &str) -> Vec<u8> {
+        let bytes = self.file(&format!("{recording}.sse"));
+        let Ok(text) = String::from_utf8(bytes.clone()) else { return bytes };
+        text.replace("files__read", "weather__now").replace("web__weather", "weather__now").into_bytes()
+    }
+
+    /// What a recorded answer comes to: `text`, `tool_calls` and more.
+    ///
+    /// # Panics
+    /// Where there is no such recording.
+    pub fn expected(&self, recording: &str) -> Value {
+        serde_json::from_slice(&self.file(&format!("{recording}.expected.json"))).expect("JSON")
+    }
+
+    /// What the recorded answer in text says.
+    ///
+    /// # Panics
+    /// Where there is no such recording.
+    pub fn says(&self) -> String {
+        self.expected("text")["text"].as_str().expect("a text").to_owned()
+    }
+
+    /// A recorded answer, whole.
+    ///
+    /// # Panics
+    /// Where there is no such recording.
+    pub fn answer(&self, recording: &str) -> Vec<u8> {
+        events(&self.body(recording))
+    }
+
+    /// An answer in text that says `texts` in so many pieces. `texts` are escaped for JSON already.
+    ///
+    /// # Panics
+    /// Where the recording of a text has no text.
+    pub fn saying(&self, texts: &[&str]) -> Vec<u8> {
+        let recorded = String::from_utf8(self.body("text")).expect("UTF-8");
+        let line = |value: Value| format!("data: {value}\n\n");
+        let piece = |value: String, text: &str| value.replace("\"PIECE\"", &format!("\"{text}\""));
+        let body = match self.folder {
+            "messages" => {
+                let start = recorded.find("event: content_block_delta").expect("a delta");
+                let stop = recorded.find("event: content_block_stop").expect("a stop");
+                let delta = json!({"type": "content_block_delta", "index": 0,
+                    "delta": {"type": "text_delta", "text": "PIECE"}});
+                let deltas = texts.iter().map(|text| piece(line(delta.clone()), text));
+                format!("{}{}{}", &recorded[..start], deltas.collect::<String>(), &recorded[stop..])
+            }
+            "responses" => {
+                let start = recorded.find("event: response.output_text.delta").expect("a delta");
+                let stop = recorded.find("event: response.output_text.done").expect("a stop");
+                let delta = json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0,
+                    "delta": "PIECE"});
+                let deltas = texts.iter().map(|text| piece(line(delta.clone()), text));
+                format!("{}{}{}", &recorded[..start], deltas.collect::<String>(), &recorded[stop..])
+            }
+            "gemini" => {
+                let part = json!({"candidates": [{"content": {"parts": [{"text": "PIECE"}], "role": "model"}}]});
+                let end = json!({"candidates": [{"content": {"parts": [], "role": "model"}, "finishReason": "STOP"}]});
+                let parts = texts.iter().map(|text| piece(line(part.clone()), text));
+                format!("{}{}", parts.collect::<String>(), line(end))
+            }
+            _ => {
+                let part = json!({"id": "c", "model": "local-1",
+                    "choices": [{"index": 0, "delta": {"content": "PIECE"}, "finish_reason": null}]});
+                let end = json!({"id": "c", "model": "local-1", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+                let parts = texts.iter().map(|text| piece(line(part.clone()), text));
+                format!("{}{}data: [DONE]\n\n", parts.collect::<String>(), line(end))
+            }
+        };
+        events(body.as_bytes())
+    }
+
+    /// An error in this API's words. `wait`: seconds that it asks for; less than one is next to none.
+    pub fn refusal(&self, status: u16, message: &str, wait: Option<u32>) -> Vec<u8> {
+        let kind = match status {
+            400 => "invalid_request_error",
+            401 => "authentication_error",
+            403 => "permission_error",
+            404 => "not_found_error",
+            429 => "rate_limit_error",
+            529 => "overloaded_error",
+            _ => "api_error",
+        };
+        let word = match status {
+            400 => "INVALID_ARGUMENT",
+            401 => "UNAUTHENTICATED",
+            403 => "PERMISSION_DENIED",
+            404 => "NOT_FOUND",
+            429 => "RESOURCE_EXHAUSTED",
+            _ => "UNAVAILABLE",
+        };
+        let (headers, body) = match self.folder {
+            "messages" => (
+                wait.map(|wait| format!("retry-after: {wait}\r\n")),
+                json!({"type": "error", "error": {"type": kind, "message": message}}),
+            ),
+            "gemini" => {
+                let delay = wait.map(|wait| format!("{wait}s"));
+                let info = json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay});
+                let details = if wait.is_some() { vec![info] } else { Vec::new() };
+                (None, json!({"error": {"code": status, "message": message, "status": word, "details": details}}))
+            }
+            folder => {
+                let headers = wait.map(|wait| match (folder, wait) {
+                    // No time at all would be no hint.
+                    (_, 0) => "retry-after-ms: 1\r\n".to_owned(),
+                    ("responses", wait) => format!(
+                        "x-ratelimit-remaining-requests: 0\r\nx-ratelimit-reset-requests: {wait}s\r\nretry-after: 7\r\n"
+                    ),
+                    (_, wait) => format!("retry-after-ms: {}\r\n", wait * 1000),
+                });
+                (headers, json!({"error": {"message": message, "type": kind, "code": null}}))
+            }
+        };
+        let body = body.to_string();
+        let headers = headers.unwrap_or_default();
+        let head =
+            format!("HTTP/1.1 {status} Refused\r\ncontent-type: application/json\r\nconnection: close\r\n{headers}");
+        format!("{head}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    }
+
+    /// The table of `config.toml` that sends it to `server`.
+    pub fn table(&self, server: &Server) -> String {
+        let Self { provider, variable, path, .. } = self;
+        let mut table = format!("[providers.{provider}]\norigin = \"http://{}{path}\"\n", server.host());
+        if self.folder == "chat" {
+            table += &format!("env = \"{variable}\"\n");
+        }
+        table
+    }
+
+    /// A home in which it is at `server`, with [`KEY`], and has the tool `weather__now`, which echoes its input.
+    pub fn home(&self, server: &Server, more: &str) -> Patchbay {
+        let mut patchbay = Patchbay::new();
+        patchbay.set(self.variable, KEY);
+        patchbay.write("home/config/config.toml", format!("{}{more}", self.table(server)));
+        let tools = vec![("now".into(), "The weather".into(), r#"{"type":"object"}"#.into())];
+        let weather = Guest { tools, ..Guest::default() };
+        patchbay.write("home/config/skills/weather.wasm", weather.packaged("---\nsummary: Weather\n---\n"));
+        patchbay
+    }
+}
+
+/// An answer of events, whose body ends with the connection.
+pub fn events(body: &[u8]) -> Vec<u8> {
+    [b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n", body].concat()
+}
+
+/// An answer of events that promises more than comes.
+pub fn broken(body: &[u8]) -> Vec<u8> {
+    let head =
+        format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n", body.len() + 9);
+    [head.as_bytes(), body].concat()
+}

@@ -1,0 +1,190 @@
+//! A provider's key is in the requests to its own origin, and nowhere else: whatever the server makes of it.
+
+use std::{fs, path::Path, thread};
+
+use patchbay_tests::{
+    binary::{Patchbay, ran},
+    format::{ANTHROPIC, FORMATS, Format, KEY, OPENAI, broken, events},
+    server::{Server, Step},
+};
+
+/// Another provider's key.
+const OTHER: &str = "0ther-s3ntinel/of+openai=";
+
+fn base64(text: &str, alphabet: &[u8; 64]) -> String {
+    let mut encoded = String::new();
+    for part in text.as_bytes().chunks(3) {
+        let bits = part.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - part.len()));
+        for place in 0..=part.len() {
+            encoded.push(alphabet[(bits >> (18 - 6 * place)) as usize & 63] as char);
+        }
+    }
+    encoded
+}
+
+/// Forms in which somebody who looks for `key` would know it again.
+fn forms(key: &str) -> Vec<String> {
+    const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let percent = |keep: &str| -> String {
+        let one = |c: char| {
+            if c.is_ascii_alphanumeric() || keep.contains(c) { c.to_string() } else { format!("%{:02X}", c as u8) }
+        };
+        key.chars().map(one).collect()
+    };
+    vec![key.to_owned(), base64(key, STANDARD), base64(key, URL), percent("-._~"), percent("")]
+}
+
+/// Fails where a form of `key` stands in `bytes`.
+fn absent(key: &str, bytes: &[u8], what: &str) {
+    for form in forms(key) {
+        let found = bytes.windows(form.len()).any(|window| window == form.as_bytes());
+        assert!(!found, "{form} is in {what}");
+    }
+}
+
+/// The same for every file below `folder`: databases with what they have not yet taken in, logs, caches.
+fn nowhere(folder: &Path, key: &str) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            nowhere(&path, key);
+        } else {
+            absent(key, &fs::read(&path).unwrap(), &path.display().to_string());
+        }
+    }
+}
+
+/// What a server that echoes the key answers, request by request.
+fn echoes(format: &Format) -> Vec<Vec<Step>> {
+    let whole = |bytes: Vec<u8>| vec![Step::Bytes(bytes)];
+    let (half, rest) = KEY.split_at(11);
+    let forms = forms(KEY);
+    let escaped: String = KEY.chars().map(|c| format!("\\u{:04x}", c as u32)).collect();
+    let said = format.saying(&["Your key is ", KEY, "."]);
+    // Between two packets, in the midst of the key.
+    let at = said.windows(KEY.len()).position(|window| window == KEY.as_bytes()).unwrap() + 7;
+    let mut letters = vec!["Key: "];
+    let each: Vec<String> = KEY.chars().map(String::from).collect();
+    letters.extend(each.iter().map(String::as_str));
+    let mut answers = vec![
+        whole(said.clone()),
+        vec![Step::Bytes(said[..at].to_vec()), Step::Pause(50), Step::Bytes(said[at..].to_vec())],
+        // Between two events; letter by letter; escaped.
+        whole(format.saying(&["Key: ", half, rest, "."])),
+        whole(format.saying(&letters)),
+        whole(format.saying(&["Key: ", &escaped])),
+        whole(format.refusal(400, &format!("What is {KEY}?"), None)),
+        whole(format.refusal(401, &format!("No such key: {}", forms[1]), None)),
+        whole(format!("HTTP/1.1 400 {KEY}\r\nx-key: {KEY}\r\nx-request-id: {}\r\n\r\n{KEY}", forms[3]).into_bytes()),
+        whole(format!("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:9/?key={}\r\n\r\n", forms[4]).into_bytes()),
+        // An answer that breaks behind the key, and within it.
+        whole(broken(&said[..at + KEY.len()])),
+        whole(events(&said[..at])),
+        whole(events(format!("data: {KEY}\n\n").as_bytes())),
+    ];
+    answers.extend(forms[1..].iter().map(|form| whole(format.saying(&["Key: ", form, "."]))));
+    answers
+}
+
+#[test]
+fn a_key_that_a_server_echoes_is_nowhere() {
+    thread::scope(|scope| {
+        for format in &FORMATS {
+            scope.spawn(move || echoed(format));
+        }
+    });
+}
+
+fn echoed(format: &Format) {
+    let answers = echoes(format);
+    let count = answers.len();
+    let server = Server::scripted(move |request| {
+        let number = request.rsplit_once("echo:").map_or("", |(_, rest)| rest);
+        let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+        // What broke without a word of an answer is asked again.
+        let number: usize = number[..end].parse().unwrap();
+        answers[number].clone()
+    });
+    let patchbay = format.home(&server, "[exchange]\ntotal_ms = 20000\n");
+    let model = format!("/model {}", format.model);
+    let lines: Vec<_> = (0..count).map(|number| format!("echo:{number}")).collect();
+    let all: Vec<_> = [model.as_str()].into_iter().chain(lines.iter().map(String::as_str)).collect();
+    let ran = patchbay.run(&[&["exec", "--json", "--keep-going"], &all[..]].concat());
+    assert!(ran.out.matches("[secret]").count() >= count, "{}: {}", format.provider, ran.out);
+    let session = patchbay.last_session();
+    for arguments in [
+        &["exec", "--session", &session, "--json", "/providers"][..],
+        &["sessions", "list"],
+        &["provider", "list"],
+        &["journal", "--json"],
+    ] {
+        let shown = patchbay.run(arguments);
+        absent(KEY, format!("{}{}", shown.out, shown.err).as_bytes(), &format!("{arguments:?}"));
+    }
+    absent(KEY, format!("{}{}", ran.out, ran.err).as_bytes(), "the output");
+    nowhere(patchbay.folder(), KEY);
+    // It went to its server, in its header, once in each request: no echo of it went back.
+    assert!(server.heard().len() >= count);
+    for request in server.heard() {
+        let (head, body) = request.split_once("\r\n\r\n").unwrap();
+        let header = format!("{}{KEY}", format.header).to_ascii_lowercase();
+        assert!(head.lines().any(|line| line.to_ascii_lowercase() == header), "{head}");
+        assert_eq!(head.matches(KEY).count(), 1, "{head}");
+        absent(KEY, body.as_bytes(), "the body of a request");
+    }
+}
+
+#[test]
+fn each_key_goes_to_its_own_provider() {
+    let first = Server::scripted(|_| vec![Step::Bytes(ANTHROPIC.saying(&["Your key is ", KEY]))]);
+    let second = Server::scripted(|_| vec![Step::Bytes(OPENAI.saying(&["Yours is ", OTHER, " and not ", "another"]))]);
+    let mut patchbay = ANTHROPIC.home(&first, &OPENAI.table(&second));
+    patchbay.set(OPENAI.variable, OTHER);
+    let (one, two) = (format!("/model {}", ANTHROPIC.model), format!("/model {}", OPENAI.model));
+    let ran = patchbay.run(&["exec", "--json", "--keep-going", &one, "Hello", &two, "And you?", &one, "Again"]);
+    assert_eq!((first.heard().len(), second.heard().len()), (2, 1), "{ran:?}");
+    for request in first.heard() {
+        absent(OTHER, request.as_bytes(), "a request to the first");
+    }
+    for request in second.heard() {
+        absent(KEY, request.as_bytes(), "a request to the second");
+        assert!(request.contains(&format!("Bearer {OTHER}")), "{request}");
+    }
+    for key in [KEY, OTHER] {
+        absent(key, format!("{}{}", ran.out, ran.err).as_bytes(), "the output");
+        nowhere(patchbay.folder(), key);
+    }
+}
+
+#[test]
+fn a_variable_belongs_to_one_provider() {
+    let server = Server::scripted(|_| vec![Step::Bytes(ANTHROPIC.answer("text"))]);
+    let canary = Server::echo();
+    let thief = format!(
+        "[providers.thief]\nadapter = \"anthropic\"\norigin = \"http://{}\"\nenv = \"ANTHROPIC_API_KEY\"\n",
+        canary.host()
+    );
+    let patchbay = ANTHROPIC.home(&server, &thief);
+    let answers = patchbay.answers(&["/model thief:claude-x", "/model claude-haiku-4-5", "Hello"]);
+    assert_eq!(answers[0].code(), "provider_unusable", "{}", answers[0].message());
+    assert!(answers[0].message().contains("ANTHROPIC_API_KEY"), "{}", answers[0].message());
+    assert_eq!(answers[2].code(), "answered");
+    assert_eq!(canary.heard(), [] as [String; 0]);
+}
+
+/// Before a key is there, and when it is none.
+#[test]
+fn without_a_key_nothing_is_sent() {
+    let server = Server::echo();
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/config.toml", OPENAI.table(&server));
+    let mut command = patchbay.command(&["exec", "--keep-going", "/model o3", "Hello", "/calc 1"]);
+    let ran = ran(command.env_remove(OPENAI.variable).output().unwrap());
+    assert_eq!(ran.code, Some(1));
+    let words =
+        "No credentials for openai. Set OPENAI_API_KEY or add to credentials.json\n\nGet your API key at: https://";
+    assert!(ran.err.starts_with(words), "{}", ran.err);
+    assert!(ran.out.ends_with("1\n"), "{}", ran.out);
+    assert_eq!(server.heard(), [] as [String; 0]);
+}

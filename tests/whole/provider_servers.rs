@@ -1,0 +1,391 @@
+//! Providers whose servers answer well, badly, late, or not at all: the real binary, and a server on this machine that says
+//! what was recorded of the real ones.
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead as _, BufReader, Lines},
+    process::{Child, ChildStdout},
+    sync::{Arc, Mutex},
+    thread,
+};
+
+use patchbay_tests::{
+    answers::Answer,
+    binary::{Patchbay, ran},
+    format::{ANTHROPIC, FORMATS, Format, GOOGLE, KEY, OPENAI, broken, events},
+    server::{Server, Step},
+};
+use rusqlite::Connection;
+use serde_json::Value;
+
+/// The body of a request.
+fn body(request: &str) -> Value {
+    serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
+
+/// A server whose answer `answer` chooses by the last word behind `case:` in the request, and how often that came before.
+fn by_case(answer: impl Fn(&str, usize) -> Vec<Step> + Send + 'static) -> Server {
+    let seen = Mutex::new(BTreeMap::<String, usize>::new());
+    Server::scripted(move |request| {
+        let rest = request.rsplit_once("case:").map_or("", |(_, rest)| rest);
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+        let mut seen = seen.lock().unwrap();
+        let times = seen.entry(rest[..end].to_owned()).or_default();
+        *times += 1;
+        answer(&rest[..end], *times - 1)
+    })
+}
+
+fn whole(bytes: Vec<u8>) -> Vec<Step> {
+    vec![Step::Bytes(bytes)]
+}
+
+fn notices(answer: &Answer) -> Vec<&str> {
+    let notices = answer.events.iter().filter(|event| event["event"] == "notice");
+    notices.map(|event| event["text"].as_str().unwrap()).collect()
+}
+
+/// The last row of an answer.
+fn assistant(answer: &Answer) -> Option<&Value> {
+    answer.events.iter().rev().find(|event| event["event"] == "message" && event["kind"] == "assistant")
+}
+
+/// What a request's conversation must be, whatever broke before.
+fn valid(format: &Format, request: &str) {
+    let body = body(request);
+    let roles = |list: &Value| -> Vec<String> {
+        list.as_array().unwrap().iter().filter_map(|message| Some(message["role"].as_str()?.to_owned())).collect()
+    };
+    let roles = match format.provider {
+        "anthropic" => roles(&body["messages"]),
+        "google" => roles(&body["contents"]),
+        "openai" => roles(&body["input"]),
+        _ => roles(&body["messages"]),
+    };
+    let said: Vec<_> = roles.iter().filter(|role| !["system", "developer", "tool"].contains(&role.as_str())).collect();
+    assert_eq!(said.first().map(|role| role.as_str()), Some("user"), "{roles:?}");
+    assert!(roles.last().is_none_or(|role| role != "assistant"), "{roles:?}");
+    if format.provider != "openai" {
+        assert!(said.windows(2).all(|pair| pair[0] != pair[1]), "{roles:?}");
+    }
+}
+
+#[test]
+fn every_format_answers() {
+    for format in FORMATS {
+        let server = by_case(move |_, _| whole(format.answer("text")));
+        let patchbay = format.home(&server, "");
+        let answers = patchbay.answers(&[&format!("/model {}", format.model), "case:text"]);
+        assert_eq!((answers[1].code(), answers[1].message()), ("answered", &*format.says()), "{format:?}");
+        let row = assistant(&answers[1]).unwrap();
+        let usage = &format.expected("text")["usage"];
+        assert_eq!(row["data"]["usage"]["output"], usage["output"], "{row}");
+        // The key goes into its header, and nowhere else.
+        let [request] = &server.heard()[..] else { panic!("{:?}", server.heard()) };
+        let head = request.split_once("\r\n\r\n").unwrap().0;
+        assert!(head.to_ascii_lowercase().contains(&format!("\r\n{}{}", format.header, KEY).to_ascii_lowercase()));
+        assert_eq!(request.matches(KEY).count(), 1, "{request}");
+    }
+}
+
+#[test]
+fn every_format_calls_tools_and_is_told_what_they_gave() {
+    for format in FORMATS {
+        let server = by_case(move |_, times| whole(format.answer(if times == 0 { format.call } else { "text" })));
+        let patchbay = format.home(&server, "");
+        let answers = patchbay.answers(&[&format!("/model {}", format.model), "case:call"]);
+        assert_eq!((answers[1].code(), answers[1].message()), ("answered", &*format.says()), "{format:?}");
+        let call = &format.expected(format.call)["tool_calls"][0];
+        let rows: Vec<_> = answers[1].events.iter().filter(|event| event["kind"] == "tool").collect();
+        let [tool] = rows[..] else { panic!("{rows:?}") };
+        let echoed: Value = serde_json::from_str(tool["content"].as_str().unwrap()).unwrap();
+        assert_eq!(echoed, call["input"], "{tool}");
+        // The second request holds the call and its result.
+        let [_, second] = &server.heard()[..] else { panic!("{:?}", server.heard().len()) };
+        valid(&format, second);
+        let (body, city) = (body(second).to_string(), call["input"]["city"].as_str().unwrap_or("wetter"));
+        assert!(body.matches("weather__now").count() >= 2 && body.matches(city).count() >= 2, "{body}");
+        if let Some(id) = call["id"].as_str().filter(|_| format.provider != "google") {
+            assert_eq!(body.matches(id).count(), 2, "{body}");
+        }
+    }
+}
+
+#[test]
+fn thoughts_go_back_as_they_came() {
+    for (format, keys) in
+        [(ANTHROPIC, &["signature"][..]), (OPENAI, &["encrypted_content"]), (GOOGLE, &["thoughtSignature"])]
+    {
+        let server = by_case(move |_, _| whole(format.answer(format.thinking)));
+        let patchbay = format.home(&server, "");
+        let model = format!("/model {}", format.model);
+        let answers = patchbay.answers(&[&model, "case:one", "case:two", "case:three"]);
+        assert!(answers.iter().all(|answer| answer.outcome["status"] == "ok"), "{answers:?}");
+        let recorded = String::from_utf8(format.body(format.thinking)).unwrap();
+        // The last of each kind is the whole one.
+        for key in keys {
+            let (_, rest) = recorded.rsplit_once(&format!("\"{key}\"")).unwrap();
+            let signature = rest.split('"').nth(1).unwrap();
+            assert!(signature.len() > 20, "{signature}");
+            let heard = server.heard();
+            for (request, times) in heard.iter().zip(0..) {
+                assert_eq!(body(request).to_string().matches(signature).count(), times, "{format:?}: {request}");
+            }
+            assert_eq!(heard.len(), 3);
+        }
+        // Another model gets none of it.
+        let other = patchbay.answers(&[&model, "case:one", "/model demo-1", "show context"]);
+        assert!(!other[3].message().contains("thinking"), "{}", other[3].message());
+    }
+}
+
+/// A body of gzip that is some 150 times as long as it looks.
+fn bomb(megabytes: usize) -> Vec<u8> {
+    let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+    let (mut held, mut count) = (0_u32, 0);
+    let mut bits = |value: u32, length: u32| {
+        held |= value << count;
+        count += length;
+        while count >= 8 {
+            bytes.push(held as u8);
+            held >>= 8;
+            count -= 8;
+        }
+    };
+    // One block with the fixed codes; an `a`, and then 258 times the byte before, over and over. Codes are sent from
+    // their highest bit on.
+    bits(0b011, 3);
+    bits((0x30 + u32::from(b'a')).reverse_bits() >> 24, 8);
+    for _ in 0..megabytes * 1_000_000 / 258 {
+        bits(0b1100_0101_u32.reverse_bits() >> 24, 8);
+        bits(0, 5);
+    }
+    bits(0, 7);
+    bytes
+}
+
+/// A case: the code that it comes to, words of the message, and whether text is kept.
+type Case = (&'static str, &'static str, &'static str, bool);
+
+/// What a server of `format` does for `case`, asked for the time `times`, from 0. Nobody is to follow it to `canary`.
+fn answer_of(format: &Format, canary: &str, case: &str, times: usize) -> Vec<Step> {
+    let page = "<html><body><h1>Sign in to the network</h1></body></html>";
+    let html = |status: &str| {
+        format!("HTTP/1.1 {status}\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n{page}").into_bytes()
+    };
+    let in_events = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
+    let head = |more: &str| Step::Bytes(format!("{in_events}{more}").into_bytes());
+    let refusal = |status, wait| format.refusal(status, "Because of the weather", wait);
+    whole(match case {
+        "limited" if times == 0 => refusal(429, Some(1)),
+        "late" => refusal(429, Some(3_600)),
+        "s500" => refusal(500, Some(0)),
+        "s529" => refusal(529, Some(0)),
+        "s401" => refusal(401, None),
+        "s403" => refusal(403, None),
+        "s404" => refusal(404, None),
+        "s400" => refusal(400, None),
+        "reset" => broken(&format.body("cut")),
+        "cut" => format.answer("cut"),
+        "error" => format.answer(format.error),
+        "html" => html("200 OK"),
+        "gateway" => html("403 Forbidden"),
+        "utf8" => {
+            let body = format.body("text");
+            let at = body.iter().rposition(|byte| *byte >= 0x80).unwrap();
+            events(&[&body[..at], &[0xff, 0xfe], &body[at + 1..]].concat())
+        }
+        "redirect" => format!(
+            "HTTP/1.1 307 Elsewhere\r\nlocation: http://{canary}/v1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        )
+        .into_bytes(),
+        "bomb" => return vec![head("content-encoding: gzip\r\n\r\n"), Step::Bytes(bomb(20))],
+        "line" => return vec![head("\r\ndata: "), Step::Endless(vec![b'x'; 65_536], 0)],
+        "headers" => {
+            let first = Step::Bytes(b"HTTP/1.1 200 OK\r\n".to_vec());
+            return vec![first, Step::Endless(format!("x-more: {}\r\n", "y".repeat(4_000)).into_bytes(), 0)];
+        }
+        // Slow ones.
+        "drip" => return vec![Step::Bytes(format.answer("cut")), Step::Endless(b"x".to_vec(), 300)],
+        "silent" => return vec![Step::Bytes(format.answer("cut")), Step::Pause(60_000)],
+        "hang" if times == 0 => {
+            let first = Step::Bytes(b"HTTP/1.1 200 OK\r\nx-slow: ".to_vec());
+            return vec![first, Step::Endless(b"y".to_vec(), 300)];
+        }
+        _ => format.answer("text"),
+    })
+}
+
+const QUICK: [Case; 16] = [
+    ("late", "provider_rate_limit", "Because of the weather. Try again in 60 min", false),
+    ("s500", "provider_server", "Because of the weather", false),
+    ("s529", "provider_server", "Because of the weather", false),
+    ("s401", "provider_authentication", "Because of the weather. Check ", false),
+    ("s403", "provider_authentication", "Because of the weather. Check ", false),
+    ("s404", "provider_not_found", "Because of the weather. Check the model's name", false),
+    ("s400", "provider_invalid_request", "Because of the weather", false),
+    ("reset", "provider_network", "is cut short", true),
+    ("cut", "provider_network", "the answer ended before it was whole", true),
+    ("error", "(as recorded)", "", true),
+    ("gateway", "provider_authentication", "403", false),
+    ("utf8", "provider_server", "an event of the answer is not UTF-8", true),
+    ("redirect", "provider_unknown", "status 307", false),
+    ("bomb", "provider_network", "the answer is over 400000 bytes, the limit 'exchange.answer_bytes'", false),
+    ("line", "provider_network", "the answer is over 400000 bytes, the limit 'exchange.answer_bytes'", false),
+    ("headers", "provider_network", "the answer's headers are more than", false),
+];
+
+const SLOW: [Case; 5] = [
+    ("limited", "answered", "", true),
+    ("html", "provider_server", "'text/html' instead of events", false),
+    ("hang", "answered", "", true),
+    ("drip", "provider_timeout", "the answer took longer than 6000 ms, the limit 'exchange.total_ms'", true),
+    ("silent", "provider_timeout", "took longer than 3000 ms, the limit 'exchange.idle_ms'", true),
+];
+
+/// That `answer` is what the case comes to, and that the session went on with `next`.
+fn judge(format: &Format, case: Case, answer: &Answer, next: &[Answer]) {
+    let (name, code, words, kept) = case;
+    let code = if name == "error" { format.error_code } else { code };
+    let (provider, message) = (format.provider, answer.message());
+    assert_eq!(answer.code(), code, "{provider}, {name}: {message}");
+    assert!(
+        message.contains(words) && !message.contains("<html>") && message.len() < 400,
+        "{provider}, {name}: {message}"
+    );
+    assert!(code == "answered" || message.contains(&format!("Error: {provider}: ")), "{provider}, {name}: {message}");
+    let row = assistant(answer);
+    assert_eq!(row.is_some_and(|row| row["content"] != ""), kept, "{provider}, {name}: {row:?}");
+    let interrupted = row.is_some_and(|row| row["data"]["interrupted"] == true);
+    assert_eq!(interrupted, kept && code != "answered", "{provider}, {name}: {row:?}");
+    assert_eq!(
+        (next[0].message(), next[1].code()),
+        ("1", "answered"),
+        "{provider}, after {name}: {}",
+        next[1].message()
+    );
+    assert_eq!(next[1].message(), format.says(), "{provider}, after {name}");
+
+    let told = notices(answer);
+    let retried = |what: &str, wait: &str, times: std::ops::RangeInclusive<u32>| -> Vec<String> {
+        times.map(|n| format!("{what}: {provider}. Retrying in {wait} s (attempt {n} of 3).")).collect()
+    };
+    match name {
+        // No wait at all, or next to none.
+        "s500" | "s529" => {
+            let wait = if ["anthropic", "google"].contains(&provider) { "0" } else { "1" };
+            assert_eq!(told, retried("Server error", wait, 1..=3), "{provider}");
+        }
+        "limited" => assert_eq!(told, retried("Rate limit exceeded", "1", 1..=1), "{provider}"),
+        "html" => assert_eq!(told.len(), 3, "{provider}: {told:?}"),
+        "hang" => assert!(told.len() == 1 && told[0].starts_with(&format!("Timed out: {provider}. ")), "{told:?}"),
+        _ => assert!(told.is_empty(), "{provider}, {name}: {told:?}"),
+    }
+}
+
+/// The lines for a case: it, and what shows that the session goes on.
+fn lines(case: &str) -> [String; 3] {
+    [format!("case:{case}"), "/calc 1".to_owned(), "case:text".to_owned()]
+}
+
+#[test]
+fn whatever_a_server_does_is_an_error_and_the_session_goes_on() {
+    thread::scope(|scope| {
+        for format in &FORMATS {
+            scope.spawn(move || {
+                let canary = Server::echo();
+                let host = canary.host();
+                let server = by_case(move |case, times| answer_of(format, &host, case, times));
+                let patchbay = format.home(&server, "[exchange]\nanswer_bytes = 400000\n");
+                let all = QUICK.iter().flat_map(|(case, ..)| lines(case));
+                let all: Vec<_> = [format!("/model {}", format.model)].into_iter().chain(all).collect();
+                let answers = patchbay.answers(&all.iter().map(String::as_str).collect::<Vec<_>>());
+                assert_eq!(answers[0].code(), "model_set");
+                for (case, answers) in QUICK.into_iter().zip(answers[1..].chunks(3)) {
+                    judge(format, case, &answers[0], &answers[1..]);
+                }
+                assert_eq!(canary.heard(), [] as [String; 0], "a redirect was followed");
+                for request in server.heard() {
+                    valid(format, &request);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_server_that_takes_its_time_is_waited_for_as_long_as_is_said() {
+    const LIMITS: &str = "[exchange]\nfirst_byte_ms = 3000\nidle_ms = 3000\ntotal_ms = 6000\n";
+    thread::scope(|scope| {
+        for format in &FORMATS {
+            let server = by_case(move |case, times| answer_of(format, "", case, times));
+            let patchbay = format.home(&server, LIMITS);
+            let model = format!("/model {}", format.model);
+            // What is compiled now is there for all that follow.
+            assert!(patchbay.line(&model).starts_with('✓'));
+            let patchbay = Arc::new(patchbay);
+            for case in SLOW {
+                let (patchbay, model) = (Arc::clone(&patchbay), model.clone());
+                scope.spawn(move || {
+                    let lines = lines(case.0);
+                    let answers = patchbay.answers(&[&model, &lines[0], &lines[1], &lines[2]]);
+                    judge(format, case, &answers[1], &answers[2..]);
+                });
+            }
+        }
+    });
+}
+
+/// The answers of a session that was interrupted, as it shows them: the text, and whether it is whole.
+fn kept(patchbay: &Patchbay) -> Vec<(String, bool)> {
+    let store = Connection::open(patchbay.home().join("data/patchbay.db")).unwrap();
+    let mut rows = store.prepare("SELECT content, data FROM messages WHERE kind = 'assistant' ORDER BY seq").unwrap();
+    let row = |row: &rusqlite::Row<'_>| {
+        let data: Value = serde_json::from_str(&row.get::<_, String>(1)?).unwrap();
+        Ok((row.get(0)?, data["interrupted"] != true))
+    };
+    rows.query_map([], row).unwrap().map(Result::unwrap).collect()
+}
+
+/// A process in the midst of `say`ing a long answer, of which some has come and was kept.
+fn speaking(patchbay: &Patchbay, options: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
+    let mut child = patchbay.command(&[&["exec", "--json"], options, &["repeat 5000 word"]].concat()).spawn().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+    // A word every 20 ms, and every 250 ms what has come is kept.
+    let deltas = output.by_ref().filter(|line| line.as_ref().unwrap().contains(r#""event":"delta""#));
+    assert_eq!(deltas.take(40).count(), 40, "the answer streams");
+    (child, output)
+}
+
+/// That what came is there, and that the session goes on from it.
+fn resumes(patchbay: &Patchbay) {
+    let session = patchbay.last_session();
+    let answers = patchbay.answers_in(&["--session", &session], &["say More.", "show context"]);
+    assert_eq!((answers[0].code(), answers[0].message()), ("answered", "More."));
+    assert_eq!(answers[1].code(), "answered");
+    let kept = kept(patchbay);
+    assert!(kept[0].0.starts_with("word word word") && !kept[0].1, "{kept:?}");
+    assert_eq!(kept[1], ("More.".to_owned(), true));
+    // What had come is a part of the conversation.
+    assert!(answers[1].message().contains("assistant"), "{}", answers[1].message());
+}
+
+#[test]
+fn what_came_of_an_answer_survives_a_kill() {
+    let patchbay = Patchbay::new();
+    let (mut child, _output) = speaking(&patchbay, &[]);
+    // SIGKILL.
+    child.kill().unwrap();
+    child.wait().unwrap();
+    resumes(&patchbay);
+}
+
+#[test]
+fn what_came_of_an_answer_survives_the_end_of_its_time() {
+    let patchbay = Patchbay::new();
+    let (child, output) = speaking(&patchbay, &["--timeout", "3"]);
+    output.for_each(drop);
+    let ended = ran(child.wait_with_output().unwrap());
+    assert!(ended.code == Some(3) && ended.err.contains("not done after 3 s"), "{ended:?}");
+    resumes(&patchbay);
+}
