@@ -210,9 +210,9 @@ impl Format {
                 let headers = wait.map(|wait| match (folder, wait) {
                     // No time at all would be no hint.
                     (_, 0) => "retry-after-ms: 1\r\n".to_owned(),
-                    ("responses", wait) => format!(
-                        "x-ratelimit-remaining-requests: 0\r\nx-ratelimit-reset-requests: {wait}s\r\nretry-after: 7\r\n"
-                    ),
+                    ("responses", wait) => {
+                        format!("x-ratelimit-remaining-requests: 0\r\nx-ratelimit-reset-requests: {wait}s\r\n")
+                    }
                     (_, wait) => format!("retry-after-ms: {}\r\n", wait * 1000),
                 });
                 (headers, json!({"error": {"message": message, "type": kind, "code": null}}))

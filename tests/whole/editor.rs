@@ -204,7 +204,7 @@ fn who_waits_at_the_prompt_is_told_of_providers() {
     terminal.press("/calc 6 ");
     terminal.shows("> /calc 6");
     patchbay.write("home/config/providers/broken.wasm", "none");
-    terminal.shows_beginning("The file 'broken.wasm' cannot be used, and changes nothing: ");
+    terminal.shows_beginning("The file 'broken.wasm' is no provider, and changes nothing: ");
     terminal.shows("> /calc 6");
     terminal.press("* 7");
     terminal.press(ENTER);

@@ -53,7 +53,7 @@ fn who_reads_along_is_told_of_providers() {
     assert_eq!(lines.next().as_deref(), Some("1"));
     patchbay.write("home/config/providers/broken.wasm", "none");
     let told = lines.next().unwrap();
-    assert!(told.starts_with("The file 'broken.wasm' cannot be used, and changes nothing: "), "{told}");
+    assert!(told.starts_with("The file 'broken.wasm' is no provider, and changes nothing: "), "{told}");
     writeln!(input, "/calc 2").unwrap();
     assert_eq!(lines.next().as_deref(), Some("2"));
     drop(input);

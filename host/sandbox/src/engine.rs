@@ -22,6 +22,13 @@ use crate::{
 /// How often a running guest looks at the wall clock.
 const TICK: Duration = Duration::from_millis(10);
 
+/// How many skills' components stay loaded that nobody holds, the last ones. A person's usual handful is asked for its tools
+/// and later called without being taken up again; of a thousand that were asked, most are never called, and each has its
+/// code mapped and may have file descriptors for its memory images.
+const RECENT_SKILLS: usize = 16;
+/// The same of adapters: one is asked what it is, and next to answer; then its provider holds it.
+const RECENT_ADAPTERS: usize = 1;
+
 /// The engine, its linkers, and the components that it has loaded. Cheap until a component is first needed.
 pub struct Sandbox {
     pub(crate) limits: Arc<Limits>,
@@ -30,6 +37,7 @@ pub struct Sandbox {
     skills: Held<Loaded>,
     pub(crate) adapters: Held<LoadedAdapter>,
     pub(crate) places: Places,
+    clearing: usize,
 }
 
 /// The slots of the pool. One permit a slot: an exhausted pool fails instead of waiting. A large component takes several.
@@ -75,10 +83,19 @@ impl Sandbox {
             limits: Arc::new(limits),
             machine: OnceLock::new(),
             artefacts: None,
-            skills: Held::default(),
-            adapters: Held::default(),
+            skills: Held::keeping(RECENT_SKILLS),
+            adapters: Held::keeping(RECENT_ADAPTERS),
             places,
+            clearing: CLEARED_AT_ONCE,
         }
+    }
+
+    /// The same for components that are replaced while others of them run for minutes: each place is cleared as soon as it
+    /// is given back, so that nothing of a component stays once it is dropped.
+    #[must_use]
+    pub fn clearing_at_once(mut self) -> Self {
+        self.clearing = 1;
+        self
     }
 
     /// The same with compiled components on disk, compiled in a child process.
@@ -151,13 +168,13 @@ impl Sandbox {
     }
 
     pub(crate) fn machine(&self) -> Result<&Machine, Failure> {
-        self.machine.get_or_init(|| Machine::new(&self.limits)).as_ref().map_err(Clone::clone)
+        self.machine.get_or_init(|| Machine::new(&self.limits, self.clearing)).as_ref().map_err(Clone::clone)
     }
 }
 
 impl Machine {
-    fn new(limits: &Limits) -> Result<Self, Failure> {
-        let engine = Engine::new(&config(limits, true)).or_else(|error| {
+    fn new(limits: &Limits, clearing: usize) -> Result<Self, Failure> {
+        let engine = Engine::new(&configured(limits, Some(clearing))).or_else(|error| {
             // A pool reserves address space that a container or `ulimit -v` may refuse. Slower calls, the same results.
             tracing::warn!("no pool of instances, allocating each on demand: {error:#}");
             Engine::new(&config(limits, false))
@@ -199,6 +216,15 @@ fn start_ticking(engine: &Engine) -> Result<(), Failure> {
 /// How the engine is configured: with a pool of instances, or, where the system refuses so much address space, without.
 /// Public for whoever measures the host against the bare engine.
 pub fn config(limits: &Limits, pool: bool) -> Config {
+    configured(limits, pool.then_some(CLEARED_AT_ONCE))
+}
+
+/// Places of the pool that calls gave back and that are cleared at once: one system call for all of them. A component that
+/// is dropped meanwhile stays in memory until its place is used again.
+const CLEARED_AT_ONCE: usize = 16;
+
+/// `clearing`: places that are cleared at once; none: no pool.
+fn configured(limits: &Limits, clearing: Option<usize>) -> Config {
     let mut config = Config::new();
     config
         .strategy(Strategy::Cranelift)
@@ -216,13 +242,13 @@ pub fn config(limits: &Limits, pool: bool) -> Config {
         .async_stack_zeroing(true)
         // A trap is classified by its type; nobody reads a backtrace of somebody else's component.
         .wasm_backtrace_max_frames(None);
-    if pool {
-        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pooling(limits)));
+    if let Some(clearing) = clearing {
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pooling(limits, clearing)));
     }
     config
 }
 
-fn pooling(limits: &Limits) -> PoolingAllocationConfig {
+fn pooling(limits: &Limits, clearing: usize) -> PoolingAllocationConfig {
     let calls = limits.concurrent_calls.max(1).saturating_add(Limits::DEPTH * Limits::NESTED_CALLS);
     // However few calls: the largest component that is accepted has its place.
     let room = |per_slot: u32, most: u32| calls.saturating_mul(per_slot).max(most).saturating_add(Limits::IN_CLEARING);
@@ -243,7 +269,7 @@ fn pooling(limits: &Limits) -> PoolingAllocationConfig {
         .max_memory_size(limits.memory_bytes.next_multiple_of(64 << 10))
         .linear_memory_keep_resident(2 << 20)
         .table_keep_resident(64 << 10)
-        .decommit_batch_size(16)
+        .decommit_batch_size(clearing)
         // Without the scan, keeping pages makes a fresh instance twelve times slower.
         .pagemap_scan(Enabled::Auto);
     pool

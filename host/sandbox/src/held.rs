@@ -9,27 +9,22 @@ use patchbay_core::Digest;
 
 use crate::Failure;
 
-/// How many components stay loaded that nobody holds, the last ones. A person's usual handful is asked for its tools and
-/// later called without being taken up again; of a thousand that were asked, most are never called, and each has its code
-/// mapped and may have file descriptors for its memory images.
-const RECENT: usize = 16;
-
 /// Components that somebody holds, those that are being loaded, and the last ones that were. Any other is dropped.
 pub(crate) struct Held<T> {
     slots: Mutex<HashMap<Digest, Arc<Slot<T>>>>,
     recent: Mutex<VecDeque<Arc<T>>>,
+    keep: usize,
 }
 
 /// Locked by whoever loads.
 type Slot<T> = tokio::sync::Mutex<Weak<T>>;
 
-impl<T> Default for Held<T> {
-    fn default() -> Self {
-        Self { slots: Mutex::default(), recent: Mutex::default() }
-    }
-}
-
 impl<T> Held<T> {
+    /// Keeps the last `keep` components loaded, also where nobody holds them.
+    pub(crate) fn keeping(keep: usize) -> Self {
+        Self { slots: Mutex::default(), recent: Mutex::default(), keep }
+    }
+
     /// The component `digest`, by `load` where nobody holds it. Who asks for the same one meanwhile waits for the same
     /// result.
     pub(crate) async fn get(
@@ -46,7 +41,7 @@ impl<T> Held<T> {
         *held = Arc::downgrade(&loaded);
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.push_back(Arc::clone(&loaded));
-        if recent.len() > RECENT {
+        if recent.len() > self.keep {
             recent.pop_front();
         }
         Ok(loaded)

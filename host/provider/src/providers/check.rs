@@ -74,7 +74,8 @@ impl Providers {
         bad.remove(&file);
         let adapter = Adapter::read(checked.digest, Arc::clone(&checked.bytes), manifest.clone());
         adapters.insert(name.clone(), Arc::new(adapter));
-        let registry = Registry::build(&self.bundled, Found { adapters, bad, hopeless }, &settings, &self.known(), None);
+        let registry =
+            Registry::build(&self.bundled, Found { adapters, bad, hopeless }, &settings, &self.known(), None);
         if let Some(why) = registry.found.bad.get(&file) {
             checked.problems.push(why.clone());
             return;
