@@ -164,7 +164,7 @@ fn at_once(report: &mut Report, home: &Path, recording: &Arc<Recording>) {
     let [alone, long_alone] = [recording, &long].map(|recording| many::run(home, recording, 0));
     let [one, long_one] = [recording, &long].map(|recording| many::run(home, recording, 1));
     let hundred = many::run(home, recording, AT_ONCE);
-    let mib = |kib: u64| format!("{}.{}", kib >> 10, (kib & 1023) * 10 >> 10);
+    let mib = |kib: u64| format!("{}.{}", kib >> 10, ((kib & 1023) * 10) >> 10);
     let row =
         |name: String, took: &Took, each: String| vec![name, ms(took.time), mib(took.before), mib(took.peak), each];
     let (of_one, of_all) = (one.peak - one.before, hundred.peak - hundred.before);

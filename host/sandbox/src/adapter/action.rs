@@ -39,7 +39,7 @@ pub struct AdapterRequest {
 pub enum BodyPiece {
     /// Bytes as they are.
     Bytes(Vec<u8>),
-    /// The bytes of [`Running::blob`] of this id, in base64.
+    /// The bytes of [`Running::blob`](super::Running::blob) of this id, in base64.
     BlobBase64(u32),
 }
 
