@@ -200,26 +200,16 @@ impl Agent {
         let asked = async {
             tokio::select! { biased; completed = asked => completed, never = kept => never }
         };
-        let completed = self.unless_cancelled(turn, asked).await;
+        let completed = self.unless_cancelled(turn, asked).await.flatten();
         let received = desk.take();
         self.spending.spend(received.usage.total());
-        let (completed, failure) = match completed {
-            Ok(Ok(completed)) => (Some(completed), None),
-            Ok(Err(outcome)) | Err(outcome) => (None, Some(outcome)),
-        };
-        if failure.is_none() || !received.parts.is_empty() {
-            let answer = record(&received, completed.as_ref());
+        // Where nothing came there is nothing to keep.
+        if completed.is_ok() || !received.parts.is_empty() {
+            let answer = record(&received, completed.as_ref().ok());
             self.commit(MessageKind::Assistant, received.text(), json!(answer)).await?;
         }
-        match (completed, failure) {
-            (Some(completed), _) => Ok(Answered {
-                text: received.text(),
-                calls: received.parts.into_iter().filter_map(call).collect(),
-                stop: completed.finish.stop,
-            }),
-            (None, Some(outcome)) => Err(outcome),
-            (None, None) => Err(cancelled()),
-        }
+        let stop = completed?.finish.stop;
+        Ok(Answered { text: received.text(), calls: received.parts.into_iter().filter_map(call).collect(), stop })
     }
 
     async fn call(&self, turn: &Turn, toolbox: &Toolbox, call: &ToolCall) -> Result<(), Outcome> {

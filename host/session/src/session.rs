@@ -113,11 +113,6 @@ impl Session {
         self.feed.session()
     }
 
-    /// The agent in view.
-    pub fn agent(&self) -> AgentId {
-        self.agent.id()
-    }
-
     /// The workspace's canonical path.
     pub fn workspace(&self) -> &str {
         &self.workspace
@@ -246,12 +241,16 @@ impl Session {
         }
         let _running = self.lines.lock().await;
         // The answer has a row of its own.
-        let kept = Outcome { message: String::new(), ..outcome.clone() };
-        let row = if outcome.is_ok() { kept } else { outcome.clone() };
-        let row = self.message(MessageKind::Command, line, serde_json::to_value(&row).ok());
+        let mut result = outcome.clone();
+        if result.is_ok() {
+            result.message.clear();
+        }
+        let row = self.message(MessageKind::Command, line, serde_json::to_value(&result).ok());
         match self.commit(vec![row]).await {
             Ok(_) => outcome,
-            Err(error) => not_kept(error),
+            Err(error) => {
+                Outcome::error(Code::StoreFailed, format_args!("{error}. What came of the turn itself is kept."))
+            }
         }
     }
 
