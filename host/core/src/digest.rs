@@ -21,13 +21,22 @@ impl Digest {
 
     /// The 64 hexadecimal digits alone: a file name.
     pub fn to_hex(&self) -> String {
-        hex::encode(self.0)
+        self.hex_digits(|digits| digits.to_owned())
+    }
+
+    /// Encodes on the stack: the journal writes several digests for each call.
+    fn hex_digits<T>(&self, work: impl FnOnce(&str) -> T) -> T {
+        let mut digits = [0; 64];
+        // Neither can fail: the buffer has two bytes for each of the digest's, and hexadecimal digits are ASCII.
+        let _ = hex::encode_to_slice(self.0, &mut digits);
+        work(std::str::from_utf8(&digits).unwrap_or_default())
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sha256:{}", self.to_hex())
+        f.write_str("sha256:")?;
+        self.hex_digits(|digits| f.write_str(digits))
     }
 }
 

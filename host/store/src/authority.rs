@@ -43,28 +43,13 @@ impl Store {
         })
     }
 
-    /// Capability and digest of the grants of one identity.
-    ///
-    /// # Errors
-    /// The database.
-    pub fn grants_of(&self, root: &str, workspace: &str, skill: &str) -> Result<Vec<(String, String)>, StoreError> {
-        self.database.read(|connection| {
-            let mut query = connection.prepare_cached(
-                "SELECT capability, component FROM grants WHERE root = ? AND workspace = ? AND skill = ? \
-                 ORDER BY capability",
-            )?;
-            let rows = query.query_map(params![root, workspace, skill], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            Ok(rows.collect::<Result<_, _>>()?)
-        })
-    }
-
     /// Adds a grant, or renews it for another digest.
     ///
     /// # Errors
     /// The database.
     pub async fn add_grant(&self, grant: GrantRow) -> Result<(), StoreError> {
         self.database
-            .write(move |connection| {
+            .decide(move |connection| {
                 connection.execute(
                     "INSERT OR REPLACE INTO grants (root, workspace, skill, capability, component, created_at) \
                      VALUES (?, ?, ?, ?, ?, ?)",
@@ -81,7 +66,7 @@ impl Store {
     /// The database.
     pub async fn remove_grant(&self, grant: GrantRow) -> Result<bool, StoreError> {
         self.database
-            .write(move |connection| {
+            .decide(move |connection| {
                 let removed = connection.execute(
                     "DELETE FROM grants WHERE root = ? AND workspace = ? AND skill = ? AND capability = ?",
                     params![grant.root, grant.workspace, grant.skill, grant.capability],
@@ -120,7 +105,7 @@ impl Store {
     /// The database.
     pub async fn set_trust(&self, workspace: String, trusted: bool) -> Result<bool, StoreError> {
         self.database
-            .write(move |connection| {
+            .decide(move |connection| {
                 let changed = if trusted {
                     connection.execute(
                         "INSERT INTO trust (workspace, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",

@@ -21,7 +21,7 @@ impl Store {
     /// The database.
     pub async fn block(&self, component: Digest) -> Result<bool, StoreError> {
         self.database
-            .write(move |connection| {
+            .decide(move |connection| {
                 let blocked = connection.execute(
                     "INSERT INTO blocks (component, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
                     params![component.to_string(), now()],
@@ -37,7 +37,7 @@ impl Store {
     /// The database.
     pub async fn unblock(&self, component: Digest) -> Result<bool, StoreError> {
         self.database
-            .write(move |connection| {
+            .decide(move |connection| {
                 let lifted =
                     connection.execute("DELETE FROM blocks WHERE component = ?", params![component.to_string()])?;
                 Ok(lifted > 0)
@@ -60,17 +60,6 @@ impl Store {
                 blocks.push(Block { component, since: row.get(1)? });
             }
             Ok(blocks)
-        })
-    }
-
-    /// Whether a component is blocked at this moment, by whatever process.
-    ///
-    /// # Errors
-    /// The database. Who cannot be told must not run it.
-    pub fn is_blocked(&self, component: &Digest) -> Result<bool, StoreError> {
-        self.database.read(|connection| {
-            let mut query = connection.prepare_cached("SELECT 1 FROM blocks WHERE component = ?")?;
-            Ok(query.exists(params![component.to_string()])?)
         })
     }
 

@@ -1,35 +1,38 @@
-//! One SQLite file: a thread that writes, a connection that reads.
+//! One SQLite file: a thread that writes, and connections that read.
 
 use std::{
-    path::Path,
-    sync::{Mutex, PoisonError},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
     thread,
 };
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use rusqlite_migration::{M, Migrations, SchemaVersion};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
-use crate::StoreError;
+use crate::{
+    StoreError,
+    generation::Generation,
+    queue::{Queue, Work},
+};
 
-/// Writes that may wait; who comes later waits for room.
-const QUEUE: usize = 256;
-/// Writes that one commit takes along.
-const BATCH: usize = 64;
+/// Connections for reading that are kept open. Further simultaneous reads open their own.
+const READERS: usize = 4;
 
 pub(crate) struct Database {
-    jobs: Option<mpsc::Sender<Job>>,
-    reader: Mutex<Connection>,
+    path: PathBuf,
+    queue: Arc<Queue>,
+    readers: Mutex<Vec<Connection>>,
     writer: Option<thread::JoinHandle<()>>,
 }
 
-/// A write: runs within the batch's transaction, and gives what tells its caller once the commit is through.
-type Job = Box<dyn FnOnce(&Transaction<'_>) -> Tell + Send>;
-/// Called with whether the commit went through.
-type Tell = Box<dyn FnOnce(bool) + Send>;
-
 impl Database {
-    pub(crate) fn open(path: &Path, migrations: &[&'static str]) -> Result<Self, StoreError> {
+    /// Opens the file `path`, or creates it. `generation` changes with each job of [`Database::decide`].
+    pub(crate) fn open(
+        path: &Path,
+        migrations: &[&'static str],
+        generation: Option<Arc<Generation>>,
+    ) -> Result<Self, StoreError> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(StoreError::io(folder))?;
         }
@@ -37,19 +40,19 @@ impl Database {
         let mut connection = Connection::open(path).map_err(unusable)?;
         set_up(&connection).map_err(unusable)?;
         migrate(&mut connection, path, migrations)?;
-        let reader =
-            Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        reader.busy_timeout(BUSY)?;
-        reader.pragma_update(None, "trusted_schema", false)?;
-        let (jobs, queue) = mpsc::channel(QUEUE);
+        let queue = Arc::new(Queue::new());
+        let batches = Arc::clone(&queue);
         let writer = thread::Builder::new()
             .name("store".to_owned())
-            .spawn(move || write_batches(connection, queue))
+            .spawn(move || write_batches(connection, &batches, generation.as_deref()))
             .map_err(StoreError::io(path))?;
-        Ok(Self { jobs: Some(jobs), reader: Mutex::new(reader), writer: Some(writer) })
+        let database = Self { path: path.to_owned(), queue, readers: Mutex::default(), writer: Some(writer) };
+        let reader = database.open_reader()?;
+        database.keep_reader(reader);
+        Ok(database)
     }
 
-    /// Runs `job` on the writer's thread. When this answers `Ok`, it is committed.
+    /// Runs `job` on the writer's thread. When this returns `Ok`, it is committed.
     pub(crate) async fn write<T, E>(
         &self,
         job: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
@@ -58,98 +61,128 @@ impl Database {
         T: Send + 'static,
         E: From<StoreError> + From<rusqlite::Error> + Send + 'static,
     {
+        self.submit(job, false).await
+    }
+
+    /// As [`Database::write`], for a job that changes what calls are allowed to do: grants, trust and blocks.
+    pub(crate) async fn decide<T, E>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + From<rusqlite::Error> + Send + 'static,
+    {
+        self.submit(job, true).await
+    }
+
+    async fn submit<T, E>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+        decision: bool,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + From<rusqlite::Error> + Send + 'static,
+    {
         let (answer, wait) = oneshot::channel();
-        let job: Job = Box::new(move |batch| {
+        let work: Work = Box::new(move |batch| {
             // Each job stands alone: one that fails takes nothing of the others along.
             let result = savepoint(batch, job);
             Box::new(move |committed| {
                 let result = if committed { result } else { result.and(Err(StoreError::WriterGone.into())) };
-                // Whoever waited may have gone; what is written stays.
+                // The caller may have gone; what is written stays.
                 let _ = answer.send(result);
             })
         });
-        let jobs = self.jobs.as_ref().ok_or(StoreError::WriterGone)?;
-        jobs.send(job).await.map_err(|_| StoreError::WriterGone)?;
+        self.queue.room().await;
+        self.queue.push(work, decision);
         wait.await.map_err(|_| StoreError::WriterGone)?
     }
 
-    /// Puts `job` into the writer's queue and waits only for room there. What goes wrong is logged as the trouble of `what`.
-    /// Where this is dropped before there is room, the job waits for it alone.
-    pub(crate) async fn enqueue(
+    /// Leaves `job` to the next commit, and waits only for room in the queue. An error is logged as one of `what`. The job
+    /// is a single statement, or statements that may fail one without the other. Dropped before there is room, the job is
+    /// queued all the same.
+    pub(crate) async fn defer(
         &self,
         what: &'static str,
         job: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static,
     ) {
-        let mut late = Late { database: self, what, job: Some(logged(what, job)) };
-        if let Some(jobs) = &self.jobs
-            && let Ok(room) = jobs.reserve().await
-            && let Some(job) = late.job.take()
-        {
-            room.send(job);
+        let mut late = Late { queue: &self.queue, work: Some(deferred(what, job)) };
+        self.queue.room().await;
+        if let Some(work) = late.work.take() {
+            self.queue.defer(work);
         }
     }
 
-    /// As [`Database::enqueue`], where nothing can be awaited.
-    pub(crate) fn enqueue_at_once(
+    /// As [`Database::defer`], where nothing can be awaited.
+    pub(crate) fn defer_now(
         &self,
         what: &'static str,
         job: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static,
     ) {
-        drop(Late { database: self, what, job: Some(logged(what, job)) });
+        self.queue.defer_now(deferred(what, job));
     }
 
     /// Reads what is committed. Point queries on a mapped file: they take microseconds, and run where they are called.
-    pub(crate) fn read<T, E>(&self, query: impl FnOnce(&Connection) -> Result<T, E>) -> Result<T, E> {
-        query(&self.reader.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn read<T, E: From<StoreError>>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let reader = match idle {
+            Some(reader) => reader,
+            None => self.open_reader()?,
+        };
+        let result = query(&reader);
+        self.keep_reader(reader);
+        result
+    }
+
+    fn open_reader(&self) -> Result<Connection, StoreError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let reader = Connection::open_with_flags(&self.path, flags)?;
+        reader.busy_timeout(BUSY)?;
+        reader.pragma_update(None, "trusted_schema", false)?;
+        Ok(reader)
+    }
+
+    fn keep_reader(&self, reader: Connection) {
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if readers.len() < READERS {
+            readers.push(reader);
+        }
     }
 }
 
-/// A write that is put into the queue when this goes, if it is still here.
+/// A deferred write whose caller waits for room. It is queued without room if the caller goes away.
 struct Late<'a> {
-    database: &'a Database,
-    what: &'static str,
-    job: Option<Job>,
+    queue: &'a Queue,
+    work: Option<Work>,
 }
 
 impl Drop for Late<'_> {
     fn drop(&mut self) {
-        let Some(job) = self.job.take() else { return };
-        let what = self.what;
-        let lost = move |why: &dyn std::fmt::Display| tracing::error!("{what} is lost: {why}");
-        let Some(jobs) = &self.database.jobs else { return lost(&StoreError::WriterGone) };
-        match jobs.try_send(job) {
-            Ok(()) => {}
-            Err(mpsc::error::TrySendError::Closed(_)) => lost(&StoreError::WriterGone),
-            // A thread may wait for room. It holds the queue open, so that closing the database waits for it in turn.
-            Err(mpsc::error::TrySendError::Full(job)) => {
-                let jobs = jobs.clone();
-                let wait = thread::Builder::new().name("store-late".to_owned()).spawn(move || {
-                    if jobs.blocking_send(job).is_err() {
-                        lost(&StoreError::WriterGone);
-                    }
-                });
-                if let Err(error) = wait {
-                    lost(&error);
-                }
-            }
+        if let Some(work) = self.work.take() {
+            self.queue.defer_now(work);
         }
     }
 }
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // Lets the writer finish what waits, so that a caller who drops the store finds it closed.
-        self.jobs = None;
+        // The writer finishes what waits, so that the database is closed when the store is gone.
+        self.queue.close();
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();
         }
     }
 }
 
-/// A write that nobody waits for.
-fn logged(what: &'static str, job: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static) -> Job {
+/// A write without a caller. It has no savepoint, which would take as long as the statement itself.
+fn deferred(what: &'static str, job: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static) -> Work {
     Box::new(move |batch| {
-        let result = savepoint(batch, job);
+        let result = job(batch);
         Box::new(move |committed| match result {
             Err(error) => tracing::error!("{what} is lost: {error}"),
             Ok(()) if !committed => tracing::error!("{what} is lost: its commit failed"),
@@ -162,30 +195,36 @@ fn savepoint<T, E: From<rusqlite::Error>>(
     batch: &Transaction<'_>,
     job: impl FnOnce(&Connection) -> Result<T, E>,
 ) -> Result<T, E> {
-    batch.execute_batch("SAVEPOINT job")?;
+    let execute = |sql| batch.prepare_cached(sql)?.execute([]).map(drop);
+    execute("SAVEPOINT job")?;
     let result = job(batch);
-    batch.execute_batch(if result.is_ok() { "RELEASE job" } else { "ROLLBACK TO job; RELEASE job" })?;
+    if result.is_err() {
+        execute("ROLLBACK TO job")?;
+    }
+    execute("RELEASE job")?;
     result
 }
 
-fn write_batches(mut connection: Connection, mut queue: mpsc::Receiver<Job>) {
-    while let Some(first) = queue.blocking_recv() {
-        let mut tell = Vec::new();
-        let committed = (|| {
-            let batch = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            tell.push(first(&batch));
-            while tell.len() < BATCH
-                && let Ok(job) = queue.try_recv()
-            {
-                tell.push(job(&batch));
+fn write_batches(mut connection: Connection, queue: &Queue, generation: Option<&Generation>) {
+    while let Some(batch) = queue.next_batch() {
+        let generation = generation.filter(|_| batch.iter().any(|job| job.decision));
+        let mut reports = Vec::with_capacity(batch.len());
+        let committed = (|| -> Result<(), StoreError> {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            reports.extend(batch.into_iter().map(|job| (job.work)(&transaction)));
+            if let Some(generation) = generation {
+                generation.begin()?;
             }
-            batch.commit()
+            Ok(transaction.commit()?)
         })();
+        if let Some(generation) = generation {
+            generation.end();
+        }
         if let Err(error) = &committed {
             tracing::error!("a commit failed: {error}");
         }
-        for tell in tell {
-            tell(committed.is_ok());
+        for report in reports {
+            report(committed.is_ok());
         }
     }
 }

@@ -141,13 +141,13 @@ impl Store {
     /// before it is ready, the row comes all the same, but perhaps later.
     pub async fn journal(&self, row: JournalRow) {
         let settings = self.journal;
-        self.database.enqueue("a row of the journal", move |connection| insert(connection, settings, row)).await;
+        self.database.defer("a row of the journal", move |connection| insert(connection, settings, row)).await;
     }
 
     /// As [`Store::journal`], where nothing can be awaited: for a call that was given up.
     pub fn journal_at_once(&self, row: JournalRow) {
         let settings = self.journal;
-        self.database.enqueue_at_once("a row of the journal", move |connection| insert(connection, settings, row));
+        self.database.defer_now("a row of the journal", move |connection| insert(connection, settings, row));
     }
 
     /// At most `limit` rows of the journal behind the row `after` (0: from the first one), the oldest first.

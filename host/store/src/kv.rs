@@ -67,7 +67,7 @@ impl KvStore {
     /// # Errors
     /// As [`Store::open`](crate::Store::open).
     pub fn open(data: &Path) -> Result<Self, StoreError> {
-        Ok(Self { database: Arc::new(Database::open(&data.join("kv.db"), MIGRATIONS)?) })
+        Ok(Self { database: Arc::new(Database::open(&data.join("kv.db"), MIGRATIONS, None)?) })
     }
 
     /// The entry of `key`.

@@ -2,7 +2,8 @@
 //! file of its own, the plugins' key-value store. The one crate that names SQLite.
 //!
 //! Writes go through one thread a database, which commits what waits for it in batches; a write has happened when its
-//! future is ready, and then it survives the death of the process at any moment. Reads have a connection of their own.
+//! future is ready, and then it survives the death of the process at any moment. Rows of the journal wake no thread: they are
+//! committed with the next write, or a few milliseconds later. Reads have connections of their own.
 //!
 //! - [`Store`] is `patchbay.db` and the folder of components.
 //! - [`KvStore`] is `kv.db`.
@@ -15,9 +16,12 @@ mod blocks;
 mod components;
 mod database;
 mod error;
+mod generation;
 mod journal;
 mod kv;
 mod messages;
+mod queue;
+mod rules;
 mod seen;
 mod sessions;
 mod snapshots;
@@ -39,6 +43,8 @@ pub use snapshots::NewSnapshot;
 
 use components::ComponentFolder;
 use database::Database;
+use generation::Generation;
+use rules::RulesCache;
 
 /// `patchbay.db` and the folder of components beside it. Cheap to clone.
 #[derive(Clone)]
@@ -46,6 +52,8 @@ pub struct Store {
     database: Arc<Database>,
     components: Arc<ComponentFolder>,
     journal: JournalSettings,
+    generation: Arc<Generation>,
+    rules: Arc<RulesCache>,
 }
 
 const MIGRATIONS: &[&str] = &[
@@ -63,8 +71,15 @@ impl Store {
     /// Where the folder or the database cannot be used; a database of a newer Patchbay is refused.
     pub fn open(data: &Path) -> Result<Self, StoreError> {
         let components = ComponentFolder::open(&data.join("components"))?;
-        let database = Database::open(&data.join("patchbay.db"), MIGRATIONS)?;
-        Ok(Self { database: Arc::new(database), components: Arc::new(components), journal: JournalSettings::default() })
+        let generation = Arc::new(Generation::open(&data.join("generation"))?);
+        let database = Database::open(&data.join("patchbay.db"), MIGRATIONS, Some(Arc::clone(&generation)))?;
+        Ok(Self {
+            database: Arc::new(database),
+            components: Arc::new(components),
+            journal: JournalSettings::default(),
+            generation,
+            rules: Arc::default(),
+        })
     }
 
     /// Waits until everything that was to be written before is committed.

@@ -58,7 +58,7 @@ impl Store {
             }
             Ok(())
         };
-        self.database.enqueue("what files of skills held", job).await;
+        self.database.defer("what files of skills held", job).await;
     }
 }
 

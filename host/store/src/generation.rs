@@ -1,0 +1,82 @@
+//! A number in a file of its own that changes whenever an operator's decision (grant, trust, block) is committed, by whichever
+//! process. Reading it takes one system call; SQLite's own `data_version` takes as long as the query that it would save, and
+//! changes with every row of the journal.
+//!
+//! The number is 0 while a decision is being committed, and a new one afterwards. A process that dies in between leaves 0,
+//! and then nothing is cached until the next decision.
+
+use std::{
+    fs::{File, OpenOptions},
+    os::unix::fs::{FileExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use uuid::Uuid;
+
+use crate::StoreError;
+
+const CHANGING: u64 = 0;
+
+pub(crate) struct Generation {
+    file: File,
+    path: PathBuf,
+}
+
+impl Generation {
+    /// Opens the file, or creates it.
+    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+        let generation = Self { file: file.map_err(StoreError::io(path))?, path: path.to_owned() };
+        if generation.file.metadata().map_err(StoreError::io(path))?.len() == 0 {
+            generation.write(unique())?;
+        }
+        Ok(generation)
+    }
+
+    /// The present number; `None` where nothing may be cached under it.
+    pub(crate) fn current(&self) -> Option<u64> {
+        let mut number = [0; 8];
+        self.file.read_exact_at(&mut number, 0).ok()?;
+        Some(u64::from_le_bytes(number)).filter(|number| *number != CHANGING)
+    }
+
+    /// Called before a decision is committed.
+    pub(crate) fn begin(&self) -> Result<(), StoreError> {
+        self.write(CHANGING)
+    }
+
+    /// Called after the commit, before its caller learns of it.
+    pub(crate) fn end(&self) {
+        if let Err(error) = self.write(unique()) {
+            tracing::error!("grants and blocks are read for each call, since their file cannot be written: {error}");
+        }
+    }
+
+    fn write(&self, number: u64) -> Result<(), StoreError> {
+        self.file.write_all_at(&number.to_le_bytes(), 0).map_err(StoreError::io(&self.path))
+    }
+}
+
+/// A number that no process has written before, for all practical purposes.
+fn unique() -> u64 {
+    Uuid::new_v4().as_u64_pair().1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_decision_changes_the_number_and_hides_it_meanwhile() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("generation");
+        let (ours, theirs) = (Generation::open(&path).unwrap(), Generation::open(&path).unwrap());
+        let first = ours.current().unwrap();
+        assert_eq!(theirs.current(), Some(first));
+        theirs.begin().unwrap();
+        assert_eq!(ours.current(), None);
+        theirs.end();
+        assert_ne!(ours.current().unwrap(), first);
+        assert_eq!(ours.current(), theirs.current());
+    }
+}

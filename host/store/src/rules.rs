@@ -1,0 +1,129 @@
+//! What calls are allowed to do at this moment: blocks and grants, read again only when a decision was committed since.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use patchbay_core::Digest;
+
+use crate::{Store, StoreError};
+
+/// Every block and grant, as of one commit.
+#[derive(Debug, Default)]
+pub(crate) struct Rules {
+    blocked: HashSet<Digest>,
+    /// Capability and digest, by skill. The operator gives grants by hand: they are few.
+    grants: BTreeMap<(String, String, String), Vec<(String, String)>>,
+}
+
+/// The rules of the last generation that was read.
+#[derive(Debug, Default)]
+pub(crate) struct RulesCache(Mutex<Option<(u64, Arc<Rules>)>>);
+
+impl RulesCache {
+    fn get(&self, generation: u64) -> Option<Arc<Rules>> {
+        let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cached.as_ref().filter(|(read, _)| *read == generation).map(|(_, rules)| Arc::clone(rules))
+    }
+
+    fn keep(&self, generation: u64, rules: &Arc<Rules>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((generation, Arc::clone(rules)));
+    }
+}
+
+impl Store {
+    /// Returns whether a component is blocked at this moment, by any process.
+    ///
+    /// # Errors
+    /// The database. A component must not run then.
+    pub fn is_blocked(&self, component: &Digest) -> Result<bool, StoreError> {
+        Ok(self.rules()?.blocked.contains(component))
+    }
+
+    /// Returns capability and digest of the grants of one identity, in order.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn grants_of(&self, root: &str, workspace: &str, skill: &str) -> Result<Vec<(String, String)>, StoreError> {
+        let rules = self.rules()?;
+        if rules.grants.is_empty() {
+            return Ok(Vec::new());
+        }
+        let identity = (root.to_owned(), workspace.to_owned(), skill.to_owned());
+        Ok(rules.grants.get(&identity).cloned().unwrap_or_default())
+    }
+
+    /// The rules of this moment. The generation is read first: rules that are newer than it are read once more, never the
+    /// other way round.
+    fn rules(&self) -> Result<Arc<Rules>, StoreError> {
+        let generation = self.generation.current();
+        if let Some(rules) = generation.and_then(|generation| self.rules.get(generation)) {
+            return Ok(rules);
+        }
+        let rules = Arc::new(self.read_rules()?);
+        if let Some(generation) = generation {
+            self.rules.keep(generation, &rules);
+        }
+        Ok(rules)
+    }
+
+    fn read_rules(&self) -> Result<Rules, StoreError> {
+        let mut rules = Rules::default();
+        rules.blocked.extend(self.blocked()?.into_iter().map(|block| block.component));
+        for row in self.grants()? {
+            let identity = (row.root, row.workspace, row.skill);
+            rules.grants.entry(identity).or_default().push((row.capability, row.component));
+        }
+        Ok(rules)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{GrantRow, Store};
+
+    fn grant() -> GrantRow {
+        GrantRow {
+            root: "user".to_owned(),
+            workspace: String::new(),
+            skill: "notes".to_owned(),
+            capability: "kv".to_owned(),
+            component: String::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn decisions_of_other_processes_are_seen_at_the_next_call() {
+        let folder = tempfile::tempdir().unwrap();
+        // Two stores of one folder share nothing but the files, as two processes do.
+        let (ours, theirs) = (Store::open(folder.path()).unwrap(), Store::open(folder.path()).unwrap());
+        let component = patchbay_core::Digest::of(b"component");
+        for _ in 0..3 {
+            assert!(!ours.is_blocked(&component).unwrap());
+            assert!(theirs.block(component).await.unwrap());
+            assert!(ours.is_blocked(&component).unwrap());
+            assert!(ours.unblock(component).await.unwrap());
+            assert!(!theirs.is_blocked(&component).unwrap());
+            theirs.add_grant(grant()).await.unwrap();
+            assert_eq!(ours.grants_of("user", "", "notes").unwrap(), [("kv".to_owned(), String::new())]);
+            assert_eq!(ours.grants_of("bundled", "", "notes").unwrap(), []);
+            assert!(ours.remove_grant(grant()).await.unwrap());
+            assert_eq!(theirs.grants_of("user", "", "notes").unwrap(), []);
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_cached_while_a_decision_is_half_committed() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let component = patchbay_core::Digest::of(b"component");
+        assert!(!store.is_blocked(&component).unwrap());
+        // As left by a process that was killed after its commit and before it wrote the new number.
+        store.generation.begin().unwrap();
+        let connection = rusqlite::Connection::open(folder.path().join("patchbay.db")).unwrap();
+        let sql = "INSERT INTO blocks (component, created_at) VALUES (?, 0)";
+        connection.execute(sql, [component.to_string()]).unwrap();
+        assert!(store.is_blocked(&component).unwrap());
+    }
+}
