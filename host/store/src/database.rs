@@ -125,10 +125,7 @@ impl Database {
     }
 
     /// Reads what is committed. Point queries on a mapped file: they take microseconds, and run where they are called.
-    pub(crate) fn read<T, E: From<StoreError>>(
-        &self,
-        query: impl FnOnce(&Connection) -> Result<T, E>,
-    ) -> Result<T, E> {
+    pub(crate) fn read<T, E: From<StoreError>>(&self, query: impl FnOnce(&Connection) -> Result<T, E>) -> Result<T, E> {
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let reader = match idle {
             Some(reader) => reader,
