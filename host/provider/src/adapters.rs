@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
+    fs,
     io::{self, Read as _},
     path::{Path, PathBuf},
     sync::Arc,
@@ -14,6 +14,7 @@ use patchbay_sandbox::{
     adapter::{AdapterManifest, LoadedAdapter},
 };
 use patchbay_store::Store;
+use patchbay_workspace::open_regular_file;
 use serde::Deserialize;
 use tokio::sync::OnceCell;
 
@@ -211,13 +212,10 @@ fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// The bytes of a component, and the digest of exactly these.
 pub(crate) fn read(path: &Path) -> io::Result<(Digest, Arc<[u8]>)> {
-    // Opening a pipe would wait for somebody to write.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
-    }
+    let (file, _) = open_regular_file(path)?;
     let mut bytes = Vec::new();
     // It may grow while it is read.
-    File::open(path)?.take(COMPONENT_BYTES + 1).read_to_end(&mut bytes)?;
+    file.take(COMPONENT_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > COMPONENT_BYTES {
         let message = format!("it has over {COMPONENT_BYTES} bytes, which is the most that is read");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));

@@ -1,19 +1,21 @@
-//! Reading small files of folders that somebody else may have written: regular files only, bounded, and never through a
-//! link that leads out of the folder.
+//! Reading small files of folders that others may have written: regular files only, bounded, and never through a link
+//! that leads out of the folder, into a `.git`, or to a hidden file.
 
 use std::{
     io::{self, Read as _},
     path::Path,
+    sync::Arc,
 };
 
 use cap_std::{ambient_authority, fs::Dir};
+use patchbay_workspace::{FileError, Workspace, open_file_below};
 
 use crate::Stat;
 
 /// A folder that is read from within.
 pub type Folder = Dir;
 
-/// A folder, or none where it does not exist.
+/// Opens a folder; `None` where it does not exist.
 ///
 /// # Errors
 /// Where it exists and cannot be read.
@@ -25,50 +27,61 @@ pub fn open_folder(path: &Path) -> io::Result<Option<Dir>> {
     }
 }
 
-/// A folder below another, reached by no link that leads out of it; or none where it does not exist.
+/// Opens the folder `below` of the workspace at `path`, by the rules for plugins' paths: no link leads out of the workspace
+/// or into a `.git`. `None` where it does not exist.
 ///
 /// # Errors
-/// Where it exists and cannot be read.
+/// Where it exists and cannot be read, or is out of bounds.
 pub fn open_below(path: &Path, below: &str) -> io::Result<Option<Dir>> {
-    let Some(folder) = open_folder(path)? else { return Ok(None) };
-    match folder.open_dir(below) {
-        Ok(folder) => Ok(Some(folder)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    let workspace = match Workspace::open(path) {
+        Ok(workspace) => workspace,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let folder = match workspace.open_folder(below) {
+        Ok(folder) => folder,
+        Err(FileError::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(io_error(error)),
+    };
+    Arc::try_unwrap(folder).or_else(|shared| shared.try_clone()).map(Some)
 }
 
-/// The bytes of a file in `folder`, at most `max`, or none where there is no such file.
+/// Reads a file in `folder`, at most `max` bytes; `None` where there is no such file.
 ///
 /// # Errors
-/// [`io::ErrorKind::FileTooLarge`] over `max`; [`io::ErrorKind::InvalidInput`] for what is no regular file.
+/// [`io::ErrorKind::FileTooLarge`] over `max`; [`io::ErrorKind::InvalidInput`] for what is no regular file, and for a link
+/// that is not followed.
 pub fn read(folder: &Dir, name: &str, max: u64) -> io::Result<Option<Vec<u8>>> {
     Ok(read_stat(folder, name, max)?.map(|(bytes, _)| bytes))
 }
 
 /// The same, with the state of the file just before it was read, where the system tells it.
 pub(crate) fn read_stat(folder: &Dir, name: &str, max: u64) -> io::Result<Option<(Vec<u8>, Option<Stat>)>> {
-    let metadata = match folder.metadata(name) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+    let (file, metadata) = match open_file_below(folder, name) {
+        Ok(opened) => opened,
+        Err(FileError::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(io_error(error)),
     };
-    // Opening a pipe would wait for somebody to write.
-    if !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
     let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("over {max} bytes"));
     if metadata.len() > max {
         return Err(too_large());
     }
-    let file = folder.open(name)?;
-    // Of the file that is open, which need not be the one that was looked at before.
-    let stat = Stat::new(&file.metadata()?);
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
     file.take(max + 1).read_to_end(&mut bytes)?;
     // It may have grown meanwhile.
     if bytes.len() as u64 > max {
         return Err(too_large());
     }
-    Ok(Some((bytes, stat)))
+    Ok(Some((bytes, Stat::new(&metadata))))
+}
+
+/// Keeps the system's own kind of error; the guard's words become [`io::ErrorKind::InvalidInput`].
+fn io_error(error: FileError) -> io::Error {
+    let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidInput, message);
+    match error {
+        FileError::Failed { source, .. } => source,
+        FileError::Refused { .. } => io::ErrorKind::PermissionDenied.into(),
+        FileError::Special { .. } | FileError::Directory { .. } => invalid("not a regular file".to_owned()),
+        error => invalid(error.to_string()),
+    }
 }

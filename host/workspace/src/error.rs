@@ -82,6 +82,22 @@ pub enum FileError {
         /// What is there.
         why: &'static str,
     },
+    /// A file with instructions for agents, in a workspace where plugins may not write these.
+    #[error("'{path}' holds instructions for agents; plugins may not change it in this workspace")]
+    Instructions {
+        /// The path of the file.
+        path: String,
+    },
+    /// A link in the place of a file that the host itself reads, to a file that must not take its place.
+    #[error(
+        "'{path}' is a link to '{target}', which plugins may write or which is hidden; a link may lead to AGENTS.md, CLAUDE.md or a file below .patchbay"
+    )]
+    LinkTarget {
+        /// The path of the link.
+        path: String,
+        /// The file that the link leads to.
+        target: String,
+    },
     /// A file that nobody may write.
     #[error("'{path}' is read-only; give it write permission if a plugin may change it")]
     ReadOnly {
@@ -99,6 +115,14 @@ pub enum FileError {
     ReadTooLarge {
         /// How many bytes were asked for.
         max: u32,
+    },
+    /// A file that is longer than the host reads.
+    #[error("'{path}' is over {max} bytes; shorten it")]
+    TooLong {
+        /// The path of the file.
+        path: String,
+        /// The most bytes that are read.
+        max: u64,
     },
     /// Contents of more than one call takes.
     #[error("'{path}' would have {size} bytes, and at most {} are written; write several files", limits::WRITE_BYTES)]
@@ -160,9 +184,12 @@ impl FileError {
             | Self::LeadsOut { .. }
             | Self::Circle { .. }
             | Self::Protected { .. }
+            | Self::Instructions { .. }
+            | Self::LinkTarget { .. }
             | Self::ReadOnly { .. }
             | Self::Refused { .. } => "denied",
             Self::ReadTooLarge { .. }
+            | Self::TooLong { .. }
             | Self::WriteTooLarge { .. }
             | Self::TooManyEntries
             | Self::TooMuchMatching

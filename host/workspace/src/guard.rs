@@ -1,10 +1,11 @@
-//! The names that no plugin may touch. What a skill could write there would become code or rules of the host and of
-//! git: hooks, configuration that runs commands, skills, personas. Reading is refused for `.git` alone, whose
-//! configuration holds the credentials of remotes.
+//! The names that no plugin may touch. What a plugin writes there would become code or rules of the host, of git or of
+//! other agents: hooks, configuration that runs commands, skills, personas, instructions. Reading is refused for `.git`
+//! alone, whose configuration holds the credentials of remotes.
 //!
 //! Names are judged one by one, as the file system gives or takes them, so they hold below links too. A git directory
-//! of another name (a bare repository, `--separate-git-dir`) is not known as one.
+//! of another name (a bare repository) may be read; what makes git run commands may not be written there.
 
+use cap_std::fs::Dir;
 use patchbay_core::text::clean;
 use uuid::Uuid;
 
@@ -14,9 +15,26 @@ const TEMPORARY_START: &str = ".patchbay-";
 const TEMPORARY_END: &str = ".tmp";
 
 const GIT: &str = "it is in git's own directory, which holds hooks and the credentials of remotes";
-const PATCHBAY: &str =
-    "it is in .patchbay, which holds skills and personas; a person may change it, a plugin may read it";
+const SKILLS: &str = "it is in .patchbay, .agents or .claude, which hold skills and settings of agents; a plugin may read it, not change it";
 const TEMPORARY: &str = "names of this form are Patchbay's temporary files";
+const BARE: &str =
+    "with it the folder would be, or is, a bare git repository, whose configuration and hooks make git run commands";
+/// Why nothing in Patchbay's own folders can be used.
+pub(crate) const OWN_FOLDER: &str = "it is one of Patchbay's own folders or files, or lies in one";
+
+/// Folders of a workspace that hold skills and settings of agents, and their short names on NTFS.
+const SKILL_FOLDERS: &[(&str, &str)] = &[(".patchbay", "patchb~1"), (".agents", "agents~1"), (".claude", "claude~1")];
+
+/// Files that agents follow as instructions, wherever they are in the tree, and their short names on NTFS.
+const INSTRUCTIONS: &[(&str, &str)] = &[
+    ("AGENTS.md", "agents.md"),
+    ("CLAUDE.md", "claude.md"),
+    ("GEMINI.md", "gemini.md"),
+    ("copilot-instructions.md", "copilo~1.md"),
+];
+
+/// Names by which git recognises a repository, or that make it run commands there.
+const GIT_PARTS: &[&str] = &["HEAD", "objects", "refs", "commondir", "config", "config.worktree", "hooks"];
 
 /// Why the part `name` of a path keeps a reader out.
 pub(crate) fn against_reading(name: &str) -> Option<&'static str> {
@@ -29,13 +47,36 @@ pub(crate) fn against_reading(name: &str) -> Option<&'static str> {
     }
 }
 
-/// A path that may be written and deleted.
-pub(crate) fn check_writing(path: RelPath<'_>) -> Result<(), FileError> {
-    let against = |name| against_reading(name).or_else(|| names(name, ".patchbay", "patchb~1").then_some(PATCHBAY));
-    match path.parts().find_map(against) {
-        Some(why) => Err(FileError::Protected { path: path.shown(), why }),
-        None => Ok(()),
+/// Checks that `path` may be written and deleted. `instructions`: whether files with instructions for agents may be.
+pub(crate) fn check_writing(path: RelPath<'_>, instructions: bool) -> Result<(), FileError> {
+    let in_skills = |name| SKILL_FOLDERS.iter().any(|(folder, short)| names(name, folder, short));
+    let against = |name| against_reading(name).or_else(|| in_skills(name).then_some(SKILLS));
+    if let Some(why) = path.parts().find_map(against) {
+        return Err(FileError::Protected { path: path.shown(), why });
     }
+    let (_, name) = path.split();
+    if !instructions && INSTRUCTIONS.iter().any(|(file, short)| names(name, file, short)) {
+        return Err(FileError::Instructions { path: path.shown() });
+    }
+    Ok(())
+}
+
+/// Whether git gives `name` a meaning in the root of a repository.
+pub(crate) fn is_git_part(name: &str) -> bool {
+    GIT_PARTS.iter().any(|part| names(name, part, part))
+}
+
+/// Checks that writing `name` in `dir` makes no bare git repository of it and changes none. Git takes any folder for one
+/// that has `HEAD` with `objects` and `refs`, or `HEAD` with `commondir`, and then obeys the `config` and `hooks` there.
+pub(crate) fn check_git_part(dir: &Dir, name: &str, path: RelPath<'_>) -> Result<(), FileError> {
+    if !is_git_part(name) {
+        return Ok(());
+    }
+    let has = |part: &str| names(name, part, part) || dir.symlink_metadata(part).is_ok();
+    if has("HEAD") && (has("commondir") || (has("objects") && has("refs"))) {
+        return Err(FileError::Protected { path: path.shown(), why: BARE });
+    }
+    Ok(())
 }
 
 /// Whether the file system of some platform would take `name` for `.git`.
@@ -69,7 +110,7 @@ mod tests {
     use super::*;
 
     fn writing(path: &str) -> Result<(), FileError> {
-        check_writing(RelPath::parse(path).unwrap())
+        check_writing(RelPath::parse(path).unwrap(), false)
     }
 
     #[test]
@@ -94,6 +135,13 @@ mod tests {
             ".patchbay ",
             ".patch\u{200b}bay/x",
             "PATCHB~1/x",
+            ".agents/skills/x/SKILL.md",
+            ".AGENTS/x",
+            "AGENTS~1/x",
+            ".claude/settings.json",
+            "sub/.Claude./x",
+            ".cla\u{200d}ude/x",
+            "claude~1",
             &temporary(),
         ] {
             let error = writing(path).unwrap_err();
@@ -114,10 +162,36 @@ mod tests {
     }
 
     #[test]
+    fn instructions_are_written_only_where_that_is_allowed() {
+        for path in [
+            "AGENTS.md",
+            "agents.MD",
+            "docs/AGENTS.md",
+            "AGENTS.md. ",
+            "AGENTS.md:stream",
+            "AG\u{200b}ENTS.md",
+            "CLAUDE.md",
+            "a/b/GEMINI.md",
+            ".github/copilot-instructions.md",
+            ".github/COPILO~1.MD",
+        ] {
+            assert!(matches!(writing(path), Err(FileError::Instructions { .. })), "{path}");
+            assert!(check_writing(RelPath::parse(path).unwrap(), true).is_ok(), "{path}");
+        }
+        for path in ["AGENTS.md/x", "AGENTS.md.bak", "MY-AGENTS.md", "agents", "CLAUDE.txt"] {
+            assert!(writing(path).is_ok(), "{path}");
+        }
+        let skill = RelPath::parse(".claude/CLAUDE.md").unwrap();
+        assert!(matches!(check_writing(skill, true), Err(FileError::Protected { .. })));
+    }
+
+    #[test]
     fn keeps_readers_out_of_git_alone() {
         assert!(against_reading(".git").is_some());
         assert!(against_reading(".G\u{200c}IT ").is_some());
         assert!(against_reading(".patchbay").is_none());
+        assert!(against_reading(".claude").is_none());
+        assert!(against_reading("AGENTS.md").is_none());
         assert!(against_reading(".gitignore").is_none());
     }
 

@@ -9,6 +9,11 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(crate) struct RelPath<'a>(&'a str);
 
+impl RelPath<'static> {
+    /// The root itself, for messages: no guest can name it.
+    pub(crate) const ROOT: Self = Self(".");
+}
+
 impl<'a> RelPath<'a> {
     pub(crate) fn parse(text: &'a str) -> Result<Self, FileError> {
         match fault(text) {

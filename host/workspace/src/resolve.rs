@@ -8,6 +8,7 @@ use cap_fs_ext::DirExt as _;
 use cap_std::fs::Dir;
 
 use crate::{
+    Workspace,
     error::{FileError, shown},
     guard, limits,
     path::RelPath,
@@ -22,11 +23,42 @@ pub(crate) struct Found {
     pub(crate) name: String,
     /// Its size, in bytes.
     pub(crate) size: u64,
+    /// Its own path below the root, where a link was followed; `None` where the path given is its own.
+    pub(crate) link_target: Option<String>,
+}
+
+/// A directory on the way to what is resolved, with its name in the directory above it.
+struct Above {
+    dir: Arc<Dir>,
+    name: String,
 }
 
 /// Follows `path` to a regular file that may be read.
-pub(crate) fn follow(root: &Arc<Dir>, path: RelPath<'_>, work: &mut Work) -> Result<Found, FileError> {
-    let mut above: Vec<Arc<Dir>> = Vec::new();
+pub(crate) fn follow(workspace: &Workspace, path: RelPath<'_>, work: &mut Work) -> Result<Found, FileError> {
+    match resolve(workspace, path, work)? {
+        Resolved::File(found) => Ok(found),
+        Resolved::Directory(_) => Err(FileError::Directory { path: path.shown() }),
+    }
+}
+
+/// Follows `path` to a directory.
+pub(crate) fn follow_to_directory(workspace: &Workspace, path: RelPath<'_>) -> Result<Arc<Dir>, FileError> {
+    match resolve(workspace, path, &mut Work::default())? {
+        Resolved::Directory(dir) => Ok(dir),
+        Resolved::File(_) => Err(FileError::Failed { path: path.shown(), source: ErrorKind::NotADirectory.into() }),
+    }
+}
+
+enum Resolved {
+    File(Found),
+    Directory(Arc<Dir>),
+}
+
+fn resolve(workspace: &Workspace, path: RelPath<'_>, work: &mut Work) -> Result<Resolved, FileError> {
+    let Workspace { root, rules } = workspace;
+    let protected = || FileError::Protected { path: path.shown(), why: guard::OWN_FOLDER };
+    rules.check_root(path)?;
+    let mut above: Vec<Above> = Vec::new();
     let mut ahead: Vec<String> = path.parts().rev().map(str::to_owned).collect();
     let (mut links, mut lookups) = (0, 0);
     while let Some(name) = ahead.pop() {
@@ -48,7 +80,7 @@ pub(crate) fn follow(root: &Arc<Dir>, path: RelPath<'_>, work: &mut Work) -> Res
                 }
             }
         }
-        let dir = above.last().unwrap_or(root);
+        let dir = above.last().map_or(root, |above| &above.dir);
         let io = FileError::io(path.as_str());
         let metadata = match dir.symlink_metadata(&name) {
             Ok(metadata) => metadata,
@@ -68,17 +100,27 @@ pub(crate) fn follow(root: &Arc<Dir>, path: RelPath<'_>, work: &mut Work) -> Res
             };
             ahead.extend(parts_of_link(&target, path)?);
         } else if metadata.is_dir() {
-            let dir = dir.open_dir_nofollow(&name).map_err(io)?;
-            above.push(Arc::new(dir));
+            let dir = Arc::new(dir.open_dir_nofollow(&name).map_err(io)?);
+            if rules.protect_directory(&dir).map_err(FileError::io(path.as_str()))? {
+                return Err(protected());
+            }
+            above.push(Above { dir, name });
         } else if !ahead.is_empty() {
             return Err(FileError::NotFound { path: path.shown() });
         } else if metadata.is_file() {
-            return Ok(Found { dir: Arc::clone(dir), name, size: metadata.len() });
+            if rules.identities.have(&metadata) {
+                return Err(protected());
+            }
+            let link_target = (links > 0).then(|| {
+                let parents = above.iter().map(|above| format!("{}/", above.name));
+                parents.chain([name.clone()]).collect()
+            });
+            return Ok(Resolved::File(Found { dir: Arc::clone(dir), name, size: metadata.len(), link_target }));
         } else {
             return Err(FileError::Special { path: path.shown() });
         }
     }
-    Err(FileError::Directory { path: path.shown() })
+    Ok(Resolved::Directory(above.pop().map_or_else(|| Arc::clone(root), |above| above.dir)))
 }
 
 /// The parts of a link, the last first. They may be `.` and `..`, and empty.
@@ -93,20 +135,26 @@ fn parts_of_link(target: &Path, path: RelPath<'_>) -> Result<Vec<String>, FileEr
 
 /// Opens the directory at `parts`, where no link may be on the way. `make`: makes what is missing.
 pub(crate) fn descend<'a>(
-    root: &Arc<Dir>,
+    workspace: &Workspace,
     parts: impl Iterator<Item = &'a str>,
     path: RelPath<'_>,
     make: bool,
 ) -> Result<Arc<Dir>, FileError> {
+    let Workspace { root, rules } = workspace;
+    let io = |error| FileError::io(path.as_str())(error);
+    rules.check_root(path)?;
     let mut dir = Arc::clone(root);
     for part in parts {
+        guard::check_git_part(&dir, part, path)?;
+        let mut made = false;
         let mut opened = dir.open_dir_nofollow(part);
         if make && opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             match dir.create_dir(part) {
-                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                    return Err(FileError::io(path.as_str())(error));
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(io(error)),
+                created => {
+                    made = created.is_ok();
+                    opened = dir.open_dir_nofollow(part);
                 }
-                _ => opened = dir.open_dir_nofollow(part),
             }
         }
         let below = match (opened, dir.symlink_metadata(part)) {
@@ -115,8 +163,16 @@ pub(crate) fn descend<'a>(
             (Err(_), Ok(there)) if !there.is_dir() => {
                 return Err(FileError::NotDirectory { path: path.shown(), part: shown(part) });
             }
-            (Err(error), _) => return Err(FileError::io(path.as_str())(error)),
+            (Err(error), _) => return Err(io(error)),
         };
+        // A directory that was just made may be at the path of a folder of Patchbay's that did not exist until now.
+        let is_protected = if made { rules.protect_new(&below) } else { rules.protect_directory(&below) };
+        if is_protected.map_err(io)? {
+            if made {
+                let _ = dir.remove_dir(part);
+            }
+            return Err(FileError::Protected { path: path.shown(), why: guard::OWN_FOLDER });
+        }
         dir = Arc::new(below);
     }
     Ok(dir)

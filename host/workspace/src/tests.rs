@@ -2,8 +2,10 @@
 
 mod any;
 mod hostile;
+mod own_folders;
 mod races;
 mod reading;
+mod rules;
 mod walking;
 mod writing;
 

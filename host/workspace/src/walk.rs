@@ -2,13 +2,13 @@
 //! and after it here. So a directory stands twice among its siblings: under its name, as what may be listed, and
 //! under its name with a `/`, as what lies below.
 
-use std::{io, sync::Arc};
+use std::io;
 
 use cap_fs_ext::DirExt as _;
 use cap_std::fs::{Dir, FileType};
 
 use crate::{
-    Entry,
+    Entry, Workspace,
     error::{FileError, shown},
     glob::Glob,
     guard,
@@ -21,15 +21,16 @@ use crate::{
 
 /// See [`Workspace::walk`](crate::Workspace::walk). `work` is what was done already.
 pub(crate) fn walk(
-    root: &Arc<Dir>,
+    workspace: &Workspace,
     glob: &str,
     after: Option<&str>,
     limit: u32,
     work: Work,
 ) -> Result<Vec<Entry>, FileError> {
+    workspace.rules.check_root(RelPath::ROOT)?;
     let limit = usize::try_from(limit.min(limits::PAGE)).unwrap_or_default();
     let mut walk = Walk {
-        root,
+        workspace,
         glob: Glob::parse(glob)?,
         after: after.unwrap_or_default(),
         limit,
@@ -37,12 +38,12 @@ pub(crate) fn walk(
         work,
         found: Vec::new(),
     };
-    walk.directory(root, "", 0)?;
+    walk.directory(&workspace.root, "", 0)?;
     Ok(walk.found)
 }
 
 struct Walk<'a> {
-    root: &'a Arc<Dir>,
+    workspace: &'a Workspace,
     glob: Glob,
     after: &'a str,
     limit: usize,
@@ -128,21 +129,30 @@ impl Walk<'_> {
             return Err(FileError::TooDeep { path: shown(&path) });
         }
         let size = match kind {
-            Kind::Link => match resolve::follow(self.root, RelPath::parse(&path)?, &mut self.work) {
+            Kind::Link => match resolve::follow(self.workspace, RelPath::parse(&path)?, &mut self.work) {
                 Ok(target) => target.size,
                 Err(error @ (FileError::Failed { .. } | FileError::TooManyEntries)) => return Err(error),
                 Err(_) => return Ok(()),
             },
             // It may be another thing by now.
             Kind::File => match dir.symlink_metadata(name) {
-                Ok(metadata) if metadata.is_file() => metadata.len(),
+                Ok(metadata) if metadata.is_file() && !self.workspace.rules.identities.have(&metadata) => {
+                    metadata.len()
+                }
                 Err(error) if !is_passed_over(&error) => return Err(FileError::io(&path)(error)),
                 _ => return Ok(()),
             },
+            Kind::Directory if self.is_protected(dir, name) => return Ok(()),
             Kind::Directory | Kind::Below => 0,
         };
         self.found.push(Entry { path, is_directory, size });
         Ok(())
+    }
+
+    /// Whether the directory `name` of `dir` is one of Patchbay's own.
+    fn is_protected(&self, dir: &Dir, name: &str) -> bool {
+        let identities = &self.workspace.rules.identities;
+        !identities.is_empty() && dir.symlink_metadata(name).is_ok_and(|metadata| identities.have(&metadata))
     }
 
     /// What lies below the directory at `prefix`, which ends with `/`, as does its `name`.
@@ -159,6 +169,7 @@ impl Walk<'_> {
             return Err(FileError::TooDeep { path: shown(path) });
         }
         match parent.open_dir_nofollow(name) {
+            Ok(dir) if self.workspace.rules.protect_directory(&dir).map_err(FileError::io(path))? => Ok(()),
             Ok(dir) => self.directory(&dir, prefix, depth),
             Err(error) if is_passed_over(&error) => Ok(()),
             Err(error) => match parent.symlink_metadata(name) {
@@ -182,21 +193,20 @@ fn is_passed_over(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use cap_std::ambient_authority;
-
     use super::*;
 
     #[test]
     fn every_name_and_every_part_of_a_link_is_work() {
         let all = tempfile::tempdir().unwrap();
-        let root = Arc::new(Dir::open_ambient_dir(all.path(), ambient_authority()).unwrap());
+        let workspace = Workspace::open(all.path()).unwrap();
+        let root = &workspace.root;
         root.create_dir("a").unwrap();
         root.write("a/b", "").unwrap();
         root.write("a/c", "").unwrap();
         let walk_after = |entries| {
             let mut work = Work::default();
             (0..limits::ENTRIES - entries).for_each(|_| work.entry().unwrap());
-            walk(&root, "**", None, 100, work).map(|found| found.len())
+            walk(&workspace, "**", None, 100, work).map(|found| found.len())
         };
         assert_eq!(walk_after(3).unwrap(), 3);
         assert!(matches!(walk_after(2), Err(FileError::TooManyEntries)));

@@ -1,30 +1,40 @@
-use std::{io, io::Write as _, sync::Arc};
+use std::{
+    io::{self, Write as _},
+    sync::{Mutex, PoisonError},
+};
 
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _};
 use cap_std::fs::{Dir, File, OpenOptions, Permissions};
 
-use crate::{error::FileError, guard, handle, limits, path::RelPath, resolve};
+use crate::{Workspace, error::FileError, guard, handle, limits, path::RelPath, resolve};
+
+/// Two writes at once must not make the halves of a bare git repository, each unseen by the check of the other.
+static GIT_PARTS: Mutex<()> = Mutex::new(());
 
 /// See [`Workspace::write`](crate::Workspace::write).
-pub(crate) fn write(root: &Arc<Dir>, path: &str, contents: &[u8]) -> Result<(), FileError> {
+pub(crate) fn write(workspace: &Workspace, path: &str, contents: &[u8]) -> Result<(), FileError> {
     let path = RelPath::parse(path)?;
-    guard::check_writing(path)?;
+    guard::check_writing(path, workspace.rules.instructions)?;
     if contents.len() > limits::WRITE_BYTES {
         return Err(FileError::WriteTooLarge { path: path.shown(), size: contents.len() });
     }
+    let has_git_part = path.parts().any(guard::is_git_part);
+    let _one_at_a_time = has_git_part.then(|| GIT_PARTS.lock().unwrap_or_else(PoisonError::into_inner));
     let (parents, name) = path.split();
-    let dir = resolve::descend(root, parents, path, true)?;
-    let permissions = existing(&dir, name, path)?;
+    let dir = resolve::descend(workspace, parents, path, true)?;
+    guard::check_git_part(&dir, name, path)?;
+    let permissions = existing(workspace, &dir, name, path)?;
     put(&dir, name, contents, permissions).map_err(FileError::io(path.as_str()))
 }
 
 /// See [`Workspace::delete`](crate::Workspace::delete).
-pub(crate) fn delete(root: &Arc<Dir>, path: &str) -> Result<(), FileError> {
+pub(crate) fn delete(workspace: &Workspace, path: &str) -> Result<(), FileError> {
     let path = RelPath::parse(path)?;
-    guard::check_writing(path)?;
+    guard::check_writing(path, workspace.rules.instructions)?;
     let (parents, name) = path.split();
-    let dir = resolve::descend(root, parents, path, false)?;
-    if existing(&dir, name, path)?.is_none() {
+    let dir = resolve::descend(workspace, parents, path, false)?;
+    guard::check_git_part(&dir, name, path)?;
+    if existing(workspace, &dir, name, path)?.is_none() {
         return Err(FileError::NotFound { path: path.shown() });
     }
     // Whatever was put there since, a link too, this removes the name alone.
@@ -34,7 +44,7 @@ pub(crate) fn delete(root: &Arc<Dir>, path: &str) -> Result<(), FileError> {
 }
 
 /// The permissions of the file that is there, if one is: a regular file that this process may write.
-fn existing(dir: &Dir, name: &str, path: RelPath<'_>) -> Result<Option<Permissions>, FileError> {
+fn existing(workspace: &Workspace, dir: &Dir, name: &str, path: RelPath<'_>) -> Result<Option<Permissions>, FileError> {
     let io = FileError::io(path.as_str());
     match dir.symlink_metadata(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -49,6 +59,9 @@ fn existing(dir: &Dir, name: &str, path: RelPath<'_>) -> Result<Option<Permissio
     let (_, opened) = handle::open(dir, name, handle::For::Writing).map_err(io)?;
     if !opened.is_file() {
         return Err(FileError::Special { path: path.shown() });
+    }
+    if workspace.rules.identities.have(&opened) {
+        return Err(FileError::Protected { path: path.shown(), why: guard::OWN_FOLDER });
     }
     Ok(Some(opened.permissions()))
 }

@@ -124,12 +124,45 @@ fn no_plugin_writes_code_or_rules_of_the_host() {
         ".PATCHBAY/x",
         "sub/.patchbay/skills/y/SKILL.md",
         ".patchbay",
+        ".agents/skills/y/SKILL.md",
+        "sub/.Claude/settings.json",
+        "CLAUDE~1/x",
+        "AGENTS.md",
+        "sub/agents.MD",
+        "CLAUDE.md",
     ] {
         assert_eq!(kind(house.workspace.write(path, b"new")), "denied", "{path}");
         assert_eq!(kind(house.workspace.delete(path)), "denied", "{path}");
     }
     assert_eq!(house.names(), before);
     assert_eq!(house.read(".patchbay/skills/x/SKILL.md").unwrap(), "old");
+}
+
+#[test]
+fn no_write_makes_or_changes_a_bare_repository() {
+    // Files that are there, and the write that git would then see a repository by.
+    for (there, written) in [
+        (&["HEAD", "objects/x"][..], "refs/x"),
+        (&["HEAD", "refs/x"], "objects/x"),
+        (&["objects/x", "refs/x"], "HEAD"),
+        (&["objects/x", "refs/x"], "head"),
+        (&["HEAD"], "commondir"),
+        (&["sub/objects/x", "sub/refs/x"], "sub/HEAD"),
+        (&["HEAD", "objects/x", "refs/x"], "config"),
+        (&["mirror.git/HEAD", "mirror.git/objects/x", "mirror.git/refs/x"], "mirror.git/hooks/post-checkout"),
+    ] {
+        let house = House::new();
+        there.iter().for_each(|path| house.file(path, "x"));
+        let before = house.names();
+        let error = house.workspace.write(written, b"x").unwrap_err();
+        assert!(error.to_string().contains("bare git repository"), "{written}: {error}");
+        assert_eq!(house.names(), before, "{written}");
+    }
+    let house = House::new();
+    for path in ["HEAD", "objects/x", "config", "hooks/x", "sub/refs/x", "sub/config"] {
+        house.workspace.write(path, b"x").unwrap();
+    }
+    house.workspace.delete("config").unwrap();
 }
 
 #[test]
