@@ -109,6 +109,27 @@ impl Patchbay {
         ran(self.command(arguments).output().expect("the binary starts"))
     }
 
+    /// Runs `command` in the shell `shell`, as a person pastes it: in a folder of its own, with the binary in the PATH.
+    ///
+    /// # Panics
+    /// Where the shell cannot be started.
+    pub fn shell(&self, shell: &str, command: &str) -> Ran {
+        let folder = self.folder.path().join("elsewhere");
+        fs::create_dir_all(&folder).expect("a folder");
+        let binaries = path().parent().expect("a folder").to_owned();
+        let all = std::env::var_os("PATH").unwrap_or_default();
+        let all = std::env::join_paths([binaries].into_iter().chain(std::env::split_paths(&all))).expect("a PATH");
+        let output = Command::new(shell)
+            .args(["-c", command])
+            .current_dir(folder)
+            .env("PATH", all)
+            .env("PATCHBAY_HOME", self.home())
+            .envs(self.variables.iter().map(|(variable, value)| (variable, value)))
+            .stdin(Stdio::null())
+            .output();
+        ran(output.expect("the shell starts"))
+    }
+
     /// `patchbay exec --keep-going LINE…` in a new session.
     pub fn exec(&self, lines: &[&str]) -> Ran {
         self.run(&[&["exec", "--keep-going"], lines].concat())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use patchbay_policy::{Capability, Permits};
 use patchbay_sandbox::{
     BoxFuture, Budget, Entry, Fault, Http, HttpRequest, HttpResponse, Kv, KvError, Level, LogSink, Progress, Scope,
-    Services, ToolCaller, Usage,
+    Services, ToolCaller, Usage, WorkspaceAccess,
 };
 
 /// A store that fails, and nobody who listens.
@@ -14,7 +14,8 @@ pub fn nobody() -> Services {
         kv: Arc::new(Nobody),
         http: Arc::new(Nobody),
         tools: Arc::new(Nobody),
-        workspace: Arc::new("/nowhere".into()),
+        workspace: Arc::new(WorkspaceAccess { root: "/nowhere".into(), ..WorkspaceAccess::default() }),
+        written: Arc::default(),
         inference: None,
         progress: Arc::new(Nobody),
         log: Arc::new(Nobody),

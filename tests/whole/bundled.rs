@@ -159,7 +159,7 @@ fn web_asks_for_its_grant_and_for_an_address() {
     assert_eq!(answers[0].code(), "denied");
     assert_eq!(
         answers[0].message(),
-        "Error: skill 'web' may not use 'http:*': it is not granted. To grant it: patchbay grant add --root bundled web http:*"
+        "Error: skill 'web' may not use 'http:*': it is not granted. To grant it: patchbay grant add --root bundled web 'http:*'"
     );
     assert_eq!(
         answers[1].message(),

@@ -45,13 +45,14 @@ fn capabilities(live: &mut Live, skill: &str) -> String {
     help.lines().find_map(|line| line.strip_prefix("- `capabilities`: ")).unwrap().to_owned()
 }
 
-/// Runs the command that ends `message` as a person would paste it.
+/// Runs the command that ends `message` as a person would paste it, in another folder than the session's.
 fn paste(patchbay: &Patchbay, message: &str, begins: &str) {
     let command = message.strip_prefix(begins).unwrap_or_else(|| panic!("{message}"));
-    let words: Vec<&str> = command.split(' ').collect();
-    assert_eq!(words[0], "patchbay", "{command}");
-    let ran = patchbay.run(&words[1..]);
-    assert_eq!((ran.code, &*ran.err), (Some(0), ""), "{command}");
+    assert!(command.starts_with("patchbay "), "{command}");
+    for shell in ["sh", "bash"] {
+        let ran = patchbay.shell(shell, command);
+        assert_eq!((ran.code, &*ran.err), (Some(0), ""), "{command}");
+    }
 }
 
 #[test]
@@ -86,6 +87,33 @@ fn a_replaced_component_needs_the_grant_anew() {
     assert_eq!(capabilities(&mut live, "keeper"), "kv (stale)");
     paste(&patchbay, stale.message(), STALE);
     assert_eq!(live.say("/keep"), "kept", "what it kept is the skill's, not the component's");
+}
+
+#[test]
+fn a_denial_in_any_workspace_names_a_command_that_can_be_pasted() {
+    let patchbay = Patchbay::new();
+    let odd = "it's $HOME (my) *project*";
+    let skill = format!("{odd}/.patchbay/skills/keeper.wasm");
+    patchbay.write(&skill, keeper("Keeps").packaged(SKILL_MD));
+    let workspace = patchbay.folder().join(odd);
+    let mut live = patchbay.live(&["--workspace", workspace.to_str().unwrap()]);
+    let denied = live.answer("/keep");
+    assert_eq!(denied.code(), "denied");
+    paste(&patchbay, denied.message(), DENIED);
+    assert_eq!(live.say("/keep"), "empty");
+    // A pattern that a shell would take for names of files, and that zsh refuses where there are none.
+    let web = live.answer("/web example.com");
+    let words = "Error: skill 'web' may not use 'http:*': it is not granted. To grant it: ";
+    assert!(web.message().ends_with(" web 'http:*'"), "{}", web.message());
+    paste(&patchbay, web.message(), words);
+    assert_eq!(capabilities(&mut live, "web"), "http:* (granted)");
+}
+
+#[test]
+fn no_denial_advises_to_edit_a_bundled_skill() {
+    let message = Patchbay::new().line("/web https://example.com:8443/");
+    assert!(message.contains("may not use 'http:example.com:8443'"), "{message}");
+    assert!(message.contains("it is a bundled skill") && !message.contains("Add it under"), "{message}");
 }
 
 #[test]
@@ -125,6 +153,9 @@ fn grants_are_listed_and_taken_back_once() {
     let mut found: Vec<String> = patchbay.run(&["grant", "list"]).out.lines().map(str::to_owned).collect();
     found.sort();
     assert_eq!(found, listed);
+    assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "web", "http:*"]).code, Some(0));
+    let lines = patchbay.run(&["grant", "list"]).out;
+    assert!(lines.lines().any(|line| line == "web bundled skill: http:*"), "{lines}");
     let removed = patchbay.run(&["grant", "remove", "keeper", "kv"]);
     assert_eq!((removed.code, &*removed.out), (Some(0), "'kv' is no longer granted to the user skill 'keeper'.\n"));
     let again = patchbay.run(&["grant", "remove", "keeper", "kv"]);
@@ -150,10 +181,9 @@ fn a_skill_that_takes_a_name_does_not_take_what_was_kept_under_it() {
     let mut live = patchbay.live(&[]);
     // The bundled skill's grant is the bundled skill's.
     let denied = live.say("/note");
-    assert_eq!(
-        denied,
-        "Error: skill 'notes' may not use 'kv': it is not granted. To grant it: patchbay grant add --root workspace notes kv"
-    );
+    let workspace = patchbay.workspace().canonicalize().unwrap();
+    let command = format!("patchbay grant add --root workspace --workspace {} notes kv", workspace.display());
+    assert_eq!(denied, format!("Error: skill 'notes' may not use 'kv': it is not granted. To grant it: {command}"));
     paste(&patchbay, &denied, "Error: skill 'notes' may not use 'kv': it is not granted. To grant it: ");
     // Nor does it find the notes: it sees a store of its own.
     assert_eq!(live.say("/note"), "empty");

@@ -16,6 +16,8 @@ mod durability;
 mod editor;
 mod exec;
 mod grants;
+#[cfg(unix)]
+mod home;
 mod hot_add;
 mod http;
 mod inference;

@@ -250,13 +250,17 @@ pub(crate) enum Grant {
 
 #[derive(Subcommand)]
 pub(crate) enum Trust {
-    /// Trust a workspace
+    /// Let a workspace's skills and personas take the place of yours; with --write, let skills write there
     Add {
         /// The workspace
         #[arg(value_name = "DIR", default_value = ".")]
         workspace: PathBuf,
+        /// Let skills with the grant workspace-write also write AGENTS.md and its like, and write at all where DIR is or
+        /// holds your home folder
+        #[arg(long)]
+        write: bool,
     },
-    /// Trust it no longer
+    /// Take both back
     Remove {
         /// The workspace
         #[arg(value_name = "DIR", default_value = ".")]

@@ -1,12 +1,13 @@
 //! `patchbay grant` and `patchbay trust`: the operator's decisions.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
 };
 
-use patchbay_core::Code;
+use patchbay_core::{Code, text::clean_line};
 use patchbay_policy::{Identity, Root};
 use patchbay_session::{Host, workspace_path};
 use patchbay_store::GrantRow;
@@ -64,8 +65,15 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
                 say!("No grants.");
             }
             for grant in grants {
-                let place = if grant.workspace.is_empty() { String::new() } else { format!(" of {}", grant.workspace) };
-                say!("{} {} skill{place}: {} {}", grant.skill, grant.root, grant.capability, grant.component);
+                let place = if grant.workspace.is_empty() {
+                    String::new()
+                } else {
+                    format!(" of {}", clean_line(&grant.workspace))
+                };
+                // A grant of a bundled skill has no digest.
+                let line =
+                    format!("{} {} skill{place}: {} {}", grant.skill, grant.root, grant.capability, grant.component);
+                say!("{}", line.trim_end());
             }
         }
     }
@@ -89,27 +97,46 @@ fn folder(workspace: Option<&Path>) -> PathBuf {
 }
 
 pub(crate) async fn trust(host: &Arc<Host>, command: Trust) -> Result<ExitCode, Failure> {
+    let store = host.store();
     match command {
-        Trust::Add { workspace } => {
+        Trust::Add { workspace, write: false } => {
             let workspace = workspace_path(&workspace)?;
-            let changed = host.store().set_trust(workspace.clone(), true).await?;
+            let changed = store.set_trust(workspace.clone(), true).await?;
             let already = if changed { "" } else { " already" };
-            say!("{workspace} is trusted{already}. Open sessions take notice at /reload_skills.");
+            say!("{} is trusted{already}. Open sessions take notice at /reload_skills.", clean_line(&workspace));
+        }
+        Trust::Add { workspace, write: true } => {
+            let workspace = workspace_path(&workspace)?;
+            store.set_may_write(workspace.clone(), true).await?;
+            say!(
+                "Skills with workspace-write may write in {}, also where it is or holds your home folder, and also AGENTS.md \
+                 and its like.",
+                clean_line(&workspace)
+            );
         }
         Trust::Remove { workspace } => {
             let workspace = workspace_path(&workspace)?;
-            if !host.store().set_trust(workspace.clone(), false).await? {
-                return Err(Failure::new(Code::TrustNotFound, format!("{workspace} was not trusted.")));
+            let trusted = store.set_trust(workspace.clone(), false).await?;
+            let written = store.set_may_write(workspace.clone(), false).await?;
+            let shown = clean_line(&workspace);
+            if !trusted && !written {
+                return Err(Failure::new(Code::TrustNotFound, format!("{shown} was not trusted.")));
             }
-            say!("{workspace} is no longer trusted. Open sessions take notice at /reload_skills.");
+            say!("{shown} is no longer trusted. Open sessions take notice at /reload_skills.");
         }
         Trust::List => {
-            let trusted = host.store().trusted()?;
-            if trusted.is_empty() {
+            let (trusted, writable) = (store.trusted()?, store.writable()?);
+            let all: BTreeSet<&String> = trusted.iter().chain(&writable).collect();
+            if all.is_empty() {
                 say!("No workspace is trusted.");
             }
-            for workspace in trusted {
-                say!("{workspace}");
+            for workspace in all {
+                let for_what = match (trusted.contains(workspace), writable.contains(workspace)) {
+                    (true, true) => " (and for writing)",
+                    (false, true) => " (for writing only)",
+                    _ => "",
+                };
+                say!("{}{for_what}", clean_line(workspace));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{fmt, io, path::Path};
 
-use patchbay_core::Code;
+use patchbay_core::{Code, text};
 use patchbay_session::SessionError;
 use patchbay_store::StoreError;
 
@@ -18,7 +18,7 @@ impl Failure {
     }
 
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.display().to_string();
+        let path = text::clean_line(&path.to_string_lossy());
         move |error| Self::new(Code::FolderUnusable, format!("cannot use {path}: {error}."))
     }
 }

@@ -1,6 +1,9 @@
 //! Where everything is kept: `PATCHBAY_HOME`, else the folders of the XDG specification.
 
-use std::{env, fs, path::PathBuf};
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+};
 
 use etcetera::{BaseStrategy as _, base_strategy::Xdg};
 use patchbay_core::Code;
@@ -8,8 +11,14 @@ use patchbay_session::Paths;
 
 use crate::Failure;
 
+/// Folders of the configuration that people put files into. They exist from the first start on, so that `cp FILE
+/// …/skills/` works.
+const CONFIG_FOLDERS: [&str; 3] = ["skills", "agents", "providers"];
+
 pub(crate) struct Home {
     pub(crate) paths: Paths,
+    /// The person's own home folder, where it is known.
+    pub(crate) home_folder: Option<PathBuf>,
 }
 
 impl Home {
@@ -40,17 +49,66 @@ impl Home {
             }
         };
         for folder in [&paths.config, &paths.data, &paths.cache, &paths.state] {
-            private_folder(folder)?;
+            make_private(folder).map_err(Failure::io(folder))?;
+            keep_others_out(folder)?;
         }
-        Ok(Self { paths })
+        for folder in CONFIG_FOLDERS.map(|name| paths.config.join(name)) {
+            // What is in their place, or a configuration that cannot be written, is named where it matters: `/skills`,
+            // `/providers`, the notes of a session.
+            if make_private(&folder).is_ok() && !folder.is_symlink() {
+                keep_others_out(&folder)?;
+            }
+        }
+        Ok(Self { paths, home_folder: etcetera::home_dir().ok() })
     }
 }
 
-/// Conversations and skills' state are nobody else's to read.
-fn private_folder(folder: &PathBuf) -> Result<(), Failure> {
+/// Makes a folder that no other user may read: it will hold conversations, keys and the state of skills.
+fn make_private(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(Failure::io(folder))
+    builder.create(folder)
+}
+
+/// Makes sure that no other user can change what is in `folder`, which decides what runs and where keys go. The folder of
+/// another user (but root) is refused; the right of group and others to write in one's own is taken away.
+#[cfg(unix)]
+fn keep_others_out(folder: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    const OTHERS_WRITE: u32 = 0o022;
+    let found = fs::metadata(folder).map_err(Failure::io(folder))?;
+    // Both belong to the effective user of this process.
+    let own = fs::metadata("/proc/self").or_else(|_| tempfile::tempfile()?.metadata());
+    let user = own.map_err(Failure::io(folder))?.uid();
+    if found.uid() != user && found.uid() != 0 {
+        let message = format!(
+            "cannot use {}: it belongs to another user (uid {}), who could change what runs. Give it to yourself (chown), or set PATCHBAY_HOME to a folder of yours.",
+            shown(folder),
+            found.uid()
+        );
+        return Err(Failure::new(Code::FolderUnusable, message));
+    }
+    if found.mode() & OTHERS_WRITE == 0 {
+        return Ok(());
+    }
+    let mode = fs::Permissions::from_mode(found.mode() & 0o7777 & !OTHERS_WRITE);
+    fs::set_permissions(folder, mode).map_err(|error| {
+        let message = format!(
+            "cannot use {folder}: other users may write in it, and that cannot be changed ({error}). Run: chmod go-w {folder}",
+            folder = shown(folder)
+        );
+        Failure::new(Code::FolderUnusable, message)
+    })
+}
+
+#[cfg(not(unix))]
+fn keep_others_out(_: &Path) -> Result<(), Failure> {
+    Ok(())
+}
+
+#[cfg(unix)]
+fn shown(folder: &Path) -> String {
+    patchbay_core::text::clean_line(&folder.to_string_lossy())
 }

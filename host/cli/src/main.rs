@@ -91,6 +91,7 @@ fn open_watched(home: &Home, observer: impl Observer + 'static) -> Result<Arc<Ho
     let config = config::read(&home.paths.config)?;
     Ok(Host::open(patchbay_session::Config {
         paths: home.paths.clone(),
+        home_folder: home.home_folder.clone(),
         compiler: compile::compiler(&config.limits)?,
         limits: config.limits,
         egress: config.egress,

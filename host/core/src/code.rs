@@ -79,6 +79,7 @@ codes! {
         LimitInput = "limit_input", "The input is larger than a tool may be given.";
         LimitOutput = "limit_output", "The component handed over more bytes than it may.";
         LimitLog = "limit_log", "The call wrote more log than it may.";
+        LimitWrite = "limit_write", "The skill wrote more bytes to the workspace than it may in one session (`limits.write_bytes`).";
         LimitCompile = "limit_compile", "Compiling the component took longer, or more memory, than it may.";
         Unavailable = "unavailable", "The host cannot run components now; the message says why.";
         Cancelled = "cancelled", "The call was given up before it ended; the journal alone knows of it.";

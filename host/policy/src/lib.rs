@@ -6,14 +6,18 @@
 //! - [`Identity`]: whom a grant belongs to. The same name in two roots is two identities.
 //! - [`Permits`]: what one call may do. A capability works only if the manifest asks for it **and** the operator
 //!   granted it; [`Denial`] names the command that would change that.
+//! - [`WorkspaceTrust`]: what the person said about the workspace that a call runs in.
+//! - [`quoted`], [`quoted_folder`]: words of the commands that denials name.
 //! - [`Blocked`]: the operator's no to a component as such.
 
 mod blocked;
 mod capability;
 mod identity;
 mod permits;
+mod shell;
 
 pub use blocked::Blocked;
 pub use capability::{Capability, CapabilityError, Host};
 pub use identity::{Identity, Root};
-pub use permits::{Denial, Grant, Permits, State};
+pub use permits::{Denial, Grant, Permits, State, WorkspaceTrust};
+pub use shell::{quoted, quoted_folder};

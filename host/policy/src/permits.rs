@@ -1,6 +1,9 @@
 use patchbay_core::Digest;
 
-use crate::{Capability, Host, Identity, Root};
+use crate::{
+    Capability, Host, Identity, Root,
+    shell::{quoted, quoted_folder},
+};
 
 /// The operator's yes to one capability, for one component.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +36,18 @@ impl State {
     }
 }
 
+/// The workspace that a call runs in, and what the person said about writing there.
+#[derive(Clone, Debug, Default)]
+pub struct WorkspaceTrust {
+    /// The workspace's canonical path.
+    pub path: String,
+    /// It is, or holds, the person's home folder.
+    pub holds_home: bool,
+    /// `patchbay trust add --write`: plugins with `workspace-write` may write where that needs a yes of its own, in a home
+    /// folder and in files with instructions for agents.
+    pub write: bool,
+}
+
 /// What one call may do: what its manifest asks for, against what the operator granted.
 #[derive(Clone, Debug)]
 pub struct Permits {
@@ -40,6 +55,7 @@ pub struct Permits {
     component: Digest,
     asked: Vec<Capability>,
     grants: Vec<Grant>,
+    workspace: WorkspaceTrust,
 }
 
 /// Why a capability does not work, and what would change that.
@@ -54,6 +70,38 @@ pub enum Denial {
         skill: String,
         /// What it wanted.
         capability: Capability,
+    },
+    /// The manifest of a bundled skill does not ask for it.
+    #[error(
+        "skill '{skill}' may not use '{capability}': it is a bundled skill that does not ask for it, so that no grant gives it. A skill of your own can ask for it"
+    )]
+    NotAskedBundled {
+        /// The skill's name.
+        skill: String,
+        /// What it wanted.
+        capability: Capability,
+    },
+    /// Writing in a workspace that is or holds the person's home folder.
+    #[error(
+        "skill '{skill}' may not use '{capability}': this workspace is or holds your home folder. To allow it: {command}"
+    )]
+    HomeFolder {
+        /// The skill's name.
+        skill: String,
+        /// What it wanted.
+        capability: Capability,
+        /// The exact command.
+        command: String,
+    },
+    /// Writing a file with instructions for agents.
+    #[error("skill '{skill}' may not write '{path}': it holds instructions for agents. To allow it: {command}")]
+    Instructions {
+        /// The skill's name.
+        skill: String,
+        /// The path of the file in the workspace, cleaned.
+        path: String,
+        /// The exact command.
+        command: String,
     },
     /// The operator has not granted it.
     #[error("skill '{skill}' may not use '{capability}': it is not granted. To grant it: {command}")]
@@ -82,7 +130,23 @@ pub enum Denial {
 impl Permits {
     /// What `identity`, running `component`, may do: `asked` by its manifest, `grants` of the operator.
     pub fn new(identity: Identity, component: Digest, asked: Vec<Capability>, grants: Vec<Grant>) -> Self {
-        Self { identity, component, asked, grants }
+        Self { identity, component, asked, grants, workspace: WorkspaceTrust::default() }
+    }
+
+    /// The same in the workspace of the call.
+    #[must_use]
+    pub fn in_workspace(self, workspace: WorkspaceTrust) -> Self {
+        Self { workspace, ..self }
+    }
+
+    /// Whether the call may write files with instructions for agents, such as AGENTS.md.
+    pub fn may_write_instructions(&self) -> bool {
+        self.workspace.write
+    }
+
+    /// The denial for a call that wants to write the file with instructions at `path`, which is cleaned.
+    pub fn deny_instructions(&self, path: String) -> Denial {
+        Denial::Instructions { skill: self.identity.name.to_string(), path, command: self.trust_command() }
     }
 
     /// Where `capability` stands, not regarding whether the manifest asks for it.
@@ -99,7 +163,7 @@ impl Permits {
 
     /// Whether the call may use `capability`, for who needs no words about it.
     pub fn allows(&self, capability: &Capability) -> bool {
-        self.asked.contains(capability) && self.state(capability) == State::Granted
+        self.check(capability).is_ok()
     }
 
     /// Whether the call may use `capability`.
@@ -148,6 +212,12 @@ impl Permits {
     fn granted(&self, capability: &Capability) -> Result<(), Denial> {
         let denied = || (self.identity.name.to_string(), capability.clone(), self.command(capability));
         match self.state(capability) {
+            State::Granted
+                if *capability == Capability::WorkspaceWrite && self.workspace.holds_home && !self.workspace.write =>
+            {
+                let (skill, capability, _) = denied();
+                Err(Denial::HomeFolder { skill, capability, command: self.trust_command() })
+            }
             State::Granted => Ok(()),
             State::NotGranted => {
                 let (skill, capability, command) = denied();
@@ -161,16 +231,27 @@ impl Permits {
     }
 
     fn not_asked(&self, capability: Capability) -> Denial {
-        Denial::NotAsked { skill: self.identity.name.to_string(), capability }
+        let skill = self.identity.name.to_string();
+        match self.identity.root {
+            Root::Bundled => Denial::NotAskedBundled { skill, capability },
+            Root::User | Root::Workspace => Denial::NotAsked { skill, capability },
+        }
+    }
+
+    /// The command that allows writing where that needs a yes of its own.
+    fn trust_command(&self) -> String {
+        format!("patchbay trust add --write {}", quoted_folder(&self.workspace.path))
     }
 
     fn command(&self, capability: &Capability) -> String {
         let root = match self.identity.root {
-            Root::User => "",
-            Root::Bundled => "--root bundled ",
-            Root::Workspace => "--root workspace ",
+            Root::User => String::new(),
+            Root::Bundled => "--root bundled ".to_owned(),
+            Root::Workspace => {
+                format!("--root workspace --workspace {} ", quoted_folder(&self.identity.workspace))
+            }
         };
-        format!("patchbay grant add {root}{} {capability}", self.identity.name)
+        format!("patchbay grant add {root}{} {}", self.identity.name, quoted(&capability.to_string()))
     }
 }
 
@@ -179,7 +260,11 @@ mod tests {
     use super::*;
 
     fn permits(asked: &[Capability], grants: Vec<Grant>) -> Permits {
-        let identity = Identity::new(Root::Workspace, "/w", "notes".parse().unwrap());
+        permits_of(Root::Workspace, asked, grants)
+    }
+
+    fn permits_of(root: Root, asked: &[Capability], grants: Vec<Grant>) -> Permits {
+        let identity = Identity::new(root, "/my work", "notes".parse().unwrap());
         Permits::new(identity, Digest::of(b"now"), asked.to_vec(), grants)
     }
 
@@ -193,11 +278,56 @@ mod tests {
         assert!(allowed.check(&kv) == Ok(()) && allowed.allows(&kv));
         assert_eq!(
             permits(std::slice::from_ref(&kv), vec![]).check(&kv).unwrap_err().to_string(),
-            "skill 'notes' may not use 'kv': it is not granted. To grant it: patchbay grant add --root workspace notes kv"
+            "skill 'notes' may not use 'kv': it is not granted. To grant it: patchbay grant add --root workspace --workspace '/my work' notes kv"
         );
         let stale = permits(std::slice::from_ref(&kv), granted(Some(Digest::of(b"before"))));
         assert!(matches!(stale.check(&kv), Err(Denial::Stale { .. })) && !stale.allows(&kv));
         assert_eq!(stale.state(&kv), State::Stale);
+    }
+
+    #[test]
+    fn a_denial_names_a_command_for_each_root() {
+        let any = [Capability::Http(Host::Any)];
+        for (root, command) in [
+            (Root::User, "patchbay grant add notes 'http:*'"),
+            (Root::Bundled, "patchbay grant add --root bundled notes 'http:*'"),
+            (Root::Workspace, "patchbay grant add --root workspace --workspace '/my work' notes 'http:*'"),
+        ] {
+            let denial = permits_of(root, &any, vec![]).check(&any[0]).unwrap_err().to_string();
+            assert!(denial.ends_with(&format!(". To grant it: {command}")), "{denial}");
+        }
+    }
+
+    #[test]
+    fn a_bundled_skill_cannot_be_made_to_ask() {
+        let denial = permits_of(Root::Bundled, &[], vec![]).check(&Capability::Kv).unwrap_err().to_string();
+        assert!(!denial.contains("Add it") && denial.contains("bundled skill that does not ask for it"), "{denial}");
+    }
+
+    #[test]
+    fn writing_in_a_home_folder_needs_its_own_yes() {
+        let (read, write) = (Capability::WorkspaceRead, Capability::WorkspaceWrite);
+        let both = [read.clone(), write.clone()];
+        let granted = || both.iter().map(|it| Grant { capability: it.clone(), digest: None }).collect::<Vec<_>>();
+        let place = |holds_home, write| WorkspaceTrust { path: "/home/me".to_owned(), holds_home, write };
+        let home = permits(&both, granted()).in_workspace(place(true, false));
+        assert_eq!(home.check(&read), Ok(()));
+        assert_eq!(
+            home.check(&write).unwrap_err().to_string(),
+            "skill 'notes' may not use 'workspace-write': this workspace is or holds your home folder. To allow it: patchbay trust add --write /home/me"
+        );
+        assert!(!home.allows(&write) && !home.may_write_instructions());
+        assert!(matches!(
+            permits(&both, vec![]).in_workspace(place(true, true)).check(&write),
+            Err(Denial::NotGranted { .. })
+        ));
+        let trusted = permits(&both, granted()).in_workspace(place(true, true));
+        assert!(trusted.check(&write) == Ok(()) && trusted.may_write_instructions());
+        assert_eq!(permits(&both, granted()).in_workspace(place(false, false)).check(&write), Ok(()));
+        assert_eq!(
+            home.deny_instructions("AGENTS.md".to_owned()).to_string(),
+            "skill 'notes' may not write 'AGENTS.md': it holds instructions for agents. To allow it: patchbay trust add --write /home/me"
+        );
     }
 
     /// `asked` and `granted` as texts after `http:`; `granted` to the component that runs, `stale` to another.
@@ -243,11 +373,11 @@ mod tests {
         let denial = |permits: Permits, host, port, own| permits.check_http(host, port, own).unwrap_err().to_string();
         assert_eq!(
             denial(http(&["*", "*.org", "a.org"], &[], &["*"]), "a.org", 443, true),
-            "skill 'notes' may not use 'http:a.org': it is not granted. To grant it: patchbay grant add --root workspace notes http:a.org"
+            "skill 'notes' may not use 'http:a.org': it is not granted. To grant it: patchbay grant add --root workspace --workspace '/my work' notes http:a.org"
         );
         assert_eq!(
             denial(http(&["a.org"], &[], &["a.org"]), "a.org", 443, true),
-            "skill 'notes' may not use 'http:a.org': its component has changed since that was granted. To grant it anew: patchbay grant add --root workspace notes http:a.org"
+            "skill 'notes' may not use 'http:a.org': its component has changed since that was granted. To grant it anew: patchbay grant add --root workspace --workspace '/my work' notes http:a.org"
         );
         for (port, own, capability) in [(443, true, "http:b.org"), (8443, false, "http:b.org:8443")] {
             assert_eq!(

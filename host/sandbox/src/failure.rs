@@ -80,6 +80,14 @@ pub enum Failure {
         /// Bytes that it may write.
         bytes: usize,
     },
+    /// Too many bytes written to the workspace.
+    #[error(
+        "the skill would have written more than {limit} bytes to the workspace in this session (limits.write_bytes); start another session, or raise the limit"
+    )]
+    Written {
+        /// The limit in bytes.
+        limit: u64,
+    },
     /// An adapter went over a limit of its exchange.
     #[error("{0}")]
     Exceeded(Exceeded),
@@ -114,6 +122,7 @@ impl Failure {
             Self::Input { .. } => Code::LimitInput,
             Self::Output { .. } => Code::LimitOutput,
             Self::Log { .. } => Code::LimitLog,
+            Self::Written { .. } => Code::LimitWrite,
             Self::Exceeded(exceeded) => exceeded.code(),
             Self::Compile { .. } => Code::LimitCompile,
             Self::Unavailable(_) => Code::Unavailable,
@@ -127,6 +136,7 @@ impl Failure {
             self,
             Self::Time { .. }
                 | Self::InferenceTime { .. }
+                | Self::Written { .. }
                 | Self::Exceeded(Exceeded::StepTime(_))
                 | Self::Compile { .. }
                 | Self::Unavailable(_)

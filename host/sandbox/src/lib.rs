@@ -53,6 +53,7 @@ pub use failure::Failure;
 pub use limits::Limits;
 pub use output::Content;
 pub use patchbay_core::kv::{Entry, KvError, Scope};
+pub use patchbay_workspace::WorkspaceAccess;
 pub use state::Services;
 
 /// The future of a host function that a trait here declares.

@@ -41,6 +41,9 @@ pub struct Limits {
     pub log_lines: u32,
     /// Bytes of log of one call (`limit_log`).
     pub log_bytes: usize,
+    /// Bytes that one skill may write to the workspace while a process holds the session; each name on the path of a write
+    /// counts as 4096 bytes more. Much more than any text that is edited, and too little to fill a disk (`limit_write`).
+    pub write_bytes: u64,
     /// Wall-clock deadline of compiling a component, in milliseconds: several times what the largest language runtime
     /// takes (`limit_compile`).
     pub compile_ms: u64,
@@ -66,6 +69,7 @@ impl Default for Limits {
             output_bytes: 4 << 20,
             log_lines: 1_000,
             log_bytes: 256 << 10,
+            write_bytes: 1 << 30,
             compile_ms: 120_000,
             compile_bytes: 8 << 30,
             concurrent_calls: 64,
@@ -102,6 +106,10 @@ impl Limits {
     pub(crate) const TOOLS: usize = 64;
     pub(crate) const DESCRIPTION_BYTES: usize = 8 << 10;
     pub(crate) const SCHEMA_BYTES: usize = 64 << 10;
+
+    /// Bytes that each name on the path of a write counts against `write_bytes`: about what a file or a directory takes
+    /// on the disk even if it is empty.
+    pub(crate) const NAME_ON_DISK: u64 = 4_096;
 
     pub(crate) fn time(&self) -> Duration {
         Duration::from_millis(self.time_ms)

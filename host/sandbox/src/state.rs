@@ -1,11 +1,10 @@
 use std::{
     collections::BTreeSet,
-    path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
 };
 
 use patchbay_policy::{Capability, Denial, Permits};
-use patchbay_workspace::Workspace;
+use patchbay_workspace::{Workspace, WorkspaceAccess};
 
 use crate::{
     Budget, Failure, Http, Inference, Kv, Limits, LogSink, Progress, ToolCaller,
@@ -23,8 +22,10 @@ pub struct Services {
     pub tools: Arc<dyn ToolCaller>,
     /// Who asks the model of the agent that runs it; none where no agent does.
     pub inference: Option<Arc<dyn Inference>>,
-    /// The root of its workspace.
-    pub workspace: Arc<PathBuf>,
+    /// The workspace, and what the call may do in it.
+    pub workspace: Arc<WorkspaceAccess>,
+    /// Bytes that the skill has written to the workspace in this session, counted against `limits.write_bytes`.
+    pub written: Arc<AtomicU64>,
     /// Who hears how it gets on.
     pub progress: Arc<dyn Progress>,
     /// Where its log goes.

@@ -5,13 +5,15 @@ use std::{
 };
 
 use patchbay_agent::CompactionSettings;
-use patchbay_core::{AgentId, Name, SessionId};
+use patchbay_core::{AgentId, Name, SessionId, text};
 use patchbay_egress::{CredentialConfig, Credentials, Egress, EgressLimits, Secrets};
+use patchbay_policy::quoted_folder;
 use patchbay_provider::{BundledAdapter, ExchangeLimits, Providers, Settings, SettingsSource, Sources};
 use patchbay_sandbox::{Artefacts, Compiler, Limits, Sandbox};
 use patchbay_skill::{Bundled, Snapshot};
-use patchbay_store::{AgentModel, Collected, JournalSettings, KvStore, SessionRow, Store};
+use patchbay_store::{AgentModel, Collected, JournalSettings, KvStore, SessionRow, Store, StoreError};
 use patchbay_tools::{BundledGrant, StoreLedger, Tools};
+use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
 use crate::{
     Observer, Session, SessionError, Unobserved,
@@ -38,6 +40,8 @@ pub struct Paths {
 pub struct Config {
     /// The folders of its home.
     pub paths: Paths,
+    /// The person's own home folder (`$HOME`), where it is known.
+    pub home_folder: Option<PathBuf>,
     /// What a call may use.
     pub limits: Limits,
     /// What a request may take.
@@ -66,11 +70,22 @@ pub struct Config {
     pub observer: Arc<dyn Observer>,
 }
 
+impl Paths {
+    /// The folders themselves, and what in them may be a link to elsewhere: no plugin uses any of it.
+    fn protected(&self) -> ProtectedPaths {
+        let folders = [&self.config, &self.data, &self.cache, &self.state].map(Clone::clone);
+        let linked =
+            ["skills", "agents", "providers", "config.toml", "credentials.json"].map(|name| self.config.join(name));
+        ProtectedPaths::new(folders.into_iter().chain(linked))
+    }
+}
+
 impl Config {
     /// A host of `paths` with defaults for all else, and nothing bundled.
     pub fn new(paths: Paths, compiler: Compiler) -> Self {
         Self {
             paths,
+            home_folder: None,
             limits: Limits::default(),
             egress: EgressLimits::default(),
             credentials: BTreeMap::new(),
@@ -97,6 +112,7 @@ pub struct Host {
     pub(crate) compaction: CompactionSettings,
     pub(crate) roots: Roots,
     pub(crate) observer: Arc<dyn Observer>,
+    protected: ProtectedPaths,
     kv: KvStore,
 }
 
@@ -106,7 +122,7 @@ impl Host {
     /// # Errors
     /// Where the home cannot be used.
     pub fn open(config: Config) -> Result<Arc<Self>, SessionError> {
-        let Config { paths, limits, egress, credentials, journal, compiler, bundled, .. } = config;
+        let Config { paths, limits, egress, credentials, journal, compiler, bundled, home_folder, .. } = config;
         let store = Store::open(&paths.data)?.with_journal(journal);
         let kv = KvStore::open(&paths.data)?;
         let artefacts = || {
@@ -129,9 +145,13 @@ impl Host {
         let sandbox = Arc::new(Sandbox::new(limits).with_artefacts(artefacts()));
         let tools = Tools::new(sandbox, store.clone(), kv.clone(), egress, credentials, config.bundled_grants)
             .with_bundled_answers(config.bundled_answers);
+        let protected = paths.protected();
+        let home_folder = home_folder.as_deref().map(HomeFolder::new).unwrap_or_default();
+        let tools = tools.with_protection(protected.clone(), home_folder);
         let roots = Roots::new(bundled, paths.config.join("skills"));
         let (tools, compaction) = (Arc::new(tools), config.compaction);
-        Ok(Arc::new(Self { paths, store, tools, providers, compaction, roots, observer: config.observer, kv }))
+        let observer = config.observer;
+        Ok(Arc::new(Self { paths, store, tools, providers, compaction, roots, observer, protected, kv }))
     }
 
     /// The providers of models.
@@ -164,7 +184,8 @@ impl Host {
         };
         self.store.create_session(row.clone(), built.stored()).await?;
         let (model, snapshot) = (AgentModel::default(), built.snapshot);
-        let taken = Taken { row, persona, snapshot, last_seq: 0, model, tokens: 0 };
+        let notice = self.home_notice(&workspace)?;
+        let taken = Taken { row, persona, snapshot, last_seq: 0, model, tokens: 0, notice };
         Ok(Session::new(Arc::clone(self), taken, lock))
     }
 
@@ -184,7 +205,7 @@ impl Host {
         let snapshot = Snapshot::from_json(json, row.snapshot, row.snapshot_version)
             .map_err(|source| SessionError::Snapshot { id, source })?;
         let (model, tokens) = (self.store.agent_model(row.agent)?, self.store.tokens(id)?);
-        let taken = Taken { row, persona, snapshot, last_seq, model, tokens };
+        let taken = Taken { row, persona, snapshot, last_seq, model, tokens, notice: None };
         Ok(Session::new(Arc::clone(self), taken, lock))
     }
 
@@ -218,11 +239,26 @@ impl Host {
         Ok(collected)
     }
 
-    pub(crate) fn personas<'a>(&self, workspace: &'a str) -> Result<Personas<'a>, SessionError> {
+    /// Returns what the person is told once, when a session begins in a workspace that is or holds their home folder.
+    fn home_notice(&self, workspace: &str) -> Result<Option<String>, StoreError> {
+        let trust = self.tools.workspace_trust(workspace)?;
+        let reads = "this workspace is or holds your home folder: plugins with workspace-read can read your files";
+        Ok(match (trust.holds_home, trust.write) {
+            (false, _) => None,
+            (true, true) => Some(format!("{reads}, and those with workspace-write can change them.")),
+            (true, false) => Some(format!(
+                "{reads}. None can change them; to allow that: patchbay trust add --write {}",
+                quoted_folder(workspace)
+            )),
+        })
+    }
+
+    pub(crate) fn personas<'a>(&'a self, workspace: &'a str) -> Result<Personas<'a>, SessionError> {
         Ok(Personas {
             user: self.paths.config.join("agents"),
             workspace: Path::new(workspace),
             trusted: self.store.is_trusted(workspace)?,
+            protected: &self.protected,
         })
     }
 
@@ -236,7 +272,7 @@ impl Host {
 /// # Errors
 /// Where it is no folder, or its path no UTF-8.
 pub fn workspace_path(workspace: &Path) -> Result<String, SessionError> {
-    let what = || format!("the workspace '{}'", workspace.display());
+    let what = || format!("the workspace '{}'", text::clean_line(&workspace.to_string_lossy()));
     let path = workspace.canonicalize().map_err(|source| SessionError::Folder { what: what(), source })?;
     if !path.is_dir() {
         let source = std::io::Error::from(std::io::ErrorKind::NotADirectory);

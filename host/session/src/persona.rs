@@ -9,6 +9,7 @@ use std::{
 
 use patchbay_core::{Code, Name, text};
 use patchbay_skill::files;
+use patchbay_workspace::{FileError, ProtectedPaths, Workspace};
 use serde::{Deserialize, Serialize};
 
 /// The files of a persona, in the order in which they are read.
@@ -43,14 +44,14 @@ pub enum PersonaError {
     #[error("agent '{}' was not found.", text::excerpt(.0, 80))]
     NotFound(String),
     /// It is there and cannot be read.
-    #[error("agent '{name}' cannot be read: {file}: {source}.")]
+    #[error("agent '{name}' cannot be read: {file}: {why}.")]
     Unreadable {
         /// Its name.
         name: String,
         /// The file, or the folder.
         file: String,
         /// Why.
-        source: io::Error,
+        why: String,
     },
 }
 
@@ -72,6 +73,8 @@ pub(crate) struct Personas<'a> {
     pub(crate) workspace: &'a Path,
     /// Whether the person trusts the workspace. Until then its personas take no lower root's name.
     pub(crate) trusted: bool,
+    /// Patchbay's own folders, which no link of the workspace leads to.
+    pub(crate) protected: &'a ProtectedPaths,
 }
 
 impl Personas<'_> {
@@ -81,35 +84,44 @@ impl Personas<'_> {
         let not_found = || PersonaError::NotFound(name.to_owned());
         let parsed: Name = name.parse().map_err(|_| not_found())?;
         let unreadable =
-            |source| PersonaError::Unreadable { name: name.to_owned(), file: "its folder".to_owned(), source };
-        // A person's folder may be a link to elsewhere; a workspace's may not lead out of it.
-        let user = files::open_folder(&self.user.join(name)).map_err(unreadable)?;
-        let below = user.is_some() || name == DEFAULT;
-        let workspace = match below && !self.trusted {
-            true => None,
-            false => files::open_below(self.workspace, &format!("{IN_WORKSPACE}/{name}")).map_err(unreadable)?,
+            |file: &str, why: String| PersonaError::Unreadable { name: name.to_owned(), file: file.to_owned(), why };
+        let mut skipped = Vec::new();
+        // A person's folder may be a link to elsewhere.
+        let user = match files::open_folder(&self.user.join(name)) {
+            // 'agents' itself is a file: that is no reason to start nothing.
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory && !self.user.is_dir() => {
+                skipped.push(
+                    "your personas are not used: 'agents' in the config folder is a file; move it away".to_owned(),
+                );
+                None
+            }
+            opened => opened.map_err(|error| unreadable("its folder", error.to_string()))?,
         };
-        let mut files = match workspace.or(user) {
-            Some(folder) => read_files(&folder, name)?,
-            None if name == DEFAULT => {
+        let below = user.is_some() || name == DEFAULT;
+        let guarded = Workspace::open_for_host(self.workspace, self.protected);
+        let guarded = guarded.map_err(|error| unreadable("the workspace", error.to_string()))?;
+        let of_workspace = match below && !self.trusted {
+            true => None,
+            false => {
+                let read = read_from_workspace(&guarded, &format!("{IN_WORKSPACE}/{name}"));
+                read.map_err(|(file, why)| unreadable(&file, why))?
+            }
+        };
+        let mut files = match (of_workspace, user) {
+            (Some(files), _) => files,
+            (None, Some(folder)) => read_files(&folder, name)?,
+            (None, None) if name == DEFAULT => {
                 vec![PersonaFile { name: "SOUL.md".to_owned(), text: BUNDLED_SOUL.trim().to_owned() }]
             }
-            None => return Err(not_found()),
+            (None, None) => return Err(not_found()),
         };
-        // Whoever wrote the workspace must not be able to keep a person out of it: what cannot be read is named and left out.
-        let mut skipped = Vec::new();
-        match self.workspace_file() {
+        // The author of a workspace must not be able to keep a person out of it: what cannot be read is named and left out.
+        match read_rules(&guarded, "AGENTS.md") {
             Ok(Some(text)) => files.push(PersonaFile { name: "AGENTS.md of the workspace".to_owned(), text }),
             Ok(None) => {}
-            Err(error) => skipped.push(format!("AGENTS.md of the workspace is not used: {error}")),
+            Err(why) => skipped.push(format!("AGENTS.md of the workspace is not used: {why}")),
         }
         Ok(Persona { name: parsed, files, skipped })
-    }
-
-    fn workspace_file(&self) -> io::Result<Option<String>> {
-        let Some(folder) = files::open_folder(self.workspace)? else { return Ok(None) };
-        let bytes = files::read(&folder, "AGENTS.md", FILE_BYTES)?;
-        Ok(bytes.map(clean))
     }
 
     /// The names that there are, sorted.
@@ -134,6 +146,36 @@ impl Personas<'_> {
 /// Where a workspace has its personas.
 const IN_WORKSPACE: &str = ".patchbay/agents";
 
+/// Reads the persona in the folder `folder` of a workspace; `None` where there is no such folder. Fails with the file that
+/// cannot be read, and why.
+fn read_from_workspace(workspace: &Workspace, folder: &str) -> Result<Option<Vec<PersonaFile>>, (String, String)> {
+    match workspace.open_folder(folder) {
+        Ok(_) => {}
+        Err(FileError::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(("its folder".to_owned(), error.to_string())),
+    }
+    let mut read = Vec::new();
+    for file in FILES {
+        match read_rules(workspace, &format!("{folder}/{file}")) {
+            Ok(Some(text)) => read.push(PersonaFile { name: file.to_owned(), text }),
+            Ok(None) => {}
+            Err(why) => return Err((file.to_owned(), why)),
+        }
+    }
+    Ok(Some(read))
+}
+
+/// Reads one file of a workspace that becomes part of the system context; `None` where there is none.
+fn read_rules(workspace: &Workspace, path: &str) -> Result<Option<String>, String> {
+    match workspace.read_rules(path, FILE_BYTES) {
+        Ok(bytes) => Ok(Some(clean(bytes))),
+        Err(FileError::NotFound { .. }) => Ok(None),
+        Err(FileError::Directory { .. } | FileError::Special { .. }) => Err("not a regular file".to_owned()),
+        Err(FileError::TooLong { max, .. }) => Err(format!("over {max} bytes")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 fn read_files(folder: &files::Folder, persona: &str) -> Result<Vec<PersonaFile>, PersonaError> {
     let mut read = Vec::new();
     for file in FILES {
@@ -145,10 +187,10 @@ fn read_files(folder: &files::Folder, persona: &str) -> Result<Vec<PersonaFile>,
 }
 
 fn read_text(folder: &files::Folder, file: &str, persona: &str) -> Result<Option<String>, PersonaError> {
-    let bytes = files::read(folder, file, FILE_BYTES).map_err(|source| PersonaError::Unreadable {
+    let bytes = files::read(folder, file, FILE_BYTES).map_err(|error| PersonaError::Unreadable {
         name: persona.to_owned(),
         file: file.to_owned(),
-        source,
+        why: error.to_string(),
     })?;
     Ok(bytes.map(clean))
 }

@@ -60,16 +60,26 @@ impl Roots {
     /// Looks at all roots. Reads files: for a thread where that may take its time.
     ///
     /// # Errors
-    /// Where the person's folder cannot be read, or the store.
+    /// Where the store cannot be read.
     pub(crate) fn look(&self, store: &Store, workspace: &Path, memory: Memory) -> Result<Look, SessionError> {
-        let unreadable = |source| SessionError::Folder { what: "the folder of your skills".to_owned(), source };
         let mut look = Look { found: self.read.get_or_init(|| bundled(self.bundled)).clone(), news: Vec::new() };
-        self.look_at(&mut look, store, Root::User, &self.user, memory)?.map_err(unreadable)?;
-        // Whoever wrote the workspace must not be able to keep a person out of it.
-        if let Err(error) = self.look_at(&mut look, store, Root::Workspace, workspace, memory)? {
-            let message = format!("The workspace's folder of skills cannot be read: {}.", error.kind());
-            let candidate = Err(Problem::new(Code::FolderUnusable, message));
-            look.found.push(Found { label: ".patchbay/skills".to_owned(), root: Root::Workspace, candidate });
+        // A root that cannot be read is no reason to start nothing; nor may the author of a workspace keep a person out.
+        for (root, path, label, whose) in [
+            (Root::User, &*self.user, "skills", "Your"),
+            (Root::Workspace, workspace, ".patchbay/skills", "The workspace's"),
+        ] {
+            if let Err(error) = self.look_at(&mut look, store, root, path, memory)? {
+                let message = match error.kind() {
+                    io::ErrorKind::NotADirectory => {
+                        format!("{whose} folder of skills cannot be read: there is a file in its place; move it away.")
+                    }
+                    // The guard's own words, which name no path outside of the workspace.
+                    io::ErrorKind::InvalidInput => format!("{whose} folder of skills cannot be read: {error}."),
+                    kind => format!("{whose} folder of skills cannot be read: {kind}."),
+                };
+                let candidate = Err(Problem::new(Code::FolderUnusable, message));
+                look.found.push(Found { label: label.to_owned(), root, candidate });
+            }
         }
         Ok(look)
     }

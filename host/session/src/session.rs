@@ -26,6 +26,7 @@ pub struct Session {
     pub(crate) host: Arc<Host>,
     pub(crate) agent: Arc<Agent>,
     workspace: String,
+    notice: Option<String>,
     state: Mutex<State>,
     /// One line at a time.
     lines: tokio::sync::Mutex<()>,
@@ -53,6 +54,8 @@ pub(crate) struct Taken {
     pub(crate) last_seq: u64,
     pub(crate) model: AgentModel,
     pub(crate) tokens: u64,
+    /// What the person is told once, at the beginning of a new session.
+    pub(crate) notice: Option<String>,
 }
 
 /// A command that works now, as a front shows it.
@@ -78,7 +81,7 @@ impl CommandInfo {
 
 impl Session {
     pub(crate) fn new(host: Arc<Host>, taken: Taken, lock: SessionLock) -> Arc<Self> {
-        let Taken { row, persona, snapshot, last_seq, model, tokens } = taken;
+        let Taken { row, persona, snapshot, last_seq, model, tokens, notice } = taken;
         let state = State { persona: Arc::new(persona), snapshot: Arc::new(snapshot) };
         let feed = Feed::new(row.id, host.store.clone(), last_seq);
         let spending = Spending::new(tokens, host.tools.sandbox().limits().session_tokens);
@@ -98,6 +101,7 @@ impl Session {
             host,
             agent,
             workspace: row.workspace,
+            notice,
             state: Mutex::new(state),
             lines: tokio::sync::Mutex::default(),
             turns: Arc::default(),
@@ -128,9 +132,10 @@ impl Session {
         self.state().snapshot
     }
 
-    /// What the person should hear when the session begins: files of the persona that are not used, and why.
+    /// What the person is told when the session begins: that a new session's workspace is or holds their home folder;
+    /// files of the persona that are not used, and why.
     pub fn notices(&self) -> Vec<String> {
-        self.state().persona.skipped.clone()
+        self.notice.iter().chain(&self.state().persona.skipped).cloned().collect()
     }
 
     /// What the person should hear of the model when the session begins: that nobody has chosen one, or that the one of

@@ -76,6 +76,50 @@ impl Store {
             .await
     }
 
+    /// Whether plugins may write in a workspace where that needs a yes of its own.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn may_write(&self, workspace: &str) -> Result<bool, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached("SELECT 1 FROM write_trust WHERE workspace = ?")?;
+            Ok(query.exists(params![workspace])?)
+        })
+    }
+
+    /// The workspaces where plugins may write what needs a yes of its own, in order.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn writable(&self) -> Result<Vec<String>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare("SELECT workspace FROM write_trust ORDER BY workspace")?;
+            let rows = query.query_map([], |row| row.get(0))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// Lets plugins write in a workspace where that needs a yes of its own, or no longer; returns whether that changed
+    /// anything.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn set_may_write(&self, workspace: String, may_write: bool) -> Result<bool, StoreError> {
+        self.database
+            .write(move |connection| {
+                let changed = if may_write {
+                    connection.execute(
+                        "INSERT INTO write_trust (workspace, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                        params![workspace, now()],
+                    )?
+                } else {
+                    connection.execute("DELETE FROM write_trust WHERE workspace = ?", params![workspace])?
+                };
+                Ok(changed > 0)
+            })
+            .await
+    }
+
     /// Whether the person trusts a workspace.
     ///
     /// # Errors

@@ -62,6 +62,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/3.sql"),
     include_str!("../migrations/patchbay/4.sql"),
     include_str!("../migrations/patchbay/5.sql"),
+    include_str!("../migrations/patchbay/6.sql"),
 ];
 
 impl Store {

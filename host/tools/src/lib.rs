@@ -22,15 +22,17 @@ mod ready;
 mod run;
 mod schema;
 mod side;
+mod workspaces;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use patchbay_core::{Digest, ToolSpec};
 use patchbay_egress::{Credentials, Egress};
-use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
+use patchbay_policy::{Capability, Grant, Identity, Permits, Root, WorkspaceTrust};
 use patchbay_sandbox::Sandbox;
 use patchbay_skill::Skill;
 use patchbay_store::{KvStore, Store, StoreError};
+use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
 pub use describe::{Described, check_schemas};
 pub use error::ToolError;
@@ -40,6 +42,7 @@ pub use ledger::StoreLedger;
 pub use run::Request;
 
 use held::Held;
+use workspaces::Workspaces;
 
 /// What a bundled skill is granted by the binary that brings it along.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +64,7 @@ pub struct Tools {
     /// What bundled components answer, by their digest.
     bundled_answers: BTreeMap<Digest, Arc<[ToolSpec]>>,
     held: Held,
+    workspaces: Workspaces,
 }
 
 impl Tools {
@@ -75,7 +79,25 @@ impl Tools {
         bundled_grants: &'static [BundledGrant],
     ) -> Self {
         let bundled_answers = BTreeMap::new();
-        Self { sandbox, store, kv, egress, credentials, bundled_grants, bundled_answers, held: Held::default() }
+        Self {
+            sandbox,
+            store,
+            kv,
+            egress,
+            credentials,
+            bundled_grants,
+            bundled_answers,
+            held: Held::default(),
+            workspaces: Workspaces::default(),
+        }
+    }
+
+    /// The same with the paths that no plugin may use in any workspace, and the person's home folder, in which plugins
+    /// write only where the person said so.
+    #[must_use]
+    pub fn with_protection(mut self, protected: ProtectedPaths, home: HomeFolder) -> Self {
+        self.workspaces = Workspaces::new(protected, home);
+        self
     }
 
     /// The same with what bundled components answer when they are asked for their tools, as `patchbay-bundle` heard it: they
@@ -99,7 +121,21 @@ impl Tools {
         let identity = Identity::new(skill.root, workspace, skill.name.clone());
         let asked: Vec<Capability> = skill.manifest.capabilities.iter().map(|asked| asked.capability.clone()).collect();
         let grants = if asked.is_empty() { Vec::new() } else { self.grants(&identity)? };
-        Ok(Permits::new(identity, skill.component.unwrap_or(skill.digest), asked, grants))
+        let writes = asked.contains(&Capability::WorkspaceWrite);
+        let permits = Permits::new(identity, skill.component.unwrap_or(skill.digest), asked, grants);
+        Ok(if writes { permits.in_workspace(self.workspace_trust(workspace)?) } else { permits })
+    }
+
+    /// What the person said about writing in `workspace`.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn workspace_trust(&self, workspace: &str) -> Result<WorkspaceTrust, StoreError> {
+        Ok(WorkspaceTrust {
+            path: workspace.to_owned(),
+            holds_home: self.workspaces.holds_home(workspace),
+            write: self.store.may_write(workspace)?,
+        })
     }
 
     fn grants(&self, identity: &Identity) -> Result<Vec<Grant>, StoreError> {

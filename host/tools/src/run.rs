@@ -131,8 +131,8 @@ impl Tools {
             tool: tool.name.to_string(),
             input: text,
             attachments,
+            services: side.services(&permits),
             permits: Arc::new(permits),
-            services: side.services(),
             budget,
         };
         let (answer, usage) = self.sandbox.call(&ready.component, call).await;

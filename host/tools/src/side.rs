@@ -1,10 +1,10 @@
 //! The host's side of one call: all that its skill may reach is bound to who the skill is, and to the session and the
 //! workspace it is called in.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use patchbay_core::{CallId, SessionId};
-use patchbay_policy::Identity;
+use patchbay_policy::{Capability, Identity, Permits};
 use patchbay_sandbox::{Inference, Progress, Services};
 use patchbay_skill::Snapshot;
 
@@ -24,8 +24,14 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    pub(crate) fn services(self) -> Services {
-        let workspace = Arc::new(PathBuf::from(&self.workspace));
+    pub(crate) fn services(self, permits: &Permits) -> Services {
+        let workspaces = &self.tools.workspaces;
+        let workspace = Arc::new(workspaces.access(&self.workspace, permits.may_write_instructions()));
+        let written = if permits.allows(&Capability::WorkspaceWrite) {
+            workspaces.written(self.session, &self.owner)
+        } else {
+            Arc::default()
+        };
         let side = Arc::new(self);
         Services {
             kv: Arc::clone(&side) as _,
@@ -35,6 +41,7 @@ impl Side {
             progress: Arc::clone(&side.progress),
             inference: side.inference.clone(),
             workspace,
+            written,
         }
     }
 }

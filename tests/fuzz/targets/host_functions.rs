@@ -17,7 +17,7 @@ use libfuzzer_sys::{
 use patchbay_core::{Digest, text};
 use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
 use patchbay_sandbox::{
-    Failure, Limits, Services,
+    Failure, Limits, Services, WorkspaceAccess,
     fuzzing::{Answer, Ask, Guest},
 };
 use tokio::runtime::Runtime;
@@ -76,7 +76,8 @@ async fn live(life: Life) {
             kv: host.clone(),
             http: host.clone(),
             tools: host.clone(),
-            workspace: Arc::new(files.root()),
+            workspace: Arc::new(WorkspaceAccess { root: files.root(), ..WorkspaceAccess::default() }),
+            written: Arc::default(),
             inference: None,
             progress: host.clone(),
             log: host.clone(),

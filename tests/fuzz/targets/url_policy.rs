@@ -77,7 +77,10 @@ fn readable(url: &str, target: &Target, world: &World) {
             shown(&denial.to_string());
             let (Denial::NotAsked { capability, .. }
             | Denial::NotGranted { capability, .. }
-            | Denial::Stale { capability, .. }) = denial;
+            | Denial::Stale { capability, .. }) = denial
+            else {
+                panic!("no other denial is about a request: {denial}")
+            };
             let told = world.permits(std::slice::from_ref(capability)).check_http(host, port, own);
             assert!(told.is_ok_and(|rule| Capability::Http(rule) == *capability), "what a denial names is enough");
         }

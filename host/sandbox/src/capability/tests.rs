@@ -6,12 +6,14 @@ use std::{
 };
 
 use patchbay_core::Digest;
-use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
+use patchbay_policy::{Capability, Denial, Grant, Identity, Permits, Root, WorkspaceTrust};
 
 use crate::{
     BoxFuture, Budget, Entry, Failure, Fault, Http, HttpRequest, HttpResponse, Inference, Kv, KvError, Level, Limits,
-    LogSink, Progress, Scope, Services, ToolCaller, Usage,
-    bindings::patchbay::host::{http, inference, kv, log, progress, workspace_read, workspace_write},
+    LogSink, Progress, Scope, Services, ToolCaller, Usage, WorkspaceAccess,
+    bindings::patchbay::host::{
+        http, inference, kv, log, progress, types::Error as WitError, workspace_read, workspace_write,
+    },
     state::{Reach, State},
 };
 
@@ -139,7 +141,8 @@ fn state(limits: Limits, asked: &[Capability], granted: &[Capability]) -> (State
         kv: fake.clone(),
         http: fake.clone(),
         tools: fake.clone(),
-        workspace: Arc::new(std::env::temp_dir()),
+        workspace: Arc::new(WorkspaceAccess { root: std::env::temp_dir(), ..WorkspaceAccess::default() }),
+        written: Arc::default(),
         inference: Some(fake.clone()),
         progress: fake.clone(),
         log: fake.clone(),
@@ -292,7 +295,8 @@ async fn files_of_the_workspace_want_their_grants() {
     let folder = tempfile::tempdir().unwrap();
     let (mut allowed, _) = state(Limits::default(), &both, &both);
     if let Some(reach) = &mut allowed.reach {
-        reach.services.workspace = Arc::new(folder.path().to_owned());
+        reach.services.workspace =
+            Arc::new(WorkspaceAccess { root: folder.path().to_owned(), ..WorkspaceAccess::default() });
     }
     workspace_write::Host::write(&mut allowed, "d/a.txt".into(), b"hello".to_vec()).await.unwrap().unwrap();
     let read = workspace_read::Host::read(&mut allowed, "d/a.txt".into(), 1, 3).await.unwrap().unwrap();
@@ -302,6 +306,59 @@ async fn files_of_the_workspace_want_their_grants() {
     workspace_write::Host::delete(&mut allowed, "d/a.txt".into()).await.unwrap().unwrap();
     let gone = workspace_read::Host::read(&mut allowed, "d/a.txt".into(), 0, 1).await.unwrap().unwrap_err();
     assert_eq!(gone.kind, "not-found");
+}
+
+#[tokio::test]
+async fn instructions_and_home_folders_want_a_yes_of_their_own() {
+    let write = [Capability::WorkspaceWrite];
+    let folder = tempfile::tempdir().unwrap();
+    let in_place = |holds_home, trusted| {
+        let (mut state, _) = state(Limits::default(), &write, &write);
+        let path = folder.path().to_str().unwrap().to_owned();
+        let access = WorkspaceAccess {
+            root: folder.path().to_owned(),
+            write_instructions: trusted,
+            ..WorkspaceAccess::default()
+        };
+        if let Some(reach) = &mut state.reach {
+            reach.services.workspace = Arc::new(access);
+            let permits = Permits::clone(&reach.permits);
+            reach.permits = Arc::new(permits.in_workspace(WorkspaceTrust { path, holds_home, write: trusted }));
+        }
+        state
+    };
+    async fn write_to(state: &mut State, path: &str) -> Result<(), WitError> {
+        workspace_write::Host::write(state, path.into(), b"x".to_vec()).await.unwrap()
+    }
+    let mut plain = in_place(false, false);
+    write_to(&mut plain, "a").await.unwrap();
+    let denied = write_to(&mut plain, "docs/Agents.md").await.unwrap_err();
+    assert_eq!(denied.kind, "denied");
+    assert!(denied.message.contains("To allow it: patchbay trust add --write "), "{}", denied.message);
+    assert!(matches!(plain.take_denial(), Some(Denial::Instructions { path, .. }) if path == "docs/Agents.md"));
+    assert_eq!(write_to(&mut in_place(true, false), "a").await.unwrap_err().kind, "denied");
+    let mut trusted = in_place(true, true);
+    write_to(&mut trusted, "AGENTS.md").await.unwrap();
+    assert_eq!(write_to(&mut trusted, ".patchbay/x").await.unwrap_err().kind, "denied");
+}
+
+#[tokio::test]
+async fn a_skill_writes_no_more_than_its_limit() {
+    let write = [Capability::WorkspaceWrite];
+    let folder = tempfile::tempdir().unwrap();
+    let (mut state, _) = state(Limits { write_bytes: 10_000, ..Limits::default() }, &write, &write);
+    if let Some(reach) = &mut state.reach {
+        reach.services.workspace =
+            Arc::new(WorkspaceAccess { root: folder.path().to_owned(), ..WorkspaceAccess::default() });
+    }
+    let contents = vec![b'x'; 1_000];
+    workspace_write::Host::write(&mut state, "a".into(), contents.clone()).await.unwrap().unwrap();
+    // A folder and a file, which count as 4096 bytes each.
+    let over = workspace_write::Host::write(&mut state, "b/c".into(), contents.clone()).await.unwrap_err();
+    assert_eq!(over.downcast_ref(), Some(&Failure::Written { limit: 10_000 }));
+    assert!(!folder.path().join("b").exists());
+    workspace_write::Host::write(&mut state, "a".into(), contents[..500].to_vec()).await.unwrap().unwrap();
+    assert!(workspace_write::Host::write(&mut state, "a".into(), contents).await.is_err());
 }
 
 async fn complete(state: &mut State, prompt: &str) -> Result<String, (String, String)> {

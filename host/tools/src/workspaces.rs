@@ -1,0 +1,41 @@
+//! What all calls share about workspaces: the protected paths, the person's home folder, and the bytes each skill has
+//! written in each session.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
+};
+
+use patchbay_core::SessionId;
+use patchbay_policy::Identity;
+use patchbay_workspace::{HomeFolder, ProtectedPaths, WorkspaceAccess};
+
+#[derive(Default)]
+pub(crate) struct Workspaces {
+    protected: ProtectedPaths,
+    home: HomeFolder,
+    /// Bytes written, by session and skill. Skills that never asked to write have no entry.
+    written: Mutex<HashMap<(SessionId, Identity), Arc<AtomicU64>>>,
+}
+
+impl Workspaces {
+    pub(crate) fn new(protected: ProtectedPaths, home: HomeFolder) -> Self {
+        Self { protected, home, written: Mutex::default() }
+    }
+
+    pub(crate) fn holds_home(&self, workspace: &str) -> bool {
+        self.home.is_in(Path::new(workspace))
+    }
+
+    /// Returns what a call may do in `workspace`.
+    pub(crate) fn access(&self, workspace: &str, write_instructions: bool) -> WorkspaceAccess {
+        WorkspaceAccess { root: workspace.into(), protected: self.protected.clone(), write_instructions }
+    }
+
+    /// Returns the counter of the bytes that `skill` writes in `session`.
+    pub(crate) fn written(&self, session: SessionId, skill: &Identity) -> Arc<AtomicU64> {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(written.entry((session, skill.clone())).or_default())
+    }
+}
