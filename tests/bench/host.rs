@@ -42,13 +42,12 @@ impl Host {
         std::fs::write(skills.join("probe.wasm"), patchbay_tests::guest::package(component.to_vec(), "---\n---\n"))
             .unwrap();
         let (store, kv) = (Store::open(home).unwrap(), KvStore::open(home).unwrap());
-        let limits = Limits::default();
         let compiler = Compiler {
             program: binary::path(),
-            arguments: vec!["compile".into(), limits.compile_bytes.to_string(), (limits.compile_ms / 1000).to_string()],
+            arguments: vec!["compile".into()],
         };
         let artefacts = Artefacts::open(&home.join("aot"), Arc::new(StoreLedger(store.clone())), compiler);
-        let sandbox = Arc::new(Sandbox::new(limits).with_artefacts(artefacts));
+        let sandbox = Arc::new(Sandbox::new(Limits::default()).with_artefacts(artefacts));
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(home, BTreeMap::new());
         let tools = Arc::new(Tools::new(sandbox, store.clone(), kv, egress, credentials, &[]));

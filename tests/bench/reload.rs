@@ -176,12 +176,11 @@ fn cranelift(components: &[(String, Vec<u8>)]) -> u64 {
 fn session(patchbay: &Patchbay) -> (Runtime, Arc<Session>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let folder = |name: &str| patchbay.home().join(name);
-    let limits = Limits::default();
     let paths =
         Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") };
     let compiler = Compiler {
         program: binary::path(),
-        arguments: vec!["compile".into(), limits.compile_bytes.to_string(), (limits.compile_ms / 1000).to_string()],
+        arguments: vec!["compile".into()],
     };
     let config = Config::new(paths, compiler);
     let session = runtime.block_on(async { Host::open(config).unwrap().new_session(&patchbay.workspace()).await });

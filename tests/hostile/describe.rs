@@ -35,7 +35,7 @@ async fn asking_for_tools_has_budgets_of_its_own() {
     let trapping = before_tools("(unreachable)");
     assert_eq!(
         ward.refuses_to_describe(&trapping).await,
-        Failure::Trap("wasm trap: wasm `unreachable` instruction executed".into())
+        Failure::trap("wasm trap: wasm `unreachable` instruction executed")
     );
     let growing = before_tools(&for_ever("(drop (memory.grow (i32.const 1)))"));
     assert_eq!(ward.refuses_to_describe(&growing).await.code(), Code::LimitMemory);

@@ -10,7 +10,7 @@ use std::{
 };
 
 use patchbay_core::SessionId;
-use patchbay_sandbox::{Compiler, Limits};
+use patchbay_sandbox::Compiler;
 use patchbay_session::{Config, Host, Observer, Paths, Session};
 use patchbay_tests::{
     binary::{self, Patchbay},
@@ -66,9 +66,7 @@ impl Stage {
     }
 
     fn host(&self) -> Arc<Host> {
-        let limits = Limits::default();
-        let arguments = vec!["compile".into(), limits.compile_bytes.to_string(), "60".into()];
-        self.host_with(Compiler { program: binary::path(), arguments })
+        self.host_with(Compiler { program: binary::path(), arguments: vec!["compile".into()] })
     }
 
     fn host_with(&self, compiler: Compiler) -> Arc<Host> {

@@ -47,7 +47,7 @@ fn build(patchbay: &Patchbay, document: &str, name: &str) {
     fs::copy(checkout().join("plugins/Cargo.lock"), patchbay.folder().join(name).join("Cargo.lock")).unwrap();
     let mut build = Command::new(binary::path());
     build.args(["plugin", "build", name]).current_dir(patchbay.folder());
-    build.env("CARGO_TARGET_DIR", checkout().join("plugins/target")).env("CARGO_NET_OFFLINE", "true");
+    build.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("plugins")).env("CARGO_NET_OFFLINE", "true");
     let built = binary::ran(build.output().unwrap());
     assert_eq!(built.code, Some(0), "{}{}", built.out, built.err);
 }

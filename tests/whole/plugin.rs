@@ -186,7 +186,8 @@ fn rust(name: &str, lib: &str, lib_keys: &str) -> PathBuf {
 /// Builds with cargo, from what was fetched already.
 fn build(patchbay: &Patchbay, folder: &Path) -> Ran {
     let mut command = patchbay.command(&["plugin", "build", folder.to_str().unwrap()]);
-    let target = concat!(env!("CARGO_MANIFEST_DIR"), "/../plugins/target");
+    // Not that of the bundled plugins: cargo would build all dependencies of these again, since the flags of rustc differ.
+    let target = concat!(env!("CARGO_TARGET_TMPDIR"), "/plugins");
     ran(command.env("CARGO_TARGET_DIR", target).env("CARGO_NET_OFFLINE", "true").output().unwrap())
 }
 

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc, time::Duration};
 
 use patchbay_provider::{BundledAdapter, Settings};
-use patchbay_sandbox::{Compiler, Limits};
+use patchbay_sandbox::Compiler;
 use patchbay_session::{Config, Host, Paths};
 use patchbay_tests::binary::{self, Patchbay, ran};
 use serde_json::json;
@@ -13,8 +13,7 @@ pub(crate) fn host(patchbay: &Patchbay, settings: Settings) -> Arc<Host> {
     let folder = |name: &str| patchbay.home().join(name);
     let paths =
         Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") };
-    let arguments = vec!["compile".into(), Limits::default().compile_bytes.to_string(), "60".into()];
-    let compiler = Compiler { program: binary::path(), arguments };
+    let compiler = Compiler { program: binary::path(), arguments: vec!["compile".into()] };
     let config = Config {
         bundled_adapters: bundled(),
         providers: Box::new(move || Ok(settings.clone())),

@@ -25,11 +25,17 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
             let found = host.candidate(whose.root(), &workspace, &whose.skill).await?;
             let Some((manifest, component)) = found.and_then(|skill| Some((skill.manifest, skill.component?.digest())))
             else {
-                let message = format!(
+                let mut message = format!(
                     "there is no skill '{}' with a component among the {} skills, so that nothing can be granted to it.",
                     whose.skill,
                     whose.root()
                 );
+                for other in [Root::Bundled, Root::User, Root::Workspace] {
+                    let found = host.candidate(other, &workspace, &whose.skill).await?;
+                    if other != whose.root() && found.is_some_and(|skill| skill.component.is_some()) {
+                        message += &format!(" There is a {other} skill of this name: add --root {other}.");
+                    }
+                }
                 return Err(Failure::new(Code::SkillNotFound, message));
             };
             // A grant without effect would look like a promise.

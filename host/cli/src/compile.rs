@@ -6,12 +6,12 @@ use std::{
 };
 
 use patchbay_core::Code;
-use patchbay_sandbox::{Compiler, Failure as PluginFailure, Limits, precompile};
+use patchbay_sandbox::{Compiler, Failure as PluginFailure, precompile};
 
 use crate::{FAILED, Failure, args::Compile};
 
 /// How the host calls this very binary.
-pub(crate) fn compiler(limits: &Limits) -> Result<Compiler, Failure> {
+pub(crate) fn compiler() -> Result<Compiler, Failure> {
     // On Linux this is the very program that runs, also when its file has been replaced meanwhile.
     let program = if cfg!(target_os = "linux") {
         "/proc/self/exe".into()
@@ -19,9 +19,7 @@ pub(crate) fn compiler(limits: &Limits) -> Result<Compiler, Failure> {
         std::env::current_exe()
             .map_err(|error| Failure::new(Code::Internal, format!("the program's own path is not known: {error}.")))?
     };
-    let seconds = limits.compile_ms.div_ceil(1000);
-    let arguments = vec!["compile".to_owned(), limits.compile_bytes.to_string(), seconds.to_string()];
-    Ok(Compiler { program, arguments })
+    Ok(Compiler { program, arguments: vec!["compile".to_owned()] })
 }
 
 pub(crate) fn run(compile: &Compile) -> ExitCode {
@@ -50,9 +48,19 @@ fn limit(compile: &Compile) -> io::Result<()> {
     // The processor time of all cores counts.
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let seconds = compile.seconds.saturating_mul(cores);
+    die_first();
     rlimit::setrlimit(rlimit::Resource::AS, compile.bytes, compile.bytes)?;
-    rlimit::setrlimit(rlimit::Resource::CPU, seconds, seconds)?;
+    // At the first of the two a signal says that it was time; the second is the same as a kill for want of memory.
+    rlimit::setrlimit(rlimit::Resource::CPU, seconds, seconds.saturating_add(5))?;
     rlimit::setrlimit(rlimit::Resource::CORE, 0, 0)
+}
+
+/// If the machine runs out of memory, the system kills this process before the host and before anything else. A process may
+/// always raise its own score; where it cannot, nothing is lost but the order.
+fn die_first() {
+    if cfg!(target_os = "linux") {
+        let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    }
 }
 
 fn read() -> io::Result<Vec<u8>> {

@@ -22,8 +22,34 @@ pub(crate) struct Home {
 }
 
 impl Home {
+    /// The home, which is made if it does not exist.
     pub(crate) fn find() -> Result<Self, Failure> {
-        let paths = match env::var_os("PATCHBAY_HOME").filter(|home| !home.is_empty()) {
+        let paths = paths()?;
+        for folder in [&paths.config, &paths.data, &paths.cache, &paths.state] {
+            make_private(folder).map_err(Failure::io(folder))?;
+            keep_others_out(folder)?;
+        }
+        for folder in CONFIG_FOLDERS.map(|name| paths.config.join(name)) {
+            // What is in their place, or a configuration that cannot be written, is named where it matters: `/skills`,
+            // `/providers`, the notes of a session.
+            if make_private(&folder).is_ok() && !folder.is_symlink() {
+                keep_others_out(&folder)?;
+            }
+        }
+        Ok(Self { paths, home_folder: etcetera::home_dir().ok() })
+    }
+
+    /// The home, if a Patchbay was started in it before.
+    pub(crate) fn existing() -> Option<Self> {
+        let paths = paths().ok()?;
+        let home_folder = etcetera::home_dir().ok();
+        paths.data.join("patchbay.db").exists().then_some(Self { paths, home_folder })
+    }
+}
+
+/// The folders of the home, whether they exist or not.
+fn paths() -> Result<Paths, Failure> {
+    Ok(match env::var_os("PATCHBAY_HOME").filter(|home| !home.is_empty()) {
             Some(home) => {
                 let home = PathBuf::from(home);
                 let home = std::path::absolute(&home).map_err(Failure::io(&home))?;
@@ -47,20 +73,7 @@ impl Home {
                     state: state.join(name),
                 }
             }
-        };
-        for folder in [&paths.config, &paths.data, &paths.cache, &paths.state] {
-            make_private(folder).map_err(Failure::io(folder))?;
-            keep_others_out(folder)?;
-        }
-        for folder in CONFIG_FOLDERS.map(|name| paths.config.join(name)) {
-            // What is in their place, or a configuration that cannot be written, is named where it matters: `/skills`,
-            // `/providers`, the notes of a session.
-            if make_private(&folder).is_ok() && !folder.is_symlink() {
-                keep_others_out(&folder)?;
-            }
-        }
-        Ok(Self { paths, home_folder: etcetera::home_dir().ok() })
-    }
+    })
 }
 
 /// Makes a folder that no other user may read: it will hold conversations, keys and the state of skills.

@@ -92,7 +92,7 @@ fn open_watched(home: &Home, observer: impl Observer + 'static) -> Result<Arc<Ho
     Ok(Host::open(patchbay_session::Config {
         paths: home.paths.clone(),
         home_folder: home.home_folder.clone(),
-        compiler: compile::compiler(&config.limits)?,
+        compiler: compile::compiler()?,
         limits: config.limits,
         egress: config.egress,
         exchange: config.exchange,

@@ -1,18 +1,28 @@
 //! `patchbay plugin`.
 
-use std::{path::Path, process::ExitCode};
+use std::{io, path::Path, process::ExitCode};
 
 use patchbay_core::{Code, text};
-use patchbay_plugin::{Options, Report, build, inspect_path};
+use patchbay_plugin::{Inspector, Options, Report, build};
 use patchbay_sandbox::adapter::{AdapterManifest, ModelEntry};
+use patchbay_store::Store;
 
-use crate::{FAILED, Failure, args::Plugin, blocks, home::Home, open, out::say};
+use crate::{
+    FAILED, Failure,
+    args::Plugin,
+    blocks,
+    compile::compiler,
+    config::{self, Config},
+    home::Home,
+    open,
+    out::say,
+};
 
 pub(crate) async fn run(command: Plugin) -> Result<ExitCode, Failure> {
     match command {
         Plugin::Build { folder, out, wasm, target } => build_one(&folder, &Options { out, wasm, target }).await,
         Plugin::Inspect { path, json } => {
-            let report = inspect_path(&path).await.map_err(Failure::io(&path))?;
+            let report = inspector()?.inspect(&path).await.map_err(Failure::io(&path))?;
             if json {
                 say!("{}", serde_json::to_string(&report).unwrap_or_default());
             } else {
@@ -28,11 +38,14 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, Failure> {
 
 async fn build_one(folder: &Path, options: &Options) -> Result<ExitCode, Failure> {
     let built = build(folder, options).map_err(|error| Failure::new(Code::BuildFailed, error.to_string()))?;
+    let inspector = inspector()?;
     let Some(component) = built.component else {
+        let report = inspector.inspect(folder).await.map_err(Failure::io(folder))?;
         say!("{}: nothing to build, its SKILL.md is all of it.", built.name);
-        return Ok(ExitCode::SUCCESS);
+        print_problems(&report);
+        return Ok(code(&report));
     };
-    let report = inspect_path(&component).await.map_err(Failure::io(&component))?;
+    let report = inspector.inspect(&component).await.map_err(Failure::io(&component))?;
     say!("{}: {} bytes", component.display(), built.size);
     if let Some(provider) = &report.provider {
         say!("provider {}: {}", provider.name, provider.display_name);
@@ -40,6 +53,20 @@ async fn build_one(folder: &Path, options: &Options) -> Result<ExitCode, Failure
     print_contents(&report);
     print_problems(&report);
     Ok(code(&report))
+}
+
+/// An inspector with the limits and the block list of the home, if there is one. A home is not made for it.
+fn inspector() -> Result<Inspector, Failure> {
+    let home = Home::existing();
+    let config = match &home {
+        Some(home) => config::read(&home.paths.config)?,
+        None => Config::default(),
+    };
+    let adapters = config.exchange.sandbox(&config.limits);
+    let inspector = Inspector::with_compiler(config.limits, adapters, &compiler()?);
+    let Some(home) = home else { return Ok(inspector) };
+    let store = Store::open(&home.paths.data)?;
+    Ok(inspector.blocking(move |digest| store.is_blocked(digest).map_err(io::Error::other)))
 }
 
 fn code(report: &Report) -> ExitCode {
@@ -123,7 +150,13 @@ fn print_contents(report: &Report) {
 }
 
 fn print_problems(report: &Report) {
+    for note in &report.notes {
+        say!("note: {}", text::clean_line(note));
+    }
     for problem in &report.problems {
         say!("wrong: {}", text::clean_line(problem));
+    }
+    for line in &report.printed {
+        say!("  printed: {line}");
     }
 }

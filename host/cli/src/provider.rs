@@ -62,7 +62,8 @@ async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> Result<(), F
     }
     print(provider);
     match &provider.reason {
-        Some(reason) if provider.state == "pending" => say!("It may not be asked yet: {reason}"),
+        Some(reason) if provider.state == "pending" => say!("It may not be asked: {reason}"),
+        _ if provider.state == "needs key" => say!("It may be asked once it has its key: {}", missing_key(provider)),
         _ => say!("It may be asked. To choose a model of it: /model {name}:MODEL"),
     }
     Ok(())
@@ -130,15 +131,20 @@ async fn allow(host: &Arc<Host>, name: &Name) -> Result<(), Failure> {
         Some(variable) => {
             say!("  key       {variable}, or \"{name}\" in credentials.json; it goes to that origin alone");
             if !provider.credential {
-                let how = provider.credential_problem.unwrap_or_else(|| {
-                    format!("set {variable}, or add \"{name}\": {{\"api_key\": \"…\"}} to credentials.json")
-                });
-                say!("The key is missing: {how}");
+                say!("The key is missing: {}", missing_key(&provider));
             }
         }
         None => say!("  key       none"),
     }
     Ok(())
+}
+
+/// How a provider gets its key.
+fn missing_key(provider: &ProviderStatus) -> String {
+    provider.credential_problem.clone().unwrap_or_else(|| {
+        let (name, variable) = (&provider.name, provider.variable.as_deref().unwrap_or_default());
+        format!("set {variable}, or add \"{name}\": {{\"api_key\": \"…\"}} to credentials.json")
+    })
 }
 
 async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), Failure> {
@@ -177,7 +183,7 @@ async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), Failure> {
 }
 
 async fn check(host: &Arc<Host>, file: &Path) -> Result<ExitCode, Failure> {
-    let Checked { name, bytes, digest, manifest, status, problems } =
+    let Checked { name, bytes, digest, manifest, status, problems, printed } =
         host.providers().check(file, None).await.map_err(Failure::io(file))?;
     if manifest.is_some() {
         field("world", "patchbay:provider@0.1");
@@ -193,6 +199,9 @@ async fn check(host: &Arc<Host>, file: &Path) -> Result<ExitCode, Failure> {
     }
     for problem in &problems {
         say!("wrong: {}", text::clean_line(problem));
+    }
+    for line in &printed {
+        say!("  printed: {line}");
     }
     if !problems.is_empty() {
         return Ok(ExitCode::from(FAILED));

@@ -1,15 +1,18 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
 };
 
 use patchbay_core::{Code, Digest, Name, text};
 use patchbay_sandbox::inspect as shape;
-use patchbay_skill::{Manifest, Problem, SECTION, embedded_skill_md};
-use serde::Deserialize;
+use patchbay_skill::{Manifest, Problem, SECTION, SKILL_MD_BYTES, embedded_skill_md};
 use wasm_encoder::{ComponentSection as _, CustomSection};
 use wit_component::ComponentEncoder;
+
+use crate::{
+    cargo,
+    inspect::{read, read_at_most},
+};
 
 /// The target that needs nothing of a system.
 const TARGET: &str = "wasm32-unknown-unknown";
@@ -145,11 +148,11 @@ pub fn build(folder: &Path, options: &Options) -> Result<Built, BuildError> {
 
     let module = match &options.wasm {
         Some(path) => path.clone(),
-        None if folder.join("Cargo.toml").exists() => cargo(&folder, options.target.as_deref().unwrap_or(TARGET))?,
+        None if folder.join("Cargo.toml").exists() => cargo::build(&folder, options.target.as_deref().unwrap_or(TARGET))?,
         None if skill_md.is_none() => return Err(BuildError::Nothing { folder, name }),
         None => return Ok(Built { name, component: None, size: 0, digest: None }),
     };
-    let bytes = fs::read(&module).map_err(BuildError::io(&module))?;
+    let bytes = read(&module).map_err(BuildError::io(&module))?;
     let not_made = |reason| BuildError::Encode { path: module.clone(), reason };
     let mut component = to_component(&bytes).map_err(not_made)?;
     match skill_md {
@@ -179,10 +182,14 @@ pub fn build(folder: &Path, options: &Options) -> Result<Built, BuildError> {
 /// The SKILL.md of a skill, checked; none: there is no such file.
 fn skill_md(folder: &Path, name: &Name) -> Result<Option<String>, BuildError> {
     let path = folder.join("SKILL.md");
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
+    let bytes = match read_at_most(&path, SKILL_MD_BYTES) {
+        Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(BuildError::io(&path)(error)),
+    };
+    let Ok(text) = String::from_utf8(bytes) else {
+        let problem = Problem::new(Code::MalformedFrontmatter, "SKILL.md is not UTF-8.");
+        return Err(BuildError::Skill { path, problem });
     };
     match Manifest::read(&text, name) {
         Ok(_) => Ok(Some(text)),
@@ -217,36 +224,4 @@ fn write_if_changed(path: &Path, bytes: &[u8]) -> io::Result<()> {
 fn permissions() -> fs::Permissions {
     use std::os::unix::fs::PermissionsExt as _;
     fs::Permissions::from_mode(0o644)
-}
-
-/// The two messages of cargo's that matter here.
-#[derive(Deserialize)]
-struct Artifact {
-    reason: String,
-    manifest_path: Option<PathBuf>,
-    #[serde(default)]
-    filenames: Vec<PathBuf>,
-}
-
-/// Builds the crate in `folder` and gives the path of its module.
-fn cargo(folder: &Path, target: &str) -> Result<PathBuf, BuildError> {
-    let manifest = folder.join("Cargo.toml");
-    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--release", "--lib", "--target", target, "--message-format", "json-render-diagnostics"])
-        .arg("--manifest-path")
-        .arg(&manifest)
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(BuildError::NoCargo)?;
-    if !output.status.success() {
-        return Err(BuildError::Cargo { folder: folder.to_owned(), target: target.to_owned() });
-    }
-    let messages = String::from_utf8_lossy(&output.stdout);
-    let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Artifact>(line).ok());
-    artifacts
-        .filter(|artifact| artifact.reason == "compiler-artifact" && artifact.manifest_path.as_ref() == Some(&manifest))
-        .flat_map(|artifact| artifact.filenames)
-        .find(|file| file.extension().is_some_and(|extension| extension == "wasm"))
-        .ok_or_else(|| BuildError::NoLibrary { folder: folder.to_owned() })
 }

@@ -1,192 +1,227 @@
-use std::{fs, io, path::Path, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
-use patchbay_core::{Code, Digest, Name, ToolSpec, text};
-use patchbay_sandbox::{Limits, Sandbox, adapter::AdapterManifest, inspect as shape};
-use patchbay_skill::{Manifest, embedded_skill_md};
-use patchbay_tools::check_schemas;
+use patchbay_core::{COMPONENT_BYTES, Code, Digest, ToolSpec, text};
+use patchbay_sandbox::{Artefacts, Compiler, Failure, Limits, Sandbox, adapter::AdapterManifest, inspect as shape};
+use patchbay_session::{System, command_names};
+use patchbay_skill::{Answer, Candidate, Manifest, Problem, Rules, discover_one, embedded_skill_md, files, judge_alone};
+use patchbay_tools::{Asked, ask_component, not_asked};
 use serde::Serialize;
 
 /// What a plugin is, and what is wrong with it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// What it is called by its file or folder.
+    /// Its name, from its file or folder.
     pub name: String,
-    /// The digest of the component; none where there is none.
+    /// The digest of the component; `None` if there is no component.
     pub digest: Option<Digest>,
     /// Bytes of the component.
     pub size: usize,
-    /// What its SKILL.md says, where it is a skill.
+    /// The SKILL.md of a skill.
     pub manifest: Option<Manifest>,
-    /// What it says of itself, where it is the adapter of a provider.
+    /// The description of a provider's adapter.
     pub provider: Option<AdapterManifest>,
     /// A skill's tools.
     pub tools: Vec<ToolSpec>,
-    /// What it imports.
+    /// Names of its imports.
     pub imports: Vec<String>,
-    /// What it exports.
+    /// Names of its exports.
     pub exports: Vec<String>,
-    /// What is wrong, each on one line; empty where it would work.
+    /// What is wrong, each on one line: the diagnostics with which loading would exclude it. Empty if it would be loaded.
     pub problems: Vec<String>,
+    /// The last lines that the component printed before it trapped, cleaned.
+    pub printed: Vec<String>,
+    /// What depends on the place where it is loaded, each on one line. Not errors.
+    pub notes: Vec<String>,
 }
 
-/// Inspects the component or the plugin's folder at `path`.
-///
-/// # Errors
-/// Where it cannot be read.
-pub async fn inspect_path(path: &Path) -> io::Result<Report> {
-    let path = path.canonicalize()?;
-    let label = |name: Option<&std::ffi::OsStr>| name.unwrap_or_default().to_string_lossy().into_owned();
-    if !path.is_dir() {
-        return Ok(inspect(&label(path.file_stem()), Some(fs::read(&path)?), None).await);
+/// Whether a component is blocked.
+type BlockList = Box<dyn Fn(&Digest) -> io::Result<bool> + Send + Sync>;
+
+/// Inspects plugins by the rules, limits and decisions by which a home loads them.
+pub struct Inspector {
+    skills: Arc<Sandbox>,
+    adapters: Arc<Sandbox>,
+    is_blocked: BlockList,
+}
+
+impl Inspector {
+    /// An inspector with the limits of skills and of adapters. It compiles in this process: for components of one's own.
+    pub fn new(skills: Limits, adapters: Limits) -> Self {
+        let sandbox = |limits| Arc::new(Sandbox::new(limits));
+        Self { skills: sandbox(skills), adapters: sandbox(adapters), is_blocked: Box::new(|_| Ok(false)) }
     }
-    let mut components = Vec::new();
-    for entry in fs::read_dir(&path)? {
-        let file = entry?.path();
-        if file.extension().is_some_and(|extension| extension == "wasm") {
-            components.push(file);
+
+    /// An inspector that compiles in child processes, as loading does.
+    pub fn with_compiler(skills: Limits, adapters: Limits, compiler: &Compiler) -> Self {
+        let sandbox =
+            |limits| Arc::new(Sandbox::new(limits).with_artefacts(Artefacts::not_kept(compiler.clone())));
+        Self { skills: sandbox(skills), adapters: sandbox(adapters), ..Self::new(Limits::default(), Limits::default()) }
+    }
+
+    /// With a block list: a component for which `is_blocked` is true is neither compiled nor run.
+    #[must_use]
+    pub fn blocking(mut self, is_blocked: impl Fn(&Digest) -> io::Result<bool> + Send + Sync + 'static) -> Self {
+        self.is_blocked = Box::new(is_blocked);
+        self
+    }
+
+    /// Inspects the component or the plugin's folder at `path`. What has no SKILL.md and exports an adapter is a provider's. A
+    /// component is asked for its tools, or to describe itself, in the sandbox, with nothing granted.
+    ///
+    /// # Errors
+    /// If it cannot be read, or the block list cannot.
+    pub async fn inspect(&self, path: &Path) -> io::Result<Report> {
+        let path = path.canonicalize()?;
+        let is_folder = path.is_dir();
+        let name = if is_folder { path.file_name() } else { path.file_stem() };
+        let component = if is_folder { only_component(&path)? } else { Some(read(&path)?) };
+        let mut report = Report {
+            name: name.unwrap_or_default().to_string_lossy().into_owned(),
+            digest: component.as_deref().map(Digest::of),
+            size: component.as_ref().map_or(0, Vec::len),
+            ..Report::default()
+        };
+        if let Some(shape) = component.as_deref().and_then(|bytes| shape::shape(bytes).ok()) {
+            (report.imports, report.exports) = (shape.imports, shape.exports);
+        }
+        let has_skill_md = is_folder && path.join("SKILL.md").symlink_metadata().is_ok();
+        match component {
+            Some(bytes) if !has_skill_md && is_provider(&bytes) => self.adapter(&mut report, bytes).await?,
+            component => self.skill(&mut report, &path, component).await?,
+        }
+        Ok(report)
+    }
+
+    /// Judges a skill as loading does.
+    async fn skill(&self, report: &mut Report, path: &Path, component: Option<Vec<u8>>) -> io::Result<()> {
+        let found = discover_one(path)?;
+        // A component without a readable SKILL.md is not loaded; its author wants to know what else is wrong.
+        let readable = !report.exports.is_empty() || found.candidate.is_ok();
+        let answer = match component.filter(|_| readable) {
+            Some(bytes) => self.tools(report, bytes).await?,
+            None => Ok(Arc::default()),
+        };
+        match found.candidate {
+            Ok(candidate) => report.judge(&candidate, answer),
+            Err(problem) => {
+                report.problem(&problem);
+                match answer {
+                    Ok(tools) => report.tools = tools.to_vec(),
+                    Err(problem) => report.problem(&problem),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks a component for its tools.
+    async fn tools(&self, report: &mut Report, bytes: Vec<u8>) -> io::Result<Answer> {
+        let digest = Digest::of(&bytes);
+        if (self.is_blocked)(&digest)? {
+            return Ok(Err(not_asked(&digest)));
+        }
+        let Asked { answer, failure } = ask_component(&self.skills, digest, bytes).await;
+        report.printed = failure.map(|failure| failure.printed().to_vec()).unwrap_or_default();
+        Ok(answer)
+    }
+
+    /// Asks an adapter to describe itself.
+    async fn adapter(&self, report: &mut Report, bytes: Vec<u8>) -> io::Result<()> {
+        let digest = Digest::of(&bytes);
+        if (self.is_blocked)(&digest)? {
+            let message = format!(
+                "The component is blocked, so that it was not asked what it is. To lift it: patchbay plugin unblock {digest}"
+            );
+            report.problem(&Problem::new(Code::Blocked, message));
+            return Ok(());
+        }
+        let described = match self.adapters.load_adapter(digest, bytes).await {
+            Ok(loaded) => self.adapters.describe_adapter(&loaded).await,
+            Err(failure) => Err(failure),
+        };
+        match described {
+            Ok(manifest) => {
+                let name = &manifest.name;
+                if name.as_str() != report.name {
+                    let label = text::clean_line(&report.name);
+                    let words =
+                        format!("The adapter calls itself '{name}', not '{label}', as its folder or file is called.");
+                    report.problem(&Problem::new(Code::InvalidName, words));
+                }
+                report.provider = Some(manifest);
+            }
+            Err(failure) => report.failure(&failure),
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    fn judge(&mut self, candidate: &Candidate, answer: Answer) {
+        self.manifest = Some(Manifest::clone(&candidate.manifest));
+        self.tools = answer.as_ref().map(|tools| tools.to_vec()).unwrap_or_default();
+        let rules = Rules {
+            trusted: true,
+            built_ins: &command_names(),
+            surroundings: &System,
+            tools: &|_| answer.clone(),
+        };
+        match judge_alone(patchbay_policy::Root::User, candidate, &rules) {
+            Ok(alone) => {
+                self.tools = alone.skill.tools.to_vec();
+                if let Some(reason) = alone.ineligible {
+                    self.notes.push(format!("It would not be loaded on this machine: {reason}"));
+                }
+                if !alone.needs.is_empty() {
+                    let needs: Vec<_> = alone.needs.iter().map(|tool| text::excerpt(tool, 80)).collect();
+                    self.notes.push(format!("It is only loaded where these tools are: {}.", needs.join(", ")));
+                }
+            }
+            Err(problem) => self.problem(&problem),
         }
     }
-    let component = match &components[..] {
-        [] => None,
-        [one] => Some(fs::read(one)?),
-        _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "several components; a plugin has at most one")),
-    };
-    let skill_md = match fs::read_to_string(path.join("SKILL.md")) {
-        Ok(text) => Some(text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && component.is_some() => None,
-        Err(error) => return Err(error),
-    };
-    Ok(inspect(&label(path.file_name()), component, skill_md).await)
-}
 
-/// Inspects a plugin called `name`: its component, and its SKILL.md where that does not stand in the component. What has no
-/// SKILL.md and exports an adapter is a provider's. The component is asked for its tools, or for what provider it is, in the
-/// sandbox, with nothing granted.
-pub async fn inspect(name: &str, component: Option<Vec<u8>>, skill_md: Option<String>) -> Report {
-    let mut report = Report {
-        name: name.to_owned(),
-        digest: component.as_deref().map(Digest::of),
-        size: component.as_ref().map_or(0, Vec::len),
-        manifest: None,
-        provider: None,
-        tools: Vec::new(),
-        imports: Vec::new(),
-        exports: Vec::new(),
-        problems: Vec::new(),
-    };
-    match component {
-        Some(bytes) if skill_md.is_none() && is_provider(&bytes) => report.read_adapter(bytes).await,
-        component => report.read_skill(component, skill_md).await,
+    fn problem(&mut self, problem: &Problem) {
+        self.problems.push(format!("[{}] {problem}", problem.code));
     }
-    report
+
+    fn failure(&mut self, failure: &Failure) {
+        self.problems.push(format!("[{}] {failure}.", failure.code()));
+        self.printed = failure.printed().to_vec();
+    }
 }
 
 fn is_provider(component: &[u8]) -> bool {
     matches!(embedded_skill_md(component), Ok(None)) && shape::shape(component).is_ok_and(|shape| shape.is_adapter())
 }
 
-impl Report {
-    async fn read_skill(&mut self, component: Option<Vec<u8>>, skill_md: Option<String>) {
-        self.read_manifest(component.as_deref(), skill_md);
-        // Of a component that could not be asked, nobody knows what it lacks.
-        let asked = match component {
-            Some(bytes) => self.read_tools(bytes).await,
-            None => true,
-        };
-        if asked
-            && let Some(manifest) = &self.manifest
-            && let Some(tool) = &manifest.command_tool
-            && !tool.contains("__")
-            && !self.tools.iter().any(|own| own.name.as_str() == tool)
-        {
-            self.problems.push(format!("[command_tool_missing] Command tool '{tool}' is not among its tools."));
-        }
-    }
+/// Reads a regular file of at most [`COMPONENT_BYTES`].
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_at_most(path, COMPONENT_BYTES)
+}
 
-    fn read_manifest(&mut self, component: Option<&[u8]>, skill_md: Option<String>) {
-        let name: Name = match self.name.parse() {
-            Ok(name) => name,
-            Err(error) => return self.problems.push(format!("[invalid_name] {error}.")),
-        };
-        let skill_md = match (skill_md, component.map(embedded_skill_md)) {
-            (Some(skill_md), _) => skill_md,
-            (None, Some(Ok(Some(skill_md)))) => skill_md,
-            (None, Some(Err(problem))) => return self.problems.push(format!("[{}] {problem}", problem.code)),
-            (None, _) => {
-                return self.problems.push(
-                    "[missing_skill_md] The component has no SKILL.md; 'patchbay plugin build' embeds it.".to_owned(),
-                );
-            }
-        };
-        match Manifest::read(&skill_md, &name) {
-            Ok(manifest) => self.manifest = Some(manifest),
-            Err(problem) => self.problems.push(format!("[{}] {problem}", problem.code)),
-        }
-    }
+/// Reads a regular file of at most `max` bytes; never waits for another process to write.
+pub(crate) fn read_at_most(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let path = path.canonicalize()?;
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file with a name in UTF-8"));
+    };
+    let folder = files::open_folder(parent)?.ok_or(io::ErrorKind::NotFound)?;
+    files::read(&folder, name, max)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+}
 
-    /// Reads shape and tools; whether the tools are known.
-    async fn read_tools(&mut self, bytes: Vec<u8>) -> bool {
-        if !self.read_shape(&bytes) {
-            return false;
+/// The component of a folder, if it has exactly one that can be read. Loading says what is wrong with any other.
+fn only_component(folder: &Path) -> io::Result<Option<Vec<u8>>> {
+    let mut components = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        if let Some(name) = name.to_str().filter(|name| name.ends_with(".wasm") && !name.starts_with('.')) {
+            components.push(name.to_owned());
         }
-        let sandbox = Arc::new(Sandbox::new(Limits::default()));
-        let described = match sandbox.load(Digest::of(&bytes), bytes).await {
-            Ok(loaded) => sandbox.describe(&loaded).await,
-            Err(failure) => Err(failure),
-        };
-        match described.map(check_schemas) {
-            Ok(Ok(tools)) => {
-                self.tools = tools;
-                true
-            }
-            Ok(Err(problem)) => self.note(format!("[{}] {problem}", problem.code)),
-            Err(failure) => self.note(format!("[{}] {failure}.", failure.code())),
+        if components.len() > 1 {
+            return Ok(None);
         }
     }
-
-    /// Reads shape and manifest of a provider's adapter.
-    async fn read_adapter(&mut self, bytes: Vec<u8>) {
-        if !self.read_shape(&bytes) {
-            return;
-        }
-        let sandbox = Arc::new(Sandbox::new(Limits::default()));
-        let described = match sandbox.load_adapter(Digest::of(&bytes), bytes).await {
-            Ok(loaded) => sandbox.describe_adapter(&loaded).await,
-            Err(failure) => Err(failure),
-        };
-        match described {
-            Ok(manifest) => {
-                let name = &manifest.name;
-                if name.as_str() != self.name {
-                    let label = text::clean_line(&self.name);
-                    let words =
-                        format!("The adapter calls itself '{name}', not '{label}', as its folder or file is called.");
-                    self.problems.push(format!("[{}] {words}", Code::InvalidName));
-                }
-                self.provider = Some(manifest);
-            }
-            Err(failure) => {
-                self.note(format!("[{}] {failure}.", failure.code()));
-            }
-        }
-    }
-
-    fn read_shape(&mut self, bytes: &[u8]) -> bool {
-        match shape::shape(bytes) {
-            Ok(shape) => {
-                (self.imports, self.exports) = (shape.imports, shape.exports);
-                true
-            }
-            Err(failure) => self.note(format!("[{}] {failure}.", failure.code())),
-        }
-    }
-
-    /// Notes why a component could not be asked, unless the manifest's reading has met the same bytes and said so.
-    fn note(&mut self, problem: String) -> bool {
-        let seen = |known: &String| known.to_lowercase() == problem.to_lowercase();
-        if !self.problems.iter().any(seen) {
-            self.problems.push(problem);
-        }
-        false
-    }
+    let (Some(name), Some(folder)) = (components.first(), files::open_folder(folder)?) else { return Ok(None) };
+    Ok(files::read(&folder, name, COMPONENT_BYTES).ok().flatten())
 }

@@ -94,17 +94,20 @@ pub(crate) struct Bad {
     pub(crate) why: String,
     /// Whether the same bytes would fail so again.
     pub(crate) lasting: bool,
+    /// The last lines that it printed before it trapped.
+    pub(crate) printed: Vec<String>,
 }
 
 impl Bad {
     fn passing(why: impl ToString) -> Self {
-        Self { why: why.to_string(), lasting: false }
+        Self { why: why.to_string(), lasting: false, printed: Vec::new() }
     }
 }
 
 impl From<Failure> for Bad {
     fn from(failure: Failure) -> Self {
-        Self { why: failure.to_string(), lasting: failure.is_deterministic() }
+        let printed = failure.printed().to_vec();
+        Self { why: failure.to_string(), lasting: failure.is_deterministic(), printed }
     }
 }
 
@@ -172,10 +175,10 @@ pub(crate) async fn files(folder: &Path, known: &Found, describe: &impl Describe
             Ok((digest, _)) if before.is_some_and(|adapter| adapter.digest == digest) => Ok(None),
             Ok((digest, bytes)) => {
                 let asked = match known.hopeless.get(&digest) {
-                    Some(why) => Err(Bad { why: why.clone(), lasting: true }),
+                    Some(why) => Err(Bad { why: why.clone(), lasting: true, printed: Vec::new() }),
                     None => describe.describe(digest, Arc::clone(&bytes)).await,
                 };
-                if let Err(Bad { why, lasting: true }) = &asked {
+                if let Err(Bad { why, lasting: true, .. }) = &asked {
                     found.hopeless.insert(digest, why.clone());
                 }
                 asked.map(|manifest| Some(Adapter::read(digest, bytes, manifest))).map_err(|bad| bad.why)

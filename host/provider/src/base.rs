@@ -1,4 +1,4 @@
-use patchbay_egress::Target;
+use patchbay_egress::{EgressError, Target, UrlError};
 use patchbay_policy::Host;
 
 use crate::route::Base;
@@ -13,7 +13,7 @@ impl Base {
         if text.contains(['?', '#']) {
             return Err("a base URL has neither query nor fragment".to_owned());
         }
-        let target = Target::parse(text).map_err(|error| error.to_string())?;
+        let target = Target::parse(text).map_err(|error| url_words(&error))?;
         let path = target.path().trim_end_matches('/').to_owned();
         let origin = target.origin().clone();
         let port = (!origin.is_default_port()).then_some(origin.port());
@@ -23,7 +23,7 @@ impl Base {
         let checked = if allow_private { target.allow_private(host) } else { target.allow(host) };
         match checked {
             Ok(_) => Ok(Self { origin, path, allow_private }),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(words(&error)),
         }
     }
 
@@ -35,6 +35,30 @@ impl Base {
             let local = target.origin().host() == "localhost" || target.origin().host().ends_with(".localhost");
             !local && any(target)
         })
+    }
+}
+
+/// The words of `error` for a provider's origin. Those of egress are for skills and speak of their grants.
+fn url_words(error: &UrlError) -> String {
+    match error {
+        UrlError::Host(host) => {
+            format!("its host '{host}' must be a name without a dot at the end, or an IPv4 address")
+        }
+        error => error.to_string(),
+    }
+}
+
+fn words(error: &EgressError) -> String {
+    match error {
+        EgressError::Url(error) => url_words(error),
+        EgressError::PlainHttp { origin } => {
+            format!("{origin} would be asked without encryption: plain http is only for this machine. Use https")
+        }
+        EgressError::Address { host, address, what, next } => {
+            let next = if next.contains("grant") { String::new() } else { format!(": {next}") };
+            format!("'{host}' is {address}, {what}, which a provider may not reach{next}")
+        }
+        error => error.to_string(),
     }
 }
 
@@ -60,6 +84,18 @@ mod tests {
             ("example.com", false, Err(())),
         ] {
             assert_eq!(parsed(text, private).map_err(drop), expected.map(str::to_owned), "{text}");
+        }
+        for text in [
+            "http://api.example.com",
+            "http://192.168.1.5:8000",
+            "https://169.254.169.254/",
+            "https://127.0.0.1.",
+            "https://[::1]/",
+        ] {
+            for private in [false, true] {
+                let words = parsed(text, private).map_or_else(|words| words, |_| String::new());
+                assert!(!words.contains("grant"), "{text}: {words}");
+            }
         }
         assert!(Base::is_public("https://api.example.com/v1"));
         for text in ["http://localhost/", "https://localhost/", "https://10.0.0.1/", "http://example.com/", "x"] {

@@ -25,7 +25,8 @@ pub enum ModelError {
     },
     /// The provider waits for the operator's yes.
     #[error(
-        "provider '{provider}' may not be asked yet: {why} To look at what it would be allowed, and allow it: patchbay provider allow {provider}"
+        "provider '{provider}' may not be asked: {why} 'patchbay provider list' shows what it asks for. To allow it: patchbay \
+         provider allow {provider}"
     )]
     Pending {
         /// The provider.

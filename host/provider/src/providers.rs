@@ -206,7 +206,8 @@ impl Providers {
         Ok(Choice { provider, model, level })
     }
 
-    /// Whose `model` is: as `[routes]` says, else of those who are ready, else of those who could be.
+    /// Returns the provider that owns `model`: by `[routes]`, then among the ready providers, the pending ones, and the refused
+    /// ones, so that the error names the one that is refused.
     fn owner(&self, registry: &Registry, ready: &Among<'_>, model: &str) -> Result<Name, ModelError> {
         if let Some(name) = registry.route(model) {
             return match registry.find(name) {
@@ -217,6 +218,9 @@ impl Providers {
         let waiting = || registry.among(|entry| entry.refused.is_none()).owner(model);
         if let Some(entry) = ready.owner(model).or_else(waiting) {
             return Ok(entry.name.clone());
+        }
+        if let Some(name) = registry.refused_owner(model) {
+            return Ok(name.clone());
         }
         // `PROVIDER:` of one that may not be asked, which is told why.
         let named = model.split_once(':').and_then(|(name, _)| name.parse().ok());

@@ -70,6 +70,8 @@ pub(crate) struct Entry {
     pub(crate) consent: Consent,
     /// Why it cannot be used.
     pub(crate) refused: Option<String>,
+    /// Whether `refused` is only the lack of an origin, which the operator has to name.
+    pub(crate) needs_origin: bool,
 }
 
 impl Entry {
@@ -102,6 +104,8 @@ pub(crate) struct Registry {
     pub(crate) found: Found,
     /// Tables of `config.toml` whose adapter is not there, and in words which.
     pub(crate) missing: BTreeMap<Name, String>,
+    /// What these tables would have: a prefix of models or a model's id, and the table.
+    claimed_by_missing: Vec<(String, Name)>,
     routes: BTreeMap<String, Name>,
     pub(crate) default_model: Option<String>,
 }
@@ -149,6 +153,7 @@ impl Registry {
     fn judge(bundled: &BTreeMap<Name, Arc<Adapter>>, mut found: Found, settings: &Settings, known: &Known) -> Self {
         let mut entries: Vec<Entry> = Vec::new();
         let mut missing = BTreeMap::new();
+        let mut claimed_by_missing = Vec::new();
         for (name, adapter) in bundled {
             let other = settings.providers.get(name).and_then(|config| config.adapter.as_ref());
             if other.is_none_or(|other| other == name) {
@@ -169,6 +174,9 @@ impl Registry {
                          {wanted}.wasm into the providers folder, or name another one (adapter = \"…\")"
                     );
                     missing.insert(name.clone(), why);
+                    let models = config.models.iter().map(|model| &model.0.id);
+                    let claims = config.prefixes.iter().flatten().chain(models);
+                    claimed_by_missing.extend(claims.map(|claim| (claim.clone(), name.clone())));
                 }
             }
         }
@@ -195,7 +203,7 @@ impl Registry {
         }
         let entries = entries.into_iter().map(Arc::new).collect();
         let Settings { routes, default_model, .. } = settings.clone();
-        Self { entries, found, missing, routes, default_model }
+        Self { entries, found, missing, claimed_by_missing, routes, default_model }
     }
 
     /// The provider `name`.
@@ -220,6 +228,13 @@ impl Registry {
             let routes = self.routes.iter().filter(|(prefix, _)| prefix::matches(prefix, model));
             routes.max_by_key(|(prefix, _)| prefix.len()).map(|(_, name)| name)
         })
+    }
+
+    /// The provider that would have `model` if it could be used: one that is refused, or a table without an adapter.
+    pub(crate) fn refused_owner(&self, model: &str) -> Option<&Name> {
+        let refused = self.among(|entry| entry.refused.is_some()).owner(model).map(|entry| &entry.name);
+        let mut claims = self.claimed_by_missing.iter();
+        refused.or_else(|| claims.find(|(claim, _)| prefix::matches(claim, model)).map(|(_, name)| name))
     }
 
     /// Those of them that `may` have a say.

@@ -8,11 +8,13 @@ use serde::Serialize;
 
 use crate::registry::{Entry, Registry, Source};
 
-/// Whether a provider may be asked.
+/// Whether a provider may be asked, apart from its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// It may.
     Ready,
+    /// Only its origin is missing, which the operator has to name; in words.
+    NeedsOrigin(String),
     /// It waits for the operator's yes, and why.
     Pending(String),
     /// It cannot be used, and why.
@@ -32,7 +34,7 @@ pub struct ProviderStatus {
     pub digest: Option<Digest>,
     /// Where it comes from: `bundled`, `config.toml`, or a file's name.
     pub source: String,
-    /// `ready`, `pending` or `refused`.
+    /// `ready`, `needs key`, `needs origin`, `pending` or `refused`.
     pub state: &'static str,
     /// Why it is not ready.
     pub reason: Option<String>,
@@ -72,6 +74,7 @@ pub(crate) fn list(registry: &Registry, state: Judge<'_>, keys: Keys<'_>) -> Vec
         .map(|entry| {
             let (word, reason) = match state(entry) {
                 Ok(State::Ready) => ("ready", None),
+                Ok(State::NeedsOrigin(why)) => ("needs origin", Some(why)),
                 Ok(State::Pending(why)) => {
                     ("pending", Some(format!("{why} To allow it: patchbay provider allow {}", entry.name)))
                 }
@@ -84,6 +87,7 @@ pub(crate) fn list(registry: &Registry, state: Judge<'_>, keys: Keys<'_>) -> Vec
             let reason = [reason, note].into_iter().flatten().reduce(|reason, note| format!("{reason}; {note}"));
             // Whoever may not be asked needs no key in memory.
             let key = if word == "ready" { keys(entry) } else { None };
+            let word = if matches!(key, Some(Ok(false) | Err(_))) { "needs key" } else { word };
             let (credential, credential_problem) = match key {
                 None | Some(Ok(false)) => (false, None),
                 Some(Ok(true)) => (true, None),
@@ -162,7 +166,7 @@ fn or_none(words: &[String]) -> String {
 fn key(provider: &ProviderStatus) -> String {
     match (&provider.variable, provider.credential, &provider.credential_problem) {
         (None, ..) => "not needed".to_owned(),
-        (Some(variable), ..) if provider.state != "ready" => format!("{variable}, not looked for"),
+        (Some(variable), ..) if !matches!(provider.state, "ready" | "needs key") => format!("{variable}, not looked for"),
         (Some(_), _, Some(problem)) => problem.clone(),
         (Some(variable), true, None) => format!("present ({variable}, or credentials.json)"),
         (Some(variable), false, None) => {
@@ -179,7 +183,7 @@ pub(crate) fn changes(before: &Registry, after: &Registry, state: Judge<'_>) -> 
         let stands = match state(entry) {
             Ok(State::Ready) => "it is ready.".to_owned(),
             Ok(State::Pending(why)) => format!("{why} To allow it: patchbay provider allow {name}"),
-            Ok(State::Refused(why)) => format!("it cannot be used: {why}"),
+            Ok(State::NeedsOrigin(why) | State::Refused(why)) => format!("it cannot be used: {why}"),
             Err(error) => error.to_string(),
         };
         match before.get(name.as_str()) {

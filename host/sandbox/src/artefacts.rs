@@ -10,14 +10,14 @@ use std::{
     path::{Path, PathBuf},
     process::Stdio,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use patchbay_core::{Digest, Hasher, text};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use wasmtime::Engine;
 
-use crate::{BoxFuture, Failure, Limits, component::invalid, config};
+use crate::{BoxFuture, CompileLimit, Failure, Limits, component::invalid, config};
 
 /// Where the digests of artefacts are kept: not beside them.
 pub trait Ledger: Send + Sync {
@@ -27,23 +27,43 @@ pub trait Ledger: Send + Sync {
     fn keep<'a>(&'a self, component: Digest, fingerprint: &'a str, artefact: Digest) -> BoxFuture<'a, ()>;
 }
 
-/// The program that compiles: given a component on standard input, it writes the artefact ([`precompile`]) to standard
-/// output; or it writes one line to standard error and ends with exit code 1 where the component is to blame, 2 where
-/// the system is. Any other end is that of a limit.
+/// The program that compiles. It reads a component from standard input and writes the artefact ([`precompile`]) to standard
+/// output, or one line to standard error. Its exit code is then 1 if the component is invalid, 2 if the system failed, and
+/// any other if it went over its limits.
 #[derive(Clone, Debug)]
 pub struct Compiler {
     /// The program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Its first arguments. Two follow: its address space in bytes, and its time in seconds, as whole numbers.
     pub arguments: Vec<String>,
 }
 
+/// Address space that every compiler may have. One that needs more is started again, and only one of these runs at a time,
+/// so that a folder of hard components cannot take the machine's memory. Python's runtime (18 MB) compiles within it.
+const SHARED_BYTES: u64 = 1 << 30;
+
+/// Held while a compiler runs with more than [`SHARED_BYTES`].
+static LARGE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 /// A folder of artefacts, and who makes them.
 pub struct Artefacts {
-    /// None where the folder cannot be trusted: then nothing is taken from it, and nothing kept.
+    /// `None` if artefacts are not kept: nothing is read then, and nothing written.
     folder: Option<PathBuf>,
     ledger: Arc<dyn Ledger>,
     compiler: Compiler,
+}
+
+/// A ledger without entries.
+struct NoLedger;
+
+impl Ledger for NoLedger {
+    fn artefact(&self, _: &Digest, _: &str) -> Option<Digest> {
+        None
+    }
+
+    fn keep<'a>(&'a self, _: Digest, _: &'a str, _: Digest) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
+    }
 }
 
 impl Artefacts {
@@ -58,6 +78,11 @@ impl Artefacts {
             }
         };
         Self { folder, ledger, compiler }
+    }
+
+    /// Compiles in a child process and keeps nothing.
+    pub fn not_kept(compiler: Compiler) -> Self {
+        Self { folder: None, ledger: Arc::new(NoLedger), compiler }
     }
 
     /// The artefact of `component`, if there is one and it is what was written.
@@ -105,28 +130,59 @@ impl Artefacts {
         Some(self.folder.as_ref()?.join(format!("{}-{fingerprint}.cwasm", component.to_hex())))
     }
 
-    /// Compiles in a child process, which may take as long and as much memory as `limits` say.
+    /// Compiles in a child process within `limits`: first with a share of the memory, and if that is too little, with all of
+    /// it while no other compiler has more than its share.
+    ///
+    /// # Errors
+    /// [`Failure::InvalidComponent`], [`Failure::Compile`], [`Failure::Unavailable`].
     pub(crate) async fn compile(&self, bytes: &[u8], limits: &Limits) -> Result<Vec<u8>, Failure> {
-        let limit = Failure::Compile { limit_ms: limits.compile_ms, limit_bytes: limits.compile_bytes };
-        let compiled = tokio::time::timeout(Duration::from_millis(limits.compile_ms), self.run_compiler(bytes));
-        let output = match compiled.await {
-            Ok(Ok(output)) => output,
-            Ok(Err(error)) => return Err(Failure::Unavailable(format!("the compiler cannot be run: {error}"))),
-            Err(_) => return Err(limit),
-        };
-        match output.code {
-            Some(0) => Ok(output.out),
-            Some(1) => Err(Failure::InvalidComponent(output.words())),
-            Some(2) => Err(Failure::Unavailable(format!("the compiler failed: {}", output.words()))),
-            // Out of memory or of processor time it is ended by the system, by its own allocator, or says so.
-            _ => Err(limit),
+        let time = Duration::from_millis(limits.compile_ms);
+        let started = Instant::now();
+        let shared = self.compile_within(bytes, limits.compile_bytes.min(SHARED_BYTES), time, limits).await;
+        match shared {
+            Err(Failure::Compile(CompileLimit::Memory { .. })) if limits.compile_bytes > SHARED_BYTES => {
+                let left = time.saturating_sub(started.elapsed());
+                let _alone = LARGE.lock().await;
+                self.compile_within(bytes, limits.compile_bytes, left, limits).await
+            }
+            compiled => compiled,
         }
     }
 
-    async fn run_compiler(&self, bytes: &[u8]) -> io::Result<Output> {
+    async fn compile_within(
+        &self,
+        bytes: &[u8],
+        address_space: u64,
+        time: Duration,
+        limits: &Limits,
+    ) -> Result<Vec<u8>, Failure> {
+        let over_time = || Failure::Compile(CompileLimit::Time { limit_ms: limits.compile_ms });
+        let seconds = limits.compile_ms.div_ceil(1000);
+        let output = match tokio::time::timeout(time, self.run_compiler(bytes, address_space, seconds)).await {
+            Ok(Ok(output)) => output,
+            Ok(Err(error)) => return Err(Failure::Unavailable(format!("the compiler cannot be run: {error}"))),
+            Err(_) => return Err(over_time()),
+        };
+        match output.end {
+            End::Code(0) => Ok(output.out),
+            End::Code(1) => Err(Failure::InvalidComponent(output.words())),
+            End::Code(2) => Err(Failure::Unavailable(format!("the compiler failed: {}", output.words()))),
+            End::Signal(SIGXCPU) => Err(over_time()),
+            End::Signal(SIGKILL) => Err(Failure::Compile(CompileLimit::Killed)),
+            // Without memory its allocator aborts it, a thread cannot be started, or it says so.
+            End::Code(_) | End::Signal(_) => {
+                Err(Failure::Compile(CompileLimit::Memory { limit_bytes: limits.compile_bytes }))
+            }
+        }
+    }
+
+    async fn run_compiler(&self, bytes: &[u8], address_space: u64, seconds: u64) -> io::Result<Output> {
         let mut child = tokio::process::Command::new(&self.compiler.program)
             .args(&self.compiler.arguments)
+            .args([address_space.to_string(), seconds.to_string()])
             .env_clear()
+            // The allocator of glibc reserves 64 MiB of address space for each thread otherwise.
+            .env("MALLOC_ARENA_MAX", "2")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -144,8 +200,8 @@ impl Artefacts {
         let ((), out, err) = tokio::join!(feed, out.read_to_end(&mut artefact), err.read_to_end(&mut words));
         out?;
         err?;
-        let code = child.wait().await?.code();
-        Ok(Output { code, out: artefact, err: words })
+        let end = End::of(child.wait().await?);
+        Ok(Output { end, out: artefact, err: words })
     }
 }
 
@@ -153,8 +209,31 @@ impl Artefacts {
 const ARTEFACT_BYTES: u64 = 512 << 20;
 const WORDS_BYTES: u64 = 4 << 10;
 
+/// The same on all Unix systems.
+const SIGKILL: i32 = 9;
+const SIGXCPU: i32 = 24;
+
+/// How the compiler ended.
+enum End {
+    Code(i32),
+    Signal(i32),
+}
+
+impl End {
+    fn of(status: std::process::ExitStatus) -> Self {
+        #[cfg(unix)]
+        let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+        #[cfg(not(unix))]
+        let signal = None;
+        match signal {
+            Some(signal) => Self::Signal(signal),
+            None => Self::Code(status.code().unwrap_or(-1)),
+        }
+    }
+}
+
 struct Output {
-    code: Option<i32>,
+    end: End,
     out: Vec<u8>,
     err: Vec<u8>,
 }
@@ -220,4 +299,72 @@ pub(crate) fn fingerprint(engine: &Engine) -> String {
     let mut collect = Collect(Hasher::default());
     std::hash::Hash::hash(&engine.precompile_compatibility_hash(), &mut collect);
     collect.0.finish().to_hex()[..32].to_owned()
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// A compiler that is a shell script; `$1` is its address space and `$2` its time.
+    fn script(folder: &Path, script: &str) -> Artefacts {
+        let program = folder.join("compiler");
+        fs::write(&program, format!("#!/bin/sh\n/bin/cat >/dev/null\n{script}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        Artefacts::not_kept(Compiler { program, arguments: Vec::new() })
+    }
+
+    fn words(compiled: Result<Vec<u8>, Failure>) -> String {
+        match compiled {
+            Ok(bytes) => String::from_utf8(bytes).unwrap(),
+            Err(failure) => format!("{}: {failure}", failure.code()),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_large_component_is_compiled_again_with_all_the_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let artefacts = script(folder.path(), "[ $1 -gt 1073741824 ] || exit 3; printf \"$1 $2\"");
+        assert_eq!(words(artefacts.compile(b"x", &Limits::default()).await), "8589934592 120");
+        let small = Limits { compile_bytes: 1 << 20, ..Limits::default() };
+        let over = "limit_compile: compiling the component took more than 1048576 bytes of memory (limits.compile_bytes)";
+        assert_eq!(words(artefacts.compile(b"x", &small).await), over);
+    }
+
+    #[tokio::test]
+    async fn one_compiler_at_a_time_has_more_than_its_share() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = folder.path().join("running");
+        let body = format!(
+            "[ $1 -gt 1073741824 ] || exit 3; /bin/mkdir '{0}' || exit 1; /bin/sleep 0.05; /bin/rmdir '{0}'; printf done",
+            lock.display()
+        );
+        let artefacts = script(folder.path(), &body);
+        let limits = Limits::default();
+        let compiled =
+            tokio::join!(artefacts.compile(b"a", &limits), artefacts.compile(b"b", &limits), artefacts.compile(b"c", &limits));
+        assert_eq!([compiled.0, compiled.1, compiled.2].map(words), ["done", "done", "done"]);
+    }
+
+    #[tokio::test]
+    async fn the_limit_that_stopped_the_compiler_is_named() {
+        let limits = Limits { compile_ms: 10_000, ..Limits::default() };
+        for (end, expected) in [
+            ("kill -XCPU $$", "limit_compile: compiling the component took more than 10000 ms (limits.compile_ms)"),
+            ("kill -KILL $$", "limit_compile: the system killed the compiler of the component; this machine"),
+            ("kill -ABRT $$", "limit_compile: compiling the component took more than 8589934592 bytes of memory"),
+            ("echo bad >&2; exit 1", "invalid_component: bad"),
+            ("echo no disk >&2; exit 2", "unavailable: the compiler failed: no disk"),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let failed = words(script(folder.path(), end).compile(b"x", &limits).await);
+            assert!(failed.starts_with(expected), "{end}: {failed}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let limits = Limits { compile_ms: 100, ..Limits::default() };
+        let failed = words(script(folder.path(), "exec /bin/sleep 60").compile(b"x", &limits).await);
+        assert_eq!(failed, "limit_compile: compiling the component took more than 100 ms (limits.compile_ms)");
+    }
 }

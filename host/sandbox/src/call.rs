@@ -7,6 +7,7 @@ use wasmtime::Store;
 use crate::{
     Budget, Content, Failure, Loaded, Sandbox, Services, Usage,
     bindings::patchbay::skill::types::Blob,
+    last_lines::DescribeLog,
     output::{read_content, read_tools},
     state::{Reach, State},
 };
@@ -28,14 +29,16 @@ pub struct Call {
 }
 
 impl Sandbox {
-    /// Asks a component for its tools, with nothing granted and a small budget.
+    /// Asks a component for its tools, with nothing granted and a small budget. What it prints meanwhile goes to the
+    /// operator's log.
     ///
     /// # Errors
     /// A [`Failure`]; [`Failure::InvalidOutput`] where the answer breaks the contract.
     pub async fn describe(&self, component: &Loaded) -> Result<Vec<ToolSpec>, Failure> {
         let _slots = self.slots(component.0.slots, 0).await?;
         let budget = Budget { fuel: self.limits.describe_fuel, ..Budget::whole(&self.limits) };
-        let mut store = self.store(budget, None)?;
+        let log = Arc::new(DescribeLog::new(component.digest()));
+        let mut store = self.store(budget, log, None)?;
         let tools = self
             .run(&component.0, &mut store, async |skill, store| skill.patchbay_skill_skill().call_tools(store).await);
         read_tools(tools.await?)
@@ -63,7 +66,8 @@ impl Sandbox {
             if permits.allows(&Capability::Inference) { whole.with_inference(&self.limits) } else { whole }
         });
         let fuel = budget.fuel;
-        let mut store = match self.store(budget, Some(Reach::new(permits, services))) {
+        let log = Arc::clone(&services.log);
+        let mut store = match self.store(budget, log, Some(Reach::new(permits, services))) {
             Ok(store) => store,
             Err(failure) => return (Err(failure), Usage::default()),
         };

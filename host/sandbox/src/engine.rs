@@ -226,6 +226,13 @@ const CLEARED_AT_ONCE: usize = 16;
 /// Bytes of each fiber's stack that stay resident between calls.
 const STACK_RESIDENT: usize = 16 << 10;
 
+/// Bytes of all memories of the pool together that stay resident between calls. After a burst of calls they would be resident
+/// for as long as the process runs.
+const RESIDENT_BYTES: usize = 256 << 20;
+/// The least and the most of it for one memory. A call that writes more than its memory keeps has the rest given back to the
+/// system: a Rust guest writes some 100 KiB, a language runtime one or two MiB.
+const MEMORY_RESIDENT: (usize, usize) = (64 << 10, 2 << 20);
+
 /// `clearing`: places that are cleared at once; none: no pool.
 fn configured(limits: &Limits, clearing: Option<usize>) -> Config {
     let mut config = Config::new();
@@ -255,10 +262,12 @@ fn pooling(limits: &Limits, clearing: usize) -> PoolingAllocationConfig {
     let calls = limits.concurrent_calls.max(1).saturating_add(Limits::DEPTH * Limits::NESTED_CALLS);
     // However few calls: the largest component that is accepted has its place.
     let room = |per_slot: u32, most: u32| calls.saturating_mul(per_slot).max(most).saturating_add(Limits::IN_CLEARING);
+    let memories = room(Limits::MEMORIES_PER_SLOT, Limits::MEMORIES);
+    let resident = RESIDENT_BYTES.checked_div(memories as usize).unwrap_or(0).clamp(MEMORY_RESIDENT.0, MEMORY_RESIDENT.1);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(calls)
         .total_stacks(calls.saturating_add(Limits::IN_CLEARING))
-        .total_memories(room(Limits::MEMORIES_PER_SLOT, Limits::MEMORIES))
+        .total_memories(memories)
         .total_tables(room(Limits::TABLES_PER_SLOT, Limits::TABLES))
         // A count, and no memory kept for it.
         .total_core_instances(calls.saturating_mul(Limits::CORE_INSTANCES))
@@ -270,7 +279,7 @@ fn pooling(limits: &Limits, clearing: usize) -> PoolingAllocationConfig {
         .max_tables_per_module(Limits::TABLES)
         .table_elements(Limits::TABLE_ELEMENTS)
         .max_memory_size(limits.memory_bytes.next_multiple_of(64 << 10))
-        .linear_memory_keep_resident(2 << 20)
+        .linear_memory_keep_resident(resident)
         .table_keep_resident(64 << 10)
         // The part of a fiber's stack that ordinary calls touch is zeroed by hand and stays: giving it back costs a system
         // call, a page fault and an interrupt of the other cores for each call.

@@ -21,8 +21,14 @@ pub enum Failure {
     #[error("{0}")]
     Denied(Denial),
     /// The guest trapped.
-    #[error("the component trapped: {0}")]
-    Trap(String),
+    #[error("the component trapped: {reason}")]
+    Trap {
+        /// The engine's words.
+        reason: String,
+        /// The last lines that the guest wrote to its log, its standard output and its standard error, the oldest first:
+        /// at most five lines and 1 KiB, cleaned. For a person; they are not part of the message.
+        printed: Vec<String>,
+    },
     /// The guest's answer is not what the contract says.
     #[error("the component's answer is invalid: {0}")]
     InvalidOutput(String),
@@ -92,28 +98,57 @@ pub enum Failure {
     #[error("{0}")]
     Exceeded(Exceeded),
     /// The compiler was stopped.
-    #[error(
-        "compiling the component took more than {limit_ms} ms or {limit_bytes} bytes (limits.compile_ms, limits.compile_bytes)"
-    )]
-    Compile {
-        /// What it had.
-        limit_ms: u64,
-        /// What it had.
-        limit_bytes: u64,
-    },
+    #[error("{0}")]
+    Compile(CompileLimit),
     /// The host cannot run components now.
     #[error("{0}")]
     Unavailable(String),
 }
 
+/// What stopped the compiler of a component.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompileLimit {
+    /// Wall-clock time, or processor time of all cores.
+    #[error("compiling the component took more than {limit_ms} ms (limits.compile_ms)")]
+    Time {
+        /// Milliseconds of wall-clock time.
+        limit_ms: u64,
+    },
+    /// Address space.
+    #[error("compiling the component took more than {limit_bytes} bytes of memory (limits.compile_bytes)")]
+    Memory {
+        /// Bytes of address space.
+        limit_bytes: u64,
+    },
+    /// The system killed the compiler.
+    #[error(
+        "the system killed the compiler of the component; this machine may be short of memory, which a smaller \
+         limits.compile_bytes avoids"
+    )]
+    Killed,
+}
+
 impl Failure {
+    /// A trap of a guest that printed nothing.
+    pub fn trap(reason: impl Into<String>) -> Self {
+        Self::Trap { reason: reason.into(), printed: Vec::new() }
+    }
+
+    /// The last lines that the guest printed before it trapped, for a person. Empty for any other failure.
+    pub fn printed(&self) -> &[String] {
+        match self {
+            Self::Trap { printed, .. } => printed,
+            _ => &[],
+        }
+    }
+
     /// The stable code.
     pub fn code(&self) -> Code {
         match self {
             Self::InvalidComponent(_) => Code::InvalidComponent,
             Self::Failed { .. } => Code::ToolFailed,
             Self::Denied(_) => Code::Denied,
-            Self::Trap(_) => Code::Trap,
+            Self::Trap { .. } => Code::Trap,
             Self::InvalidOutput(_) => Code::InvalidOutput,
             Self::Fuel { .. } => Code::LimitFuel,
             Self::Time { .. } | Self::InferenceTime { .. } => Code::LimitTime,

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use patchbay_core::Digest;
 use patchbay_policy::Permits;
 
 use crate::{
-    Budget, Failure, Limits, Services,
+    Budget, Failure, Limits, LogSink, Services,
     bindings::patchbay::host::{inference, progress},
+    last_lines::DescribeLog,
     state::{Reach, State},
 };
 
@@ -53,17 +55,19 @@ pub enum Answer {
 impl Guest {
     /// One that is called for a tool, within `limits`.
     pub fn called(limits: Limits, permits: Arc<Permits>, services: Services) -> Self {
-        Self::within(limits, Some(Reach::new(permits, services)))
+        let log = Arc::clone(&services.log);
+        Self::within(limits, log, Some(Reach::new(permits, services)))
     }
 
     /// One that is asked for its tools.
     pub fn described(limits: Limits) -> Self {
-        Self::within(limits, None)
+        let log = Arc::new(DescribeLog::new(Digest::of(b"")));
+        Self::within(limits, log, None)
     }
 
-    fn within(limits: Limits, reach: Option<Reach>) -> Self {
+    fn within(limits: Limits, log: Arc<dyn LogSink>, reach: Option<Reach>) -> Self {
         let budget = Budget::whole(&limits);
-        Self(State::new(Arc::new(limits), budget, reach))
+        Self(State::new(Arc::new(limits), budget, log, reach))
     }
 
     /// Calls a function. Gives its answer or what the guest is told instead.
@@ -72,7 +76,7 @@ impl Guest {
     /// What stops the guest.
     pub async fn ask(&mut self, ask: Ask) -> Result<Result<Answer, Error>, Failure> {
         let stopped = |error: wasmtime::Error| {
-            error.downcast_ref().cloned().unwrap_or_else(|| Failure::Trap(format!("no failure of ours: {error:#}")))
+            error.downcast_ref().cloned().unwrap_or_else(|| Failure::trap(format!("no failure of ours: {error:#}")))
         };
         self.answer(ask).await.map_err(stopped)
     }

@@ -28,6 +28,7 @@ mod failure;
 pub mod fuzzing;
 mod held;
 pub mod inspect;
+mod last_lines;
 mod limiter;
 mod limits;
 mod output;
@@ -49,7 +50,7 @@ pub use capability::{
 };
 pub use component::{Loaded, WORLD};
 pub use engine::{Sandbox, config};
-pub use failure::Failure;
+pub use failure::{CompileLimit, Failure};
 pub use limits::Limits;
 pub use output::Content;
 pub use patchbay_core::kv::{Entry, KvError, Scope};

@@ -8,7 +8,7 @@ use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline, component
 use wasmtime_wasi::I32Exit;
 
 use crate::{
-    Budget, Failure, Limits, Sandbox,
+    Budget, Failure, Limits, LogSink, Sandbox,
     component::{Ready, World, invalid},
     state::{Reach, State},
 };
@@ -24,10 +24,10 @@ impl Sandbox {
         free.await.map_err(|error| Failure::Unavailable(error.to_string()))
     }
 
-    /// A store for one call, with all its budgets but the wall clock's timer.
-    pub(crate) fn store(&self, budget: Budget, reach: Option<Reach>) -> Result<Store<State>, Failure> {
+    /// A store for one call, with all its budgets but the wall clock's timer. What the guest logs and prints goes to `log`.
+    pub(crate) fn store(&self, budget: Budget, log: Arc<dyn LogSink>, reach: Option<Reach>) -> Result<Store<State>, Failure> {
         let Budget { fuel, output_bytes, .. } = budget;
-        let mut store = Store::new(&self.machine()?.engine, State::new(Arc::clone(&self.limits), budget, reach));
+        let mut store = Store::new(&self.machine()?.engine, State::new(Arc::clone(&self.limits), budget, log, reach));
         store.limiter(|state| &mut state.limiter);
         store.set_fuel(fuel).map_err(invalid)?;
         store.set_hostcall_fuel(output_bytes);
@@ -54,8 +54,8 @@ impl Sandbox {
         work: impl AsyncFnOnce(W::Guest, &mut Store<State>) -> wasmtime::Result<T>,
     ) -> Result<T, Failure> {
         let run = async |store: &mut Store<State>| match component.pre.instantiate(store).await {
-            Ok(guest) => work(guest, store).await.map_err(|error| classify(error, &store.data().budget, broken)),
-            Err(error) => Err(classify(error, &store.data().budget, invalid)),
+            Ok(guest) => work(guest, store).await.map_err(|error| classify(error, store.data(), broken)),
+            Err(error) => Err(classify(error, store.data(), invalid)),
         };
         within(store, run).await
     }
@@ -67,7 +67,7 @@ pub(crate) async fn go_on<T>(
     work: impl AsyncFnOnce(&mut Store<State>) -> wasmtime::Result<T>,
 ) -> Result<T, Failure> {
     let run = async |store: &mut Store<State>| {
-        work(store).await.map_err(|error| classify(error, &store.data().budget, broken))
+        work(store).await.map_err(|error| classify(error, store.data(), broken))
     };
     within(store, run).await
 }
@@ -86,21 +86,23 @@ async fn within<T>(
 }
 
 /// Finds out by type what stopped a guest; `other` names what is left over.
-fn classify(error: wasmtime::Error, budget: &Budget, other: impl FnOnce(wasmtime::Error) -> Failure) -> Failure {
+fn classify(error: wasmtime::Error, state: &State, other: impl FnOnce(wasmtime::Error) -> Failure) -> Failure {
+    let budget = &state.budget;
+    let trap = |reason: String| Failure::Trap { reason, printed: state.last_lines() };
     if let Some(failure) = error.downcast_ref::<Failure>() {
         return failure.clone();
     }
     match error.downcast_ref::<Trap>() {
         Some(Trap::OutOfFuel) => return Failure::Fuel { budget: budget.fuel },
         Some(Trap::Interrupt) => return budget.late(),
-        Some(trap) => return Failure::Trap(trap.to_string()),
+        Some(cause) => return trap(cause.to_string()),
         None => {}
     }
     if let Some(I32Exit(code)) = error.downcast_ref() {
-        return Failure::Trap(format!("it ended itself with exit code {code}"));
+        return trap(format!("it ended itself with exit code {code}"));
     }
     if let Some(ResourceTableError::Full) = error.downcast_ref() {
-        return Failure::Trap(format!("it held more than {} things of wasi:* at once", Limits::WASI_RESOURCES));
+        return trap(format!("it held more than {} things of wasi:* at once", Limits::WASI_RESOURCES));
     }
     if let Some(full) = error.downcast_ref::<PoolConcurrencyLimitError>() {
         return Failure::Unavailable(format!("{full}; try again, or lower limits.concurrent_calls"));

@@ -8,7 +8,8 @@ use patchbay_workspace::{Workspace, WorkspaceAccess};
 
 use crate::{
     Budget, Failure, Http, Inference, Kv, Limits, LogSink, Progress, ToolCaller,
-    bindings::patchbay::host::types::Error as WitError, budget::Spent, limiter::Limiter, wasi::Wasi,
+    bindings::patchbay::host::types::Error as WitError, budget::Spent, last_lines::LastLines,
+    limiter::Limiter, wasi::Wasi,
 };
 
 /// The host's side of what a guest may call.
@@ -94,8 +95,8 @@ pub(crate) struct State {
     pub(crate) limiter: Limiter,
     pub(crate) log_lines: u32,
     pub(crate) log_bytes: usize,
-    /// None while a component is asked what it is: then nobody listens.
-    pub(crate) log: Option<Arc<dyn LogSink>>,
+    /// Log, standard output and standard error of the guest.
+    pub(crate) log: Arc<LastLines>,
     /// None while a component is asked what it is, and for an adapter: then nothing is granted.
     pub(crate) reach: Option<Reach>,
     /// Opened when first used.
@@ -105,7 +106,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(limits: Arc<Limits>, budget: Budget, reach: Option<Reach>) -> Self {
+    pub(crate) fn new(limits: Arc<Limits>, budget: Budget, log: Arc<dyn LogSink>, reach: Option<Reach>) -> Self {
         Self {
             limiter: Limiter::new(budget.memory_bytes),
             limits,
@@ -113,11 +114,19 @@ impl State {
             spent: Spent::default(),
             log_lines: 0,
             log_bytes: 0,
-            log: reach.as_ref().map(|reach| Arc::clone(&reach.services.log)),
+            log: LastLines::new(log),
             reach,
             workspace: None,
             wasi: None,
         }
+    }
+
+    /// Returns the last lines that the guest printed, also one that it did not end, and forgets them.
+    pub(crate) fn last_lines(&self) -> Vec<String> {
+        if let Some(wasi) = &self.wasi {
+            wasi.end_lines();
+        }
+        self.log.take()
     }
 
     /// Counts one host call; over the limit the guest is stopped.

@@ -58,7 +58,8 @@ async fn dispatch(session: &Arc<Session>, state: &State, skill: &Skill, input: &
                 .with_data(json!({"tool": tool, "content": content}))
         }
         Err(error) => {
-            let outcome = Outcome::error(error.code(), &error);
+            let printed: String = error.printed().iter().map(|line| format!("\n  printed: {line}")).collect();
+            let outcome = Outcome::error(error.code(), format_args!("{error}{printed}"));
             outcome.with_data(json!({"tool": tool, "kind": error.kind()}))
         }
     }

@@ -4,6 +4,7 @@
 //! - [`Session`]: made or resumed; [`Session::submit`] takes a line, [`Session::subscribe`] gives events.
 //! - [`Observer`]: who is told while a person waits for components to be compiled.
 //! - [`specs`]: the table of built-in commands. Routing, `/commands`, completion and the docs come from it.
+//! - [`command_names`], [`System`]: what a skill is judged by.
 //!
 //! What a line does is worked out against state that does not change meanwhile, committed as one, and only then applied
 //! and shown: whenever the process dies, what was shown is there.
@@ -23,8 +24,9 @@ mod surroundings;
 pub use patchbay_agent::{CompactionSettings, Received, Subscription};
 
 pub use building::{Observer, Unobserved};
-pub use builtin::specs;
+pub use builtin::{names as command_names, specs};
 pub use complete::Suggestion;
 pub use error::SessionError;
 pub use host::{Config, Host, Paths, workspace_path};
 pub use session::{CommandInfo, Session};
+pub use surroundings::System;

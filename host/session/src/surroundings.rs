@@ -4,7 +4,9 @@ use std::{env, path::Path};
 
 use patchbay_skill::Surroundings;
 
-pub(crate) struct System;
+/// This system: its name, environment and programs.
+#[derive(Clone, Copy, Debug)]
+pub struct System;
 
 impl Surroundings for System {
     fn os(&self) -> &str {

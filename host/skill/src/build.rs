@@ -9,7 +9,8 @@ use patchbay_core::{Code, Digest, Name, ToolSpec};
 use patchbay_policy::Root;
 
 use crate::{
-    Candidate, Component, Diagnostic, Found, InvocationMode, Problem, Skill, Snapshot, Surroundings,
+    Candidate, Component, Diagnostic, Eligibility, Found, InvocationMode, Manifest, Problem, Skill, Snapshot,
+    Surroundings,
     snapshot::{Body, claims},
 };
 
@@ -80,38 +81,12 @@ impl Builder<'_> {
             self.diagnose(name.as_str(), Problem::new(Code::UntrustedShadow, message));
         }
         let Some((root, winner)) = by_root.pop_last() else { return };
-        match self.accept(root, winner) {
+        match accept(root, winner, self.rules) {
             Ok(skill) => {
                 self.skills.insert(name.clone(), skill);
             }
             Err(problem) => self.diagnose(name.as_str(), problem),
         }
-    }
-
-    fn accept(&self, root: Root, candidate: &Candidate) -> Result<Skill, Problem> {
-        let Candidate { name, manifest, digest, component } = candidate;
-        if let Some(reason) = manifest.eligibility.judge(self.rules.surroundings) {
-            return Err(Problem::new(Code::Ineligible, reason));
-        }
-        if let Some(alias) = &manifest.command
-            && self.rules.built_ins.contains(&alias.as_str())
-        {
-            let message = format!("Alias '/{alias}' is a built-in command; skill excluded.");
-            return Err(Problem::new(Code::CommandAliasCollision, message));
-        }
-        let tools = match component {
-            Some(component) => sorted((self.rules.tools)(&component.digest())?),
-            None => Arc::default(),
-        };
-        if let Some(tool) = tools.iter().find(|tool| name.tool(&tool.name).len() > Name::MAX_LEN) {
-            let message = format!("'{}' is longer than {} characters.", name.tool(&tool.name), Name::MAX_LEN);
-            return Err(Problem::new(Code::InvalidName, message));
-        }
-        let component = component.as_ref().map(Component::digest);
-        let skill =
-            Skill { name: name.clone(), root, manifest: Arc::clone(manifest), component, tools, digest: *digest };
-        check_command_tool(&skill)?;
-        Ok(skill)
     }
 
     /// Before a workspace is trusted, its skills take no alias that a lower root's skill has.
@@ -145,12 +120,10 @@ impl Builder<'_> {
             let lacking = |skill: &Skill| {
                 let missing = skill.manifest.requires_tools.iter().find(|tool| !self.has_tool(tool));
                 if let Some(tool) = missing {
-                    let problem = Problem::new(Code::MissingRequiredTools, format!("Missing required tool: {tool}."));
-                    return Some((skill.name.clone(), problem));
+                    return Some((skill.name.clone(), missing_tool(tool)));
                 }
                 let command_tool = skill.command_tool().filter(|tool| !self.has_tool(tool))?;
-                let message = format!("Command tool '{command_tool}' is no tool of the snapshot.");
-                Some((skill.name.clone(), Problem::new(Code::CommandToolMissing, message)))
+                Some((skill.name.clone(), no_command_tool(&command_tool)))
             };
             let excluded = self.skills.values().filter_map(lacking).collect();
             if !self.exclude_all(excluded) {
@@ -185,6 +158,73 @@ impl Builder<'_> {
             }
         }
     }
+}
+
+/// Judges one candidate by itself.
+fn accept(root: Root, candidate: &Candidate, rules: &Rules<'_>) -> Result<Skill, Problem> {
+    let Candidate { name, manifest, digest, component } = candidate;
+    if let Some(reason) = manifest.eligibility.judge(rules.surroundings) {
+        return Err(Problem::new(Code::Ineligible, reason));
+    }
+    if let Some(alias) = &manifest.command
+        && rules.built_ins.contains(&alias.as_str())
+    {
+        let message = format!("Alias '/{alias}' is a built-in command; skill excluded.");
+        return Err(Problem::new(Code::CommandAliasCollision, message));
+    }
+    let tools = match component {
+        Some(component) => sorted((rules.tools)(&component.digest())?),
+        None => Arc::default(),
+    };
+    if let Some(tool) = tools.iter().find(|tool| name.tool(&tool.name).len() > Name::MAX_LEN) {
+        let message = format!("'{}' is longer than {} characters.", name.tool(&tool.name), Name::MAX_LEN);
+        return Err(Problem::new(Code::InvalidName, message));
+    }
+    let component = component.as_ref().map(Component::digest);
+    let skill =
+        Skill { name: name.clone(), root, manifest: Arc::clone(manifest), component, tools, digest: *digest };
+    check_command_tool(&skill)?;
+    Ok(skill)
+}
+
+/// What a skill is by itself, wherever it is loaded.
+#[derive(Clone, Debug)]
+pub struct Alone {
+    /// The skill.
+    pub skill: Skill,
+    /// Why this system does not have what it demands; `None` if it does.
+    pub ineligible: Option<String>,
+    /// Full names of the tools that it needs from elsewhere.
+    pub needs: BTreeSet<String>,
+}
+
+/// Judges one skill as [`build`] does, apart from what depends on the place: other skills, trust, and the system.
+///
+/// # Errors
+/// The problem that keeps the skill out of every snapshot.
+pub fn judge_alone(root: Root, candidate: &Candidate, rules: &Rules<'_>) -> Result<Alone, Problem> {
+    let ineligible = candidate.manifest.eligibility.judge(rules.surroundings);
+    let manifest = Manifest { eligibility: Eligibility::default(), ..Manifest::clone(&candidate.manifest) };
+    let anywhere = Candidate { manifest: Arc::new(manifest), ..candidate.clone() };
+    let skill = Skill { manifest: Arc::clone(&candidate.manifest), ..accept(root, &anywhere, rules)? };
+    let mut needs: BTreeSet<String> = skill.manifest.requires_tools.iter().cloned().chain(skill.command_tool()).collect();
+    let own: BTreeSet<String> = skill.tools.iter().map(|tool| skill.name.tool(&tool.name)).collect();
+    needs.retain(|tool| !own.contains(tool));
+    // No other skill can have a tool of this name.
+    let prefix = format!("{}__", skill.name);
+    match needs.iter().find(|tool| tool.starts_with(&prefix)) {
+        Some(tool) if skill.command_tool().as_ref() == Some(tool) => Err(no_command_tool(tool)),
+        Some(tool) => Err(missing_tool(tool)),
+        None => Ok(Alone { skill, ineligible, needs }),
+    }
+}
+
+fn missing_tool(tool: &str) -> Problem {
+    Problem::new(Code::MissingRequiredTools, format!("Missing required tool: {tool}."))
+}
+
+fn no_command_tool(tool: &str) -> Problem {
+    Problem::new(Code::CommandToolMissing, format!("Command tool '{tool}' is no tool of the snapshot."))
 }
 
 /// Tools by their names. A component may list them in any order.

@@ -7,7 +7,7 @@ use patchbay_core::{COMPONENT_BYTES, Code, Digest, Name, text};
 use patchbay_policy::Root;
 
 use crate::{
-    Candidate, Component, Found, Known, Problem, Seen, Sighting, Stat,
+    Candidate, Component, Found, Known, Problem, Seen, Sighting, Stat, Unseen,
     component::{self, Place},
     files,
     package::SKILL_MD_BYTES,
@@ -58,6 +58,28 @@ pub fn discover(root: Root, path: &Path, seen: &dyn Seen) -> io::Result<Discover
     }
     mark_doubles(&mut found);
     Ok(Discovered { found, read: look.read })
+}
+
+/// Looks at one skill, wherever it is, as [`discover`] looks at a child of the person's root: a folder `NAME/`, or a file
+/// `NAME.wasm`, which may also end otherwise. `path` has a name and a parent; it is no link.
+///
+/// # Errors
+/// Where its parent cannot be read.
+pub fn discover_one(path: &Path) -> io::Result<Found> {
+    let (Some(parent), Some(file_name)) = (path.parent(), path.file_name()) else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it has no name"));
+    };
+    let root = Root::User;
+    let folder = component::open_root(root, parent)?.ok_or(io::ErrorKind::NotFound)?;
+    let named = file_name.to_str().ok_or_else(|| Problem::new(Code::InvalidName, "Its name is not UTF-8."));
+    let is_folder = folder.metadata(file_name).is_ok_and(|metadata| metadata.is_dir());
+    let label = if is_folder { Some(file_name) } else { path.file_stem() }.unwrap_or(file_name).to_string_lossy();
+    let mut look = Look { root, path: parent.into(), folder, seen: &Unseen, read: Vec::new() };
+    let candidate = named.and_then(|name| match is_folder {
+        true => look.skill_folder(name),
+        false => look.skill_file(name, &label, None),
+    });
+    Ok(Found { label: text::excerpt(&label, 80), root, candidate })
 }
 
 /// One look at one root.

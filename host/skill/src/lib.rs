@@ -25,14 +25,14 @@ mod reading;
 mod seen;
 mod snapshot;
 
-pub use build::{Answer, Rules, build};
+pub use build::{Alone, Answer, Rules, build, judge_alone};
 pub use bundled::{Bundled, bundled};
 pub use component::{Changed, Component};
 pub use diff::Diff;
-pub use discover::{Discovered, discover};
+pub use discover::{Discovered, discover, discover_one};
 pub use eligibility::{Eligibility, Surroundings};
 pub use found::{Candidate, Found, Problem};
 pub use manifest::{InvocationMode, Manifest, RequestedCapability};
-pub use package::{SECTION, embedded_skill_md};
+pub use package::{SECTION, SKILL_MD_BYTES, embedded_skill_md};
 pub use seen::{Known, Seen, Sighting, Stat, Unseen};
 pub use snapshot::{Diagnostic, Skill, Snapshot, SnapshotError};

@@ -6,7 +6,7 @@ use wasmparser::{Parser, Payload};
 use crate::Problem;
 
 /// The largest SKILL.md, in bytes, wherever it stands: it goes into a conversation.
-pub(crate) const SKILL_MD_BYTES: u64 = 256 << 10;
+pub const SKILL_MD_BYTES: u64 = 256 << 10;
 
 /// The custom section that holds the SKILL.md.
 pub const SECTION: &str = "patchbay:skill.md";

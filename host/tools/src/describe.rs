@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, thread};
 
 use futures_util::{StreamExt as _, stream};
 use patchbay_core::{Code, Digest, ToolSpec};
-use patchbay_sandbox::WORLD;
+use patchbay_sandbox::{Failure, Sandbox, WORLD};
 use patchbay_skill::{Answer, Changed, Component, Problem};
 use patchbay_store::StoreError;
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,40 @@ pub(crate) fn bundled(json: &str) -> Option<(Digest, Arc<[ToolSpec]>)> {
             None
         }
     }
+}
+
+/// What asking a component for its tools gave.
+pub struct Asked {
+    /// What a snapshot has of it.
+    pub answer: Answer,
+    /// The failure of the sandbox, if there was one; `answer` is a problem then.
+    pub failure: Option<Failure>,
+}
+
+/// Compiles a component and asks it for its tools. Loading a skill and inspecting one both do it here, so that they agree.
+pub async fn ask_component(sandbox: &Arc<Sandbox>, digest: Digest, bytes: Vec<u8>) -> Asked {
+    let described = match sandbox.load(digest, bytes).await {
+        Ok(loaded) => sandbox.describe(&loaded).await,
+        Err(failure) => Err(failure),
+    };
+    match described {
+        Ok(tools) => Asked { answer: check_schemas(tools).map(Arc::from), failure: None },
+        Err(failure) => {
+            let message = match failure.code() {
+                Code::InvalidComponent => format!("{failure}."),
+                code => format!("Asked for its tools, it ended with {code}: {failure}."),
+            };
+            Asked { answer: Err(Problem::new(Code::InvalidComponent, message)), failure: Some(failure) }
+        }
+    }
+}
+
+/// Why a blocked component has no tools.
+pub fn not_asked(component: &Digest) -> Problem {
+    let message = format!(
+        "The component is blocked, so that it was not asked for its tools. To lift it: patchbay plugin unblock {component}"
+    );
+    Problem::new(Code::Blocked, message)
 }
 
 impl Tools {
@@ -121,36 +155,20 @@ impl Tools {
         let digest = component.digest();
         // Its answer may be known from before; its code does not run.
         if self.store.is_blocked(&digest)? {
-            let message = format!(
-                "The component is blocked, so that it was not asked for its tools. To lift it: patchbay plugin unblock {digest}"
-            );
-            return Ok((digest, Ok(Err(Problem::new(Code::Blocked, message)))));
+            return Ok((digest, Ok(Err(not_asked(&digest)))));
         }
         let Ok(bytes) = self.bytes(component) else { return Ok((digest, Err(Changed))) };
-        let described = match self.sandbox.load(digest, bytes).await {
-            Ok(loaded) => self.sandbox.describe(&loaded).await,
-            Err(failure) => Err(failure),
-        };
-        let (answer, keep) = match described {
-            Ok(tools) => (check_schemas(tools), true),
-            Err(failure) => {
-                let message = match failure.code() {
-                    Code::InvalidComponent => format!("{failure}."),
-                    code => format!("Asked for its tools, it ended with {code}: {failure}."),
-                };
-                (Err(Problem::new(Code::InvalidComponent, message)), failure.is_deterministic())
-            }
-        };
-        if keep {
+        let Asked { answer, failure } = ask_component(&self.sandbox, digest, bytes).await;
+        if failure.is_none_or(|failure| failure.is_deterministic()) {
             let kept = match answer.clone() {
-                Ok(tools) => Kept::Tools(tools),
+                Ok(tools) => Kept::Tools(tools.to_vec()),
                 Err(Problem { code, message }) => Kept::Problem { code, message, under: self.conditions() },
             };
             // Texts and numbers alone: there is nothing that JSON could not hold.
             let json = serde_json::to_string(&kept).unwrap_or_default();
             self.store.keep_described(digest, WORLD, json).await?;
         }
-        Ok((digest, Ok(answer.map(Arc::from))))
+        Ok((digest, Ok(answer)))
     }
 
     /// The bytes of a component: from the store, which has those of older snapshots, else from where it was found.

@@ -64,6 +64,14 @@ impl ToolError {
         }
     }
 
+    /// The last lines that the skill printed before it trapped, for a person; never for a model.
+    pub fn printed(&self) -> &[String] {
+        match self {
+            Self::Failure { failure, .. } => failure.printed(),
+            _ => &[],
+        }
+    }
+
     /// The skill's own word for its failure.
     pub fn kind(&self) -> Option<&str> {
         match self {

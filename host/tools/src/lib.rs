@@ -34,7 +34,7 @@ use patchbay_skill::Skill;
 use patchbay_store::{KvStore, Store, StoreError};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
-pub use describe::{Described, check_schemas};
+pub use describe::{Asked, Described, ask_component, check_schemas, not_asked};
 pub use error::ToolError;
 pub use input::{InputError, input_from_text};
 pub use internal::{Internal, InternalError};

@@ -61,7 +61,7 @@
 //! - Blocks are numbered from 0, each started once and ended once. Opaque blocks have no deltas; what an API wants back with
 //!   any block goes out with its end ([`BlockEnd`]) and comes back in [`Part`], to this adapter and the same model alone.
 //! - What failed is told by its kind ([`Failure`]); trying again is the host's affair, in a new instance.
-//! - A panic ends the completion as `trap`. Whatever a server sends is data: answer it with [`Action::Fail`].
+//! - A panic ends the completion as `trap`, and its message goes to the log. Whatever a server sends is data: answer it with [`Action::Fail`].
 
 // What the macros below expand to names this crate as its users do.
 extern crate self as patchbay_provider_sdk;
@@ -84,6 +84,23 @@ pub mod bindings {
 
 #[doc(hidden)]
 pub use wit_bindgen;
+
+/// What the `provider!` macro expands to. Not for authors.
+#[doc(hidden)]
+#[allow(missing_docs)]
+pub mod rt {
+    /// Has a panic write its message and place to the host's log, from where the host shows it with the trap. Without a
+    /// system beneath it the standard library would drop it.
+    #[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
+    pub fn log_panics() {
+        use crate::log;
+        std::panic::set_hook(Box::new(|panic| log::write(log::Level::Error, &panic.to_string())));
+    }
+
+    /// The standard library writes the message to standard error, which is the log.
+    #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
+    pub fn log_panics() {}
+}
 
 pub use bindings::patchbay::host::log;
 /// The words of the contract; `wit/provider/provider.wit` says what each means.
@@ -127,6 +144,7 @@ macro_rules! provider {
 
             impl Guest for PatchbayProvider {
                 fn describe() -> $crate::Manifest {
+                    $crate::rt::log_panics();
                     <$adapter as $crate::Adapter>::describe()
                 }
 
@@ -134,10 +152,12 @@ macro_rules! provider {
                     model: ::std::string::String,
                     level: ::std::option::Option<::std::string::String>,
                 ) -> $crate::ThinkingPlan {
+                    $crate::rt::log_panics();
                     <$adapter as $crate::Adapter>::explain_thinking(&model, level.as_deref())
                 }
 
                 fn begin(request: $crate::CompletionRequest) -> ::std::vec::Vec<$crate::Action> {
+                    $crate::rt::log_panics();
                     let (adapter, actions) = <$adapter as $crate::Adapter>::begin(request);
                     RUNNING.set(::std::option::Option::Some(adapter));
                     actions

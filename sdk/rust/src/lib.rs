@@ -25,7 +25,8 @@
 //!
 //! What the host offers stands in [`kv`], [`http`], [`workspace`], [`inference`], [`tools`], [`log`] and [`progress`]; a
 //! component imports only what it uses. Everything here also compiles for the host, so that a skill's own tests
-//! are plain `cargo test`; a call to a capability panics there.
+//! are plain `cargo test`; a call to a capability panics there. A panic in a component ends the call as `trap`, and its message
+//! goes to the log: `patchbay plugin inspect` and a person's command show it.
 
 // What the macros below expand to names this crate as its users do.
 extern crate self as patchbay_sdk;
@@ -107,6 +108,7 @@ macro_rules! skill {
 
         impl $crate::bindings::exports::patchbay::skill::skill::Guest for PatchbaySkill {
             fn tools() -> Vec<$crate::bindings::patchbay::skill::types::Tool> {
+                $crate::rt::log_panics();
                 vec![$($crate::rt::tool::<$ty>(stringify!($name), &[$($doc),*])),+]
             }
 
@@ -118,6 +120,7 @@ macro_rules! skill {
                 Vec<$crate::Content>,
                 $crate::bindings::patchbay::skill::types::Failure,
             > {
+                $crate::rt::log_panics();
                 let _ = &attachments;
                 match tool.as_str() {
                     $(stringify!($name) => $crate::rt::run(&input, |input: $ty| {

@@ -9,6 +9,18 @@ use crate::{
     bindings::patchbay::skill::types::{Failure as WitFailure, Tool},
 };
 
+/// Has a panic write its message and place to the host's log, from where the host shows it with the trap. Without a system
+/// beneath it the standard library would drop it.
+#[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
+pub fn log_panics() {
+    use crate::bindings::patchbay::host::log;
+    std::panic::set_hook(Box::new(|panic| log::write(log::Level::Error, &panic.to_string())));
+}
+
+/// The standard library writes the message to standard error, which is the log.
+#[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
+pub fn log_panics() {}
+
 pub fn tool<T: JsonSchema>(name: &str, doc: &[&str]) -> Tool {
     // A model and a person read the schema: no reference to follow, no title or description of a Rust type.
     let mut schema = SchemaSettings::draft2020_12()

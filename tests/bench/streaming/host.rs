@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
 use patchbay_core::{EventKind, MessageKind};
 use patchbay_provider::{BundledAdapter, ProviderConfig, Settings};
-use patchbay_sandbox::{Compiler, Limits};
+use patchbay_sandbox::Compiler;
 use patchbay_session::{Config, Host, Paths, Received, Session};
 use patchbay_tests::binary;
 use serde_json::json;
@@ -19,10 +19,9 @@ pub fn host(home: &Path, origin: &str) -> Arc<Host> {
     fs::create_dir_all(&paths.config).unwrap();
     fs::create_dir_all(folder("workspace")).unwrap();
     fs::write(paths.config.join("credentials.json"), json!({"anthropic": {"token": KEY}}).to_string()).unwrap();
-    let limits = Limits::default();
     let compiler = Compiler {
         program: binary::path(),
-        arguments: vec!["compile".into(), limits.compile_bytes.to_string(), (limits.compile_ms / 1000).to_string()],
+        arguments: vec!["compile".into()],
     };
     let origin = Some(origin.to_owned());
     let settings = move || {

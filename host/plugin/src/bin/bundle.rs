@@ -12,8 +12,9 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use patchbay_core::{Digest, ToolSpec};
-use patchbay_plugin::{Options, Report, build, inspect_path};
-use patchbay_sandbox::adapter::AdapterManifest;
+use patchbay_plugin::{Inspector, Options, Report, build};
+use patchbay_provider::ExchangeLimits;
+use patchbay_sandbox::{Limits, adapter::AdapterManifest};
 use serde::Serialize;
 
 #[tokio::main(flavor = "current_thread")]
@@ -60,7 +61,9 @@ async fn bundle(folder: &Path, to: &Path, answer: fn(&Report) -> Option<Answer<'
         println!("{:<18} no tools", built.name);
         return Ok(vec![text]);
     }
-    let report = inspect_path(&to.join(&component)).await?;
+    let limits = Limits::default();
+    let inspector = Inspector::new(limits.clone(), ExchangeLimits::default().sandbox(&limits));
+    let report = inspector.inspect(&to.join(&component)).await?;
     if !report.problems.is_empty() {
         bail!("{}: {}", name.display(), report.problems.join(" "));
     }

@@ -270,7 +270,10 @@ impl<'a> Attempt<'a> {
 
     fn broken(&self, failure: Failure) -> Stop {
         let failure = match failure {
-            Failure::Trap(text) => Failure::Trap(self.clean(text)),
+            Failure::Trap { reason, printed } => Failure::Trap {
+                reason: self.clean(reason),
+                printed: printed.into_iter().map(|line| self.clean(line)).collect(),
+            },
             Failure::InvalidOutput(text) => Failure::InvalidOutput(self.clean(text)),
             failure => failure,
         };

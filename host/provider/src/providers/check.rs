@@ -26,6 +26,8 @@ pub struct Checked {
     pub status: Option<ProviderStatus>,
     /// Why it would not work, in words. None: it works, once it is allowed.
     pub problems: Vec<String>,
+    /// The last lines that it printed before it trapped, cleaned.
+    pub printed: Vec<String>,
 }
 
 impl Providers {
@@ -43,7 +45,8 @@ impl Providers {
         let own = described.as_ref().ok().map(|manifest| manifest.name.clone());
         let stem = || path.file_stem().unwrap_or_default().to_string_lossy().parse().ok();
         let name = name.cloned().or(there.and_then(Result::ok)).or(own).or_else(stem);
-        let mut checked = Checked { name, bytes, digest, manifest: None, status: None, problems: Vec::new() };
+        let (problems, printed) = (Vec::new(), Vec::new());
+        let mut checked = Checked { name, bytes, digest, manifest: None, status: None, problems, printed };
         checked.problems.extend(misnamed);
         match described {
             Ok(manifest) => {
@@ -52,7 +55,10 @@ impl Providers {
                 }
                 checked.manifest = Some(manifest);
             }
-            Err(bad) => checked.problems.push(bad.why),
+            Err(bad) => {
+                checked.problems.push(bad.why);
+                checked.printed = bad.printed;
+            }
         }
         Ok(checked)
     }
@@ -83,7 +89,7 @@ impl Providers {
         // A table of `config.toml` may make its instance of this very file.
         let Some(entry) = registry.get(name.as_str()).filter(|entry| entry.source == Source::File) else { return };
         let status = self.statuses(&registry).into_iter().find(|status| status.name == entry.name.as_str());
-        let refused = status.as_ref().filter(|status| status.state == "refused");
+        let refused = status.as_ref().filter(|status| matches!(status.state, "refused" | "needs origin"));
         checked.problems.extend(refused.and_then(|status| status.reason.clone()));
         checked.status = status;
     }

@@ -16,7 +16,8 @@ impl Providers {
     /// Where a provider stands at this moment: another process may have allowed or blocked it meanwhile.
     pub(crate) fn state(&self, entry: &Entry) -> Result<State, StoreError> {
         if let Some(why) = &entry.refused {
-            return Ok(State::Refused(why.clone()));
+            let why = why.clone();
+            return Ok(if entry.needs_origin { State::NeedsOrigin(why) } else { State::Refused(why) });
         }
         if let Some(blocked) = self.blocked(entry)? {
             return Ok(State::Refused(blocked.to_string()));
@@ -27,7 +28,7 @@ impl Providers {
         Ok(match self.store.allowance(entry.name.as_str())? {
             Some(given) if given == entry.wanted() => State::Ready,
             Some(_) => State::Pending("it asks for something else than it was allowed.".to_owned()),
-            None => State::Pending("it is new.".to_owned()),
+            None => State::Pending("you have not allowed it yet.".to_owned()),
         })
     }
 
@@ -58,7 +59,7 @@ impl Providers {
         match self.state(entry)? {
             State::Ready => Ok(None),
             State::Pending(why) => Ok(Some(why)),
-            State::Refused(why) => Err(ModelError::Refused { provider: entry.name.clone(), why }),
+            State::NeedsOrigin(why) | State::Refused(why) => Err(ModelError::Refused { provider: entry.name.clone(), why }),
         }
     }
 

@@ -40,6 +40,7 @@ pub(super) fn entry(name: &Name, source: Source, adapter: &Arc<Adapter>, setting
             (None, Some(format!("its origin cannot be used: {why}{hint}")))
         }
     };
+    let needs_origin = base_url.is_none() && refused.is_some();
     let suggested_here =
         source == Source::File && !named && base_url.as_deref().is_some_and(|url| !Base::is_public(url));
     let refused = refused.or_else(|| {
@@ -74,6 +75,7 @@ pub(super) fn entry(name: &Name, source: Source, adapter: &Arc<Adapter>, setting
         options: config.options.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         consent: if source == Source::File && !named { Consent::Asked } else { Consent::Given },
         refused,
+        needs_origin,
     }
 }
 

@@ -343,8 +343,8 @@ impl Describe for ByBytes {
     async fn describe(&self, _: Digest, bytes: Arc<[u8]>) -> Result<AdapterManifest, Bad> {
         *self.0.lock().unwrap() += 1;
         match std::str::from_utf8(&bytes).unwrap() {
-            "bad" => Err(Bad { why: "it is bad".to_owned(), lasting: true }),
-            "busy" => Err(Bad { why: "no time".to_owned(), lasting: false }),
+            "bad" => Err(Bad { why: "it is bad".to_owned(), lasting: true, printed: Vec::new() }),
+            "busy" => Err(Bad { why: "no time".to_owned(), lasting: false, printed: Vec::new() }),
             version => Ok(AdapterManifest { version: version.to_owned(), ..manifest("zed", &[], &[]) }),
         }
     }

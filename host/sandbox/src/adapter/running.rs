@@ -92,8 +92,7 @@ impl Sandbox {
         let (request, blobs) = wire::request(request, options);
         let left = Left::new(budgets);
         let budget = Budget { output_bytes: budgets.step_bytes, ..Budget::whole(&self.limits) };
-        let mut store = self.store(budget, None)?;
-        store.data_mut().log = Some(log);
+        let mut store = self.store(budget, log, None)?;
         let fuel = open_step(&mut store, &left)?;
         let begin = async |guest: ProviderPlugin, store: &mut Store<State>| {
             let actions = guest.patchbay_provider_adapter().call_begin(store, &request).await?;

@@ -16,6 +16,7 @@ use crate::{
     component::{Ready, World},
     engine::Machine,
     inspect::Shape,
+    last_lines::DescribeLog,
     state::State,
 };
 
@@ -102,7 +103,7 @@ impl Sandbox {
         ThinkingPlan::read(self.ask(adapter, ask).await?)
     }
 
-    /// Asks a fresh instance, with a small budget and nobody who listens.
+    /// Asks a fresh instance, with a small budget. What it prints goes to the operator's log.
     async fn ask<T>(
         &self,
         adapter: &LoadedAdapter,
@@ -110,7 +111,8 @@ impl Sandbox {
     ) -> Result<T, Failure> {
         let _slots = self.slots(adapter.0.slots, 0).await?;
         let budget = Budget { fuel: self.limits.describe_fuel, ..Budget::whole(&self.limits) };
-        let mut store = self.store(budget, None)?;
+        let log = Arc::new(DescribeLog::new(adapter.digest()));
+        let mut store = self.store(budget, log, None)?;
         self.run(&adapter.0, &mut store, ask).await
     }
 }

@@ -38,9 +38,7 @@ impl wit::Host for State {
             wit::Level::Warn => Level::Warn,
             wit::Level::Error => Level::Error,
         };
-        if let Some(log) = &self.log {
-            log.write(level, &text::clean_line(&message));
-        }
+        self.log.write(level, &text::clean_line(&message));
         Ok(())
     }
 }

@@ -148,7 +148,7 @@ fn state(limits: Limits, asked: &[Capability], granted: &[Capability]) -> (State
         log: fake.clone(),
     };
     let budget = Budget::whole(&limits);
-    (State::new(Arc::new(limits), budget, Some(Reach::new(permits, services))), fake)
+    (State::new(Arc::new(limits), budget, fake.clone(), Some(Reach::new(permits, services))), fake)
 }
 
 #[tokio::test]
@@ -189,7 +189,7 @@ async fn nothing_is_granted_and_nobody_listens_while_a_component_is_asked_for_it
     let mut state = {
         let limits = Limits::default();
         let budget = Budget::whole(&limits);
-        State::new(Arc::new(limits), budget, None)
+        State::new(Arc::new(limits), budget, Arc::new(Fake::default()), None)
     };
     let denied = kv::Host::get(&mut state, kv::Scope::User, "k".into()).await.unwrap().unwrap_err();
     assert_eq!(denied.kind, "denied");

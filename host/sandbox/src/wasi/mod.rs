@@ -9,6 +9,8 @@ mod clock;
 mod http;
 mod stdio;
 
+use std::sync::Arc;
+
 use patchbay_policy::Capability;
 use rand::{SeedableRng as _, rngs::Xoshiro256PlusPlus};
 use wasmtime::component::{Linker, ResourceTable};
@@ -24,6 +26,8 @@ pub(crate) struct Wasi {
     clock: clock::Clock,
     http: WasiHttpCtx,
     hooks: http::Hooks,
+    /// Standard output and standard error.
+    printed: [stdio::Stream; 2],
 }
 
 /// Any number will do: it is the same for all.
@@ -33,10 +37,11 @@ impl Wasi {
     fn new(state: &State) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(Limits::WASI_RESOURCES);
-        let log = stdio::Output::new(state.log.clone(), &state.limits);
+        let output = stdio::Output::new(Arc::clone(&state.log), &state.limits);
+        let printed @ [stdout, stderr] = &[output.stream(Level::Info), output.stream(Level::Warn)];
         let mut ctx = WasiCtx::builder();
-        ctx.stdout(log.stream(Level::Info))
-            .stderr(log.stream(Level::Warn))
+        ctx.stdout(stdout.clone())
+            .stderr(stderr.clone())
             .allow_tcp(false)
             .allow_udp(false)
             .allow_ip_name_lookup(false)
@@ -52,7 +57,13 @@ impl Wasi {
             clock: clock::Clock::new(state.is_used(&Capability::Clock)),
             http: WasiHttpCtx::new(),
             hooks: http::Hooks::new(state),
+            printed: printed.clone(),
         }
+    }
+
+    /// Prints the lines that have no end yet.
+    pub(crate) fn end_lines(&self) {
+        self.printed.iter().for_each(stdio::Stream::end_line);
     }
 }
 

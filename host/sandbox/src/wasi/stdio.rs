@@ -1,5 +1,5 @@
-//! Standard output and error of a guest: line by line into its log, cut off where it is full. A guest that prints too much
-//! goes on; it is not stopped for what nobody asked it to keep short.
+//! Standard output and standard error of a guest. They go to its log line by line, until the log is full; the guest goes on
+//! then. The last lines are kept all the same, for its trap.
 
 use std::{
     mem,
@@ -15,13 +15,13 @@ use wasmtime_wasi::{
     p2::{OutputStream, Pollable, StreamError},
 };
 
-use crate::{Level, Limits, LogSink};
+use crate::{Level, Limits, last_lines::LastLines};
 
 /// Both streams of one guest, which share what the log may take.
 #[derive(Clone)]
 pub(super) struct Output {
     room: Arc<Mutex<Room>>,
-    log: Option<Arc<dyn LogSink>>,
+    log: Arc<LastLines>,
 }
 
 struct Room {
@@ -45,7 +45,7 @@ struct Line {
 }
 
 impl Output {
-    pub(super) fn new(log: Option<Arc<dyn LogSink>>, limits: &Limits) -> Self {
+    pub(super) fn new(log: Arc<LastLines>, limits: &Limits) -> Self {
         let room = Room { lines: limits.log_lines, bytes: limits.log_bytes };
         Self { room: Arc::new(Mutex::new(room)), log }
     }
@@ -56,42 +56,65 @@ impl Output {
     }
 
     fn print(&self, level: Level, line: &[u8]) {
-        let Some(log) = &self.log else { return };
         let mut room = lock(&self.room);
+        let words = text::clean_line(&String::from_utf8_lossy(line));
+        self.log.keep(&words);
         if room.lines == 0 {
             return;
         }
         room.lines -= 1;
         if room.lines == 0 || line.len() > room.bytes {
             room.lines = 0;
-            log.write(Level::Warn, "the rest of what it printed is left out (limits.log_lines, limits.log_bytes)");
+            let words = "the rest of what it printed is left out (limits.log_lines, limits.log_bytes)";
+            self.log.forward(Level::Warn, words);
             return;
         }
         room.bytes -= line.len();
-        log.write(level, &text::clean_line(&String::from_utf8_lossy(line)));
+        self.log.forward(level, &words);
+    }
+
+    fn is_full(&self) -> bool {
+        lock(&self.room).lines == 0
     }
 }
 
 impl Stream {
     fn write(&self, mut bytes: &[u8]) {
         let mut line = lock(&self.line);
+        if self.output.is_full() && bytes.len() > LastLines::BYTES {
+            // Only the last lines matter now. A guest must not make the host read the rest for nothing.
+            bytes = &bytes[bytes.len() - LastLines::BYTES..];
+            line.bytes.clear();
+        }
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             let mut whole = mem::take(&mut line.bytes);
             whole.extend_from_slice(&bytes[..end]);
             self.output.print(self.level, &whole);
             bytes = &bytes[end + 1..];
         }
-        // A line without end is cut where the log would not take it anyhow.
-        let room = lock(&self.output.room).bytes.saturating_add(1).saturating_sub(line.bytes.len());
+        // A line without an end is cut where neither the log nor the last lines would take more of it.
+        let most = lock(&self.output.room).bytes.saturating_add(1).max(LastLines::BYTES);
+        let room = most.saturating_sub(line.bytes.len());
         line.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    /// Prints the line that has no end yet.
+    pub(super) fn end_line(&self) {
+        lock(&self.line).end();
+    }
+}
+
+impl Line {
+    fn end(&mut self) {
+        if !self.bytes.is_empty() {
+            self.output.print(self.level, &mem::take(&mut self.bytes));
+        }
     }
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
-        if !self.bytes.is_empty() {
-            self.output.print(self.level, &mem::take(&mut self.bytes));
-        }
+        self.end();
     }
 }
 
@@ -160,6 +183,7 @@ impl AsyncWrite for Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::LogSink;
 
     #[derive(Default)]
     struct Heard(Mutex<Vec<String>>);
@@ -172,7 +196,7 @@ mod tests {
 
     fn printed(limits: &Limits, write: impl FnOnce(&Stream, &Stream)) -> Vec<String> {
         let heard = Arc::new(Heard::default());
-        let output = Output::new(Some(heard.clone()), limits);
+        let output = Output::new(LastLines::new(heard.clone()), limits);
         let (out, err) = (output.stream(Level::Info), output.stream(Level::Warn));
         write(&out, &err);
         drop((out, err));
@@ -200,8 +224,23 @@ mod tests {
             for _ in 0..1000 {
                 out.write(b"no end of it ");
             }
-            assert!(lock(&out.line).bytes.len() <= 11);
+            assert!(lock(&out.line).bytes.len() <= LastLines::BYTES);
         });
         assert_eq!(heard, ["Warn the rest of what it printed is left out (limits.log_lines, limits.log_bytes)"]);
+    }
+
+    #[test]
+    fn last_lines_are_kept_when_the_log_is_full() {
+        let few = Limits { log_lines: 3, ..Limits::default() };
+        let last = LastLines::new(Arc::new(Heard::default()));
+        let out = Output::new(Arc::clone(&last), &few).stream(Level::Info);
+        out.write(&b"x\n".repeat(10_000));
+        out.write(b"one\ntwo\nthree\nfour\nTypeError: no\nunfinished");
+        out.end_line();
+        assert_eq!(last.take(), ["two", "three", "four", "TypeError: no", "unfinished"]);
+        out.write(&b"y".repeat(100_000));
+        out.end_line();
+        let [line] = &last.take()[..] else { panic!("one line") };
+        assert!(line.len() <= LastLines::BYTES && line.starts_with("yyy"));
     }
 }

@@ -67,6 +67,7 @@ pub fn specs() -> Vec<&'static Spec> {
     TABLE.iter().map(|command| command.spec()).collect()
 }
 
-pub(crate) fn names() -> Vec<&'static str> {
+/// Names that no skill's alias may have.
+pub fn names() -> Vec<&'static str> {
     TABLE.iter().map(|command| command.spec().name).collect()
 }

@@ -1,0 +1,180 @@
+//! Building a crate with cargo, so that its module holds no path of this machine.
+
+use std::{
+    collections::BTreeSet,
+    env,
+    ffi::{OsStr, OsString},
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use serde::Deserialize;
+
+use crate::BuildError;
+
+/// Builds the library of the crate in `folder` and returns the path of its module. cargo writes its own messages to standard
+/// error.
+pub(crate) fn build(folder: &Path, target: &str) -> Result<PathBuf, BuildError> {
+    let manifest = folder.join("Cargo.toml");
+    let failed = || BuildError::Cargo { folder: folder.to_owned(), target: target.to_owned() };
+    let flags = Metadata::read(&manifest, target)?.remap_flags(&registries());
+    let build = ["build", "--release", "--lib", "--target", target, "--message-format", "json-render-diagnostics"];
+    let output = run_with_flags(&manifest, &build, target, &flags)?;
+    if !output.status.success() {
+        return Err(failed());
+    }
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Artifact>(line).ok());
+    artifacts
+        .filter(|artifact| artifact.reason == "compiler-artifact" && artifact.manifest_path.as_ref() == Some(&manifest))
+        .flat_map(|artifact| artifact.filenames)
+        .find(|file| file.extension().is_some_and(|extension| extension == "wasm"))
+        .ok_or_else(|| BuildError::NoLibrary { folder: folder.to_owned() })
+}
+
+/// A message about a file that cargo made.
+#[derive(Deserialize)]
+struct Artifact {
+    reason: String,
+    manifest_path: Option<PathBuf>,
+    #[serde(default)]
+    filenames: Vec<PathBuf>,
+}
+
+/// The answer of `cargo metadata`.
+#[derive(Default, Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    workspace_root: PathBuf,
+    target_directory: PathBuf,
+}
+
+/// The folders into which cargo unpacks packages of registries.
+fn registries() -> Vec<PathBuf> {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cargo")));
+    let folders = home.and_then(|home| fs::read_dir(home.join("registry/src")).ok());
+    folders.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect()
+}
+
+#[derive(Deserialize)]
+struct Package {
+    /// `None` for a package in a local folder.
+    source: Option<String>,
+    manifest_path: PathBuf,
+}
+
+impl Metadata {
+    /// Asks cargo. Without a network it may not know packages that only tests need, and answers for the crate alone then. If
+    /// it does not answer at all, building fails and says why.
+    fn read(manifest: &Path, target: &str) -> Result<Self, BuildError> {
+        for more in [&["--filter-platform", target][..], &["--no-deps"]] {
+            let mut command = command(manifest, &["metadata", "--format-version", "1"]);
+            let output = command.args(more).stderr(Stdio::null()).output().map_err(BuildError::NoCargo)?;
+            if let Ok(metadata) = serde_json::from_slice(&output.stdout) {
+                return Ok(metadata);
+            }
+        }
+        Ok(Self::default())
+    }
+
+    /// Flags of rustc that take the paths of this machine out of what it makes.
+    ///
+    /// rustc writes the path of a source file into the messages of its panics. For a local package within the workspace cargo
+    /// gives a relative path. For any other (of a registry, of git, of a folder elsewhere) it gives an absolute one, and here
+    /// the folder that holds the package is replaced. Generated sources stand in the target folder.
+    fn remap_flags(&self, registries: &[PathBuf]) -> Vec<OsString> {
+        let is_outside = |package: &&Package| {
+            package.source.is_some() || !package.manifest_path.starts_with(&self.workspace_root)
+        };
+        let folders: BTreeSet<&Path> = self
+            .packages
+            .iter()
+            .filter(is_outside)
+            .filter_map(|package| package.manifest_path.parent()?.parent())
+            .chain(registries.iter().map(PathBuf::as_path))
+            .collect();
+        let remap = |from: &Path, to: &str| {
+            let mut flag = OsString::from("--remap-path-prefix=");
+            flag.push(from);
+            flag.push("=");
+            flag.push(to);
+            flag
+        };
+        let mut flags: Vec<_> = folders.into_iter().map(|folder| remap(folder, "/deps")).collect();
+        if !self.target_directory.as_os_str().is_empty() {
+            flags.push(remap(&self.target_directory, "/target"));
+        }
+        flags
+    }
+}
+
+/// Runs cargo with flags of rustc for the target, besides those that the author has set.
+fn run_with_flags(
+    manifest: &Path,
+    arguments: &[&str],
+    target: &str,
+    flags: &[OsString],
+) -> Result<Output, BuildError> {
+    let mut command = command(manifest, arguments);
+    // cargo reads rustc's flags from one of several places: these variables come first, then its configuration.
+    let separator = OsStr::new("\x1f");
+    let own = match (env::var_os("CARGO_ENCODED_RUSTFLAGS"), env::var("RUSTFLAGS")) {
+        (Some(encoded), _) => Some(vec![encoded]),
+        (None, Ok(flags)) => Some(flags.split_whitespace().map(OsString::from).collect()),
+        (None, Err(_)) => None,
+    };
+    match own {
+        Some(mut all) => {
+            all.retain(|flag| !flag.is_empty());
+            all.extend_from_slice(flags);
+            command.env("CARGO_ENCODED_RUSTFLAGS", all.join(separator));
+        }
+        None => {
+            let quoted: Vec<_> =
+                flags.iter().map(|flag| serde_json::Value::from(flag.to_string_lossy()).to_string()).collect();
+            // A list in the configuration of cargo is added to those of its files.
+            command.arg("--config").arg(format!("target.{target}.rustflags=[{}]", quoted.join(",")));
+        }
+    }
+    command.output().map_err(BuildError::NoCargo)
+}
+
+fn command(manifest: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).arg("--manifest-path").arg(manifest).stdin(Stdio::null()).stderr(Stdio::inherit());
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_outside_of_the_workspace_are_remapped() {
+        let package = |source: Option<&str>, path: &str| Package { source: source.map(Into::into), manifest_path: path.into() };
+        let metadata = Metadata {
+            packages: vec![
+                package(None, "/home/ada/greet/Cargo.toml"),
+                package(None, "/home/ada/greet/parts/one/Cargo.toml"),
+                package(None, "/src/patchbay/sdk/rust/Cargo.toml"),
+                package(Some("registry"), "/home/ada/.cargo/registry/src/index-1/serde-1.0.0/Cargo.toml"),
+                package(Some("registry"), "/home/ada/.cargo/registry/src/index-1/itoa-1.0.0/Cargo.toml"),
+                package(Some("registry"), "/home/ada/greet/vendor/libm-0.2.0/Cargo.toml"),
+            ],
+            workspace_root: "/home/ada/greet".into(),
+            target_directory: "/tmp/target".into(),
+        };
+        let flags: Vec<_> = metadata.remap_flags(&["/home/ada/.cargo/registry/src/index-2".into()]).into_iter().map(|flag| flag.into_string().unwrap()).collect();
+        assert_eq!(
+            flags,
+            [
+                "--remap-path-prefix=/home/ada/.cargo/registry/src/index-1=/deps",
+                "--remap-path-prefix=/home/ada/.cargo/registry/src/index-2=/deps",
+                "--remap-path-prefix=/home/ada/greet/vendor=/deps",
+                "--remap-path-prefix=/src/patchbay/sdk=/deps",
+                "--remap-path-prefix=/tmp/target=/target",
+            ]
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! The last lines that a guest wrote to its log, its standard output or its standard error. They are shown to a person
+//! together with a trap, because the engine's own words seldom say what went wrong.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use patchbay_core::{Digest, text};
+
+use crate::{Level, LogSink};
+
+/// A log sink that keeps the last lines. It forwards each line to another sink.
+pub(crate) struct LastLines {
+    sink: Arc<dyn LogSink>,
+    lines: Mutex<VecDeque<String>>,
+}
+
+impl LastLines {
+    /// Number of lines that are kept.
+    const LINES: usize = 5;
+    /// Bytes that are kept of all lines together.
+    pub(crate) const BYTES: usize = 1 << 10;
+
+    /// Forwards to `sink`.
+    pub(crate) fn new(sink: Arc<dyn LogSink>) -> Arc<Self> {
+        Arc::new(Self { sink, lines: Mutex::default() })
+    }
+
+    /// Keeps a line and forwards it. The line is clean.
+    pub(crate) fn write(&self, level: Level, line: &str) {
+        self.keep(line);
+        self.forward(level, line);
+    }
+
+    /// Forwards a line without keeping it.
+    pub(crate) fn forward(&self, level: Level, line: &str) {
+        self.sink.write(level, line);
+    }
+
+    /// Keeps a line without forwarding it.
+    pub(crate) fn keep(&self, line: &str) {
+        if line.is_empty() {
+            return;
+        }
+        let line = if line.len() > Self::BYTES {
+            // A character has at most four bytes.
+            text::excerpt(line, Self::BYTES / 4 - 1)
+        } else {
+            line.to_owned()
+        };
+        let mut lines = self.lines();
+        lines.push_back(line);
+        while lines.len() > Self::LINES || lines.iter().map(String::len).sum::<usize>() > Self::BYTES {
+            lines.pop_front();
+        }
+    }
+
+    /// Returns the lines, the oldest first, and forgets them.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.lines()).into()
+    }
+
+    fn lines(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes what a component prints while the host asks it to describe itself into the operator's log. It is bounded more
+/// tightly than the log of a call: a folder may hold many components that were never called.
+pub(crate) struct DescribeLog {
+    component: Digest,
+    lines_left: Mutex<usize>,
+}
+
+impl DescribeLog {
+    const LINES: usize = 20;
+    const LINE_CHARS: usize = 200;
+
+    pub(crate) fn new(component: Digest) -> Self {
+        Self { component, lines_left: Mutex::new(Self::LINES) }
+    }
+}
+
+impl LogSink for DescribeLog {
+    fn write(&self, level: Level, message: &str) {
+        let mut left = self.lines_left.lock().unwrap_or_else(PoisonError::into_inner);
+        if *left == 0 {
+            return;
+        }
+        *left -= 1;
+        let (component, message) = (&self.component, text::excerpt(message, Self::LINE_CHARS));
+        match level {
+            Level::Debug => tracing::debug!(target: "plugin", %component, "{message}"),
+            Level::Info => tracing::info!(target: "plugin", %component, "{message}"),
+            Level::Warn => tracing::warn!(target: "plugin", %component, "{message}"),
+            Level::Error => tracing::error!(target: "plugin", %component, "{message}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Ignored;
+
+    impl LogSink for Ignored {
+        fn write(&self, _: Level, _: &str) {}
+    }
+
+    fn kept(lines: &[&str]) -> Vec<String> {
+        let last = LastLines::new(Arc::new(Ignored));
+        lines.iter().for_each(|line| last.write(Level::Info, line));
+        last.take()
+    }
+
+    #[test]
+    fn only_the_last_lines_are_kept() {
+        assert_eq!(kept(&["a", "", "b"]), ["a", "b"]);
+        assert_eq!(kept(&["1", "2", "3", "4", "5", "6", "7"]), ["3", "4", "5", "6", "7"]);
+    }
+
+    #[test]
+    fn kept_bytes_are_bounded() {
+        let long = "\u{1f980}".repeat(1000);
+        let lines = kept(&["first", &long, &long]);
+        assert!(lines.iter().map(String::len).sum::<usize>() <= LastLines::BYTES, "{lines:?}");
+        assert!(lines.last().unwrap().ends_with('…'));
+        let half = "x".repeat(600);
+        assert_eq!(kept(&[&half, &half]), [half]);
+    }
+}
