@@ -42,10 +42,7 @@ impl Host {
         std::fs::write(skills.join("probe.wasm"), patchbay_tests::guest::package(component.to_vec(), "---\n---\n"))
             .unwrap();
         let (store, kv) = (Store::open(home).unwrap(), KvStore::open(home).unwrap());
-        let compiler = Compiler {
-            program: binary::path(),
-            arguments: vec!["compile".into()],
-        };
+        let compiler = Compiler { program: binary::path(), arguments: vec!["compile".into()] };
         let artefacts = Artefacts::open(&home.join("aot"), Arc::new(StoreLedger(store.clone())), compiler);
         let sandbox = Arc::new(Sandbox::new(Limits::default()).with_artefacts(artefacts));
         let egress = Egress::new(EgressLimits::default()).unwrap();

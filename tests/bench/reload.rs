@@ -178,10 +178,7 @@ fn session(patchbay: &Patchbay) -> (Runtime, Arc<Session>) {
     let folder = |name: &str| patchbay.home().join(name);
     let paths =
         Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") };
-    let compiler = Compiler {
-        program: binary::path(),
-        arguments: vec!["compile".into()],
-    };
+    let compiler = Compiler { program: binary::path(), arguments: vec!["compile".into()] };
     let config = Config::new(paths, compiler);
     let session = runtime.block_on(async { Host::open(config).unwrap().new_session(&patchbay.workspace()).await });
     (runtime, session.unwrap())

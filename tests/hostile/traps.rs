@@ -1,10 +1,10 @@
 //! Guests that fall over. The engine's words say how.
 
 use patchbay_core::Code;
-use patchbay_sandbox::Failure;
+use patchbay_sandbox::{Failure, Limits};
 use patchbay_tests::guest::{ECHO, Guest};
 
-use crate::support::{KV_GET, LOG, Ward, imports, small};
+use crate::support::{KV_GET, LOG, Ward, data, imports, small};
 
 #[tokio::test]
 async fn a_trap_is_told_with_its_words() {
@@ -85,4 +85,52 @@ async fn a_host_call_with_a_bad_address_is_no_way_out() {
         Guest::calling(&format!("(call $get (i32.const 9) (i32.const 1024) (i32.const 1) (i32.const 512)) {ECHO}"));
     let failure = ward.refuses(&guest.with(&imports(KV_GET))).await;
     assert_eq!(failure.to_string(), "the component's answer is invalid: unexpected discriminant: 9");
+}
+
+/// A guest that writes the lines `line 1` to `line 9` to its log, and then traps.
+fn talking() -> String {
+    "(local $n i32)
+     (loop $again
+       (local.set $n (i32.add (local.get $n) (i32.const 1)))
+       (i32.store8 (i32.const 131077) (i32.add (i32.const 48) (local.get $n)))
+       (call $write (i32.const 1) (i32.const 131072) (i32.const 6))
+       (br_if $again (i32.lt_u (local.get $n) (i32.const 9))))
+     (unreachable)"
+        .to_owned()
+}
+
+#[tokio::test]
+async fn the_last_lines_stand_with_a_trap() {
+    let ward = Ward::new(small());
+    let last = ["line 5", "line 6", "line 7", "line 8", "line 9"];
+    let more = format!("{}{}", imports(LOG), data(131_072, "line x"));
+    let failure = ward.refuses(&Guest::calling(&talking()).with(&more)).await;
+    assert_eq!(failure.printed(), last);
+    let words = "the component trapped: wasm trap: wasm `unreachable` instruction executed";
+    assert_eq!(failure.to_string(), words, "they are no part of the message, which a model reads");
+    assert_eq!(ward.heard.log.lock().unwrap().len(), 9, "the operator's log has all of them");
+    // Another failure has none.
+    let failure = ward.refuses(&Guest::calling("(loop $l (br $l)) (unreachable)").with(&more)).await;
+    assert_eq!((failure.code(), failure.printed()), (Code::LimitFuel, &[][..]));
+}
+
+#[tokio::test]
+async fn printed_lines_are_cleaned_and_bounded() {
+    let ward = Ward::new(Limits { log_bytes: 1 << 20, ..small() });
+    let long = format!("\u{1b}[31m{}", "x".repeat(5_000));
+    let write = format!("(call $write (i32.const 3) (i32.const 131072) (i32.const {})) (unreachable)", long.len());
+    let guest = Guest::calling(&write).with(&imports(LOG)).with(&data(131_072, &long));
+    let failure = ward.refuses(&guest).await;
+    let [line] = failure.printed() else { panic!("{:?}", failure.printed()) };
+    assert!(line.len() <= 1 << 10 && line.starts_with("[31mxxx") && line.ends_with('…'), "{line}");
+}
+
+#[tokio::test]
+async fn a_component_that_traps_while_it_is_asked_says_its_last_lines() {
+    let ward = Ward::new(small());
+    // Statements before the answer cannot declare a local.
+    let body = "(call $write (i32.const 1) (i32.const 131072) (i32.const 6)) (unreachable)";
+    let guest = Guest { before_tools: body.into(), ..Guest::default() };
+    let guest = guest.with(&imports(LOG)).with(&data(131_072, "line x"));
+    assert_eq!(ward.refuses_to_describe(&guest).await.printed(), ["line x"]);
 }

@@ -7,5 +7,6 @@ pub mod binary;
 pub mod calls;
 pub mod format;
 pub mod guest;
+pub mod paths;
 pub mod server;
 pub mod services;

@@ -170,3 +170,20 @@ fn what_no_session_needs_is_collected() {
     assert_eq!(artefacts(&patchbay).len(), 0);
     assert_eq!(patchbay.line("/calc 2 + 2"), "4");
 }
+
+/// If memory runs out, the system ends the compiler and not the host.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_system_ends_the_compiler_first() {
+    let patchbay = Patchbay::new();
+    let mut command = patchbay.command(&["compile", "1073741824", "60"]);
+    let mut compiler = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let score = || fs::read_to_string(format!("/proc/{}/oom_score_adj", compiler.id())).unwrap();
+    let start = std::time::Instant::now();
+    while score().trim() != "1000" {
+        assert!(start.elapsed() < Duration::from_secs(20), "{}", score());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(compiler.stdin.take());
+    assert_eq!(compiler.wait().unwrap().code(), Some(1), "no bytes are no component");
+}

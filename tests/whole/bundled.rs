@@ -229,3 +229,18 @@ fn pages_are_fetched_and_redirects_followed() {
     assert_eq!(away.code(), "denied");
     assert!(away.message().contains("may not use 'http:127.0.0.1:1'"), "{}", away.message());
 }
+
+/// They are the same bytes wherever they are built, and tell nothing of the machine that built them.
+#[test]
+fn bundled_components_hold_no_path_of_this_machine() {
+    let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/dist");
+    let folders = [&dist, &dist.join("providers")].map(|folder| fs::read_dir(folder).unwrap());
+    let files = folders.into_iter().flatten().map(|entry| entry.unwrap().path());
+    let components: Vec<_> =
+        files.filter(|file| file.extension().is_some_and(|extension| extension == "wasm")).collect();
+    assert!(components.len() >= 13, "{components:?}");
+    for component in components {
+        let bytes = fs::read(&component).unwrap();
+        assert_eq!(patchbay_tests::paths::of_this_machine(&bytes), [""; 0], "{}", component.display());
+    }
+}

@@ -191,3 +191,11 @@ fn a_skill_that_takes_a_name_does_not_take_what_was_kept_under_it() {
     live.say("/reload_skills");
     assert_eq!(live.say("/note list"), "1. a secret");
 }
+
+#[test]
+fn a_grant_for_a_skill_of_another_root_names_the_root() {
+    let patchbay = Patchbay::new();
+    let ran = patchbay.run(&["grant", "add", "calc", "kv"]);
+    assert_eq!((ran.code, &*ran.out), (Some(1), ""));
+    assert!(ran.err.contains("There is a bundled skill of this name: add --root bundled."), "{}", ran.err);
+}

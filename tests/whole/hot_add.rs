@@ -191,10 +191,10 @@ fn what_was_allowed_holds_for_that_origin_and_that_key_alone() {
     asking("1", "https://a.example/v1", "A_KEY");
     assert_eq!(state(), "pending");
     allow();
-    assert_eq!(state(), "ready");
+    assert_eq!(state(), "needs key");
     // Another version that asks for the same.
     asking("2", "https://a.example/v1", "A_KEY");
-    assert_eq!(state(), "ready");
+    assert_eq!(state(), "needs key");
     for (version, origin, key) in [
         ("3", "https://b.example/v1", "A_KEY"),
         ("4", "https://a.example/v1", "B_KEY"),
@@ -204,7 +204,7 @@ fn what_was_allowed_holds_for_that_origin_and_that_key_alone() {
         assert_eq!(state(), "pending", "{origin} {key}");
     }
     allow();
-    assert_eq!(state(), "ready");
+    assert_eq!(state(), "needs key");
     asking("1", "https://a.example/v1", "A_KEY");
     assert_eq!(state(), "pending");
 }

@@ -88,7 +88,128 @@ fn what_is_built_is_looked_at() {
     let ran = patchbay.run(&["plugin", "build", &folder, "--wasm", "core.wasm"]);
     assert_eq!(ran.code, Some(1));
     let last = ran.out.lines().last().unwrap();
-    assert_eq!(last, "wrong: [command_tool_missing] Command tool 'walk' is not among its tools.");
+    assert_eq!(last, "wrong: [command_tool_missing] Command tool 'walk' is not among the skill's tools: run.");
+}
+
+/// The diagnostics of `/skills` for a skill, as lines of `plugin inspect`.
+fn diagnostics(patchbay: &Patchbay) -> Vec<String> {
+    let listed = patchbay.line("/skills");
+    let lines = listed.lines().filter_map(|line| line.strip_prefix("- greeter "));
+    lines.map(|line| format!("wrong: {line}")).collect()
+}
+
+#[test]
+fn build_and_inspect_judge_a_skill_as_loading_does() {
+    let schema = |schema: &str| {
+        let mut guest = Guest::default();
+        guest.tools[0].2 = schema.into();
+        guest.component()
+    };
+    let good = Guest::default().component();
+    let trap = Guest { before_tools: "(unreachable)".into(), ..Guest::default() }.component();
+    let mut long = Guest::default();
+    long.tools[0].0 = "x".repeat(60);
+    for (skill_md, component, code) in [
+        (SKILL_MD.replace("command: greet", "command: skills"), &good, "command_alias_collision"),
+        (SKILL_MD.replace("command_tool: run\n", ""), &good, "command_tool_missing"),
+        (SKILL_MD.replace("command_tool: run", "command_tool: greeter__walk"), &good, "command_tool_missing"),
+        (SKILL_MD.to_owned(), &trap, "invalid_component"),
+        (SKILL_MD.to_owned(), &schema("[]"), "invalid_component"),
+        (SKILL_MD.to_owned(), &schema("{\"type\":\"string\"}"), "invalid_component"),
+        ("---\n---\n".to_owned(), &long.component(), "invalid_name"),
+    ] {
+        let (patchbay, folder) = with_folder();
+        patchbay.write("home/config/skills/greeter/SKILL.md", &skill_md);
+        patchbay.write("workspace/some.wasm", component);
+        let ran = patchbay.run(&["plugin", "build", &folder, "--wasm", "some.wasm"]);
+        let wrong = |ran: &Ran| -> Vec<String> {
+            ran.out.lines().filter(|line| line.starts_with("wrong: ")).map(str::to_owned).collect()
+        };
+        let built = wrong(&ran);
+        assert!(ran.code == Some(1) && built.len() == 1 && built[0].contains(code), "{skill_md}: {ran:?}");
+        assert_eq!(diagnostics(&patchbay), built, "{skill_md}");
+        let inspected = patchbay.run(&["plugin", "inspect", &folder]);
+        assert_eq!((inspected.code, wrong(&inspected)), (Some(1), built), "{skill_md}");
+    }
+    // A skill without a component, too.
+    let (patchbay, folder) = with_folder();
+    patchbay.write("home/config/skills/greeter/SKILL.md", "---\ncommand: skills\n---\n");
+    let ran = patchbay.run(&["plugin", "build", &folder]);
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.out.lines().skip(1).collect::<Vec<_>>(), diagnostics(&patchbay));
+}
+
+#[test]
+fn what_depends_on_the_place_is_a_note() {
+    let (patchbay, folder) = with_folder();
+    let skill_md = "---\nrequires_tools: [other__tool]\neligibility: {os: [plan9]}\n---\n";
+    patchbay.write("home/config/skills/greeter/SKILL.md", skill_md);
+    let ran = patchbay.run(&["plugin", "inspect", &folder]);
+    assert_eq!((ran.code, &*ran.err), (Some(0), ""));
+    let notes: Vec<_> = ran.out.lines().filter(|line| line.starts_with("note: ")).collect();
+    let os = if cfg!(target_os = "macos") { "darwin" } else { std::env::consts::OS };
+    let ineligible = format!("note: It would not be loaded on this machine: OS '{os}' not in [plan9].");
+    assert_eq!(notes, [&*ineligible, "note: It is only loaded where these tools are: other__tool."]);
+}
+
+#[test]
+fn inspect_shows_the_last_lines_before_a_trap() {
+    let patchbay = Patchbay::new();
+    let body = "(call $write (i32.const 3) (i32.const 131072) (i32.const 9)) (unreachable)";
+    let more = "\n(import \"patchbay:host/log@0.1.0\" \"write\" (func $write (param i32 i32 i32)))\n\
+                (data (i32.const 131072) \"no\\1b[2Jconf\")\n";
+    let guest = Guest { before_tools: body.into(), ..Guest::default() }.with(more);
+    patchbay.write("workspace/greeter.wasm", guest.packaged("---\n---\n"));
+    let ran = patchbay.run(&["plugin", "inspect", "greeter.wasm"]);
+    let end = "\nwrong: [invalid_component] Asked for its tools, it ended with trap: the component trapped: wasm trap: wasm \
+               `unreachable` instruction executed.\n  printed: no[2Jcon\n";
+    assert!(ran.code == Some(1) && ran.out.ends_with(end), "{ran:?}");
+    let json = json_lines(&patchbay.run(&["plugin", "inspect", "--json", "greeter.wasm"]).out).remove(0);
+    assert_eq!(json["printed"], json!(["no[2Jcon"]));
+    // Loading it logs the line for the operator.
+    patchbay.write("home/config/skills/greeter.wasm", guest.packaged("---\n---\n"));
+    assert!(!patchbay.line("/skills").contains("no[2Jcon"));
+    let log = fs::read_to_string(patchbay.home().join("state/patchbay.log")).unwrap();
+    assert!(log.lines().any(|line| line.contains("plugin") && line.contains("no[2Jcon")), "{log}");
+}
+
+/// What a person looks at a plugin with is no weaker than what loads it.
+#[test]
+fn inspect_is_as_guarded_as_loading() {
+    let patchbay = Patchbay::new();
+    let inspect = |file: &str| patchbay.run(&["plugin", "inspect", file]);
+    for (file, words) in
+        [("/dev/zero", "not a regular file"), ("pipe.wasm", "not a regular file"), ("large.wasm", "over ")]
+    {
+        if file == "pipe.wasm" {
+            let made = std::process::Command::new("mkfifo").arg(patchbay.workspace().join(file)).status();
+            assert!(made.unwrap().success());
+        }
+        if file == "large.wasm" {
+            let large = fs::File::create(patchbay.workspace().join(file)).unwrap();
+            large.set_len(patchbay_core::COMPONENT_BYTES + 1).unwrap();
+        }
+        let ran = inspect(file);
+        assert!(ran.code == Some(1) && ran.err.contains(words) && ran.out.is_empty(), "{file}: {ran:?}");
+        let ran = patchbay.run(&["plugin", "build", ".", "--wasm", file]);
+        assert!(ran.code == Some(1) && ran.err.contains(words), "{file}: {ran:?}");
+    }
+    assert!(!patchbay.home().exists(), "no home is made for it");
+
+    // The limits and blocks of a home hold.
+    let bytes = Guest::default().packaged(SKILL_MD);
+    patchbay.write("workspace/greeter.wasm", &bytes);
+    assert_eq!(inspect("greeter.wasm").code, Some(0));
+    patchbay.line("/skills");
+    patchbay.write("home/config/config.toml", "[limits]\ncompile_bytes = 50_000_000\n");
+    let ran = inspect("greeter.wasm");
+    assert!(ran.code == Some(1) && ran.out.contains("took more than 50000000 bytes of memory"), "{ran:?}");
+    patchbay.write("home/config/config.toml", "");
+    let digest = patchbay_core::Digest::of(&bytes).to_string();
+    assert_eq!(patchbay.run(&["plugin", "block", &digest]).code, Some(0));
+    let ran = inspect("greeter.wasm");
+    assert!(ran.code == Some(1) && ran.out.contains("wrong: [blocked] The component is blocked"), "{ran:?}");
+    assert!(!ran.out.contains("tool run"), "it was not asked: {}", ran.out);
 }
 
 #[test]
@@ -235,6 +356,34 @@ fn rust_sources_become_a_skill_that_works() {
     }
 }
 
+/// A panic says where and why to the person who called the tool, and not to a model.
+#[test]
+fn a_panic_of_a_rust_skill_is_shown() {
+    let patchbay = Patchbay::quick();
+    let panics =
+        GREETER.replace("Ok(format!", "if input.name == \"x\" { panic!(\"no name: {}\", input.name) } Ok(format!");
+    let folder = rust("panics", &panics, CDYLIB);
+    let ran = build(&patchbay, &folder);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    patchbay.write("home/config/skills/panics.wasm", fs::read(folder.join("panics.wasm")).unwrap());
+    let shown = patchbay.line("/greet x");
+    let words = "Error: tool 'panics__greet' was stopped: the component trapped: wasm trap: wasm `unreachable` instruction \
+                 executed.\n  printed: panicked at src/lib.rs:";
+    assert!(shown.starts_with(words) && shown.contains(": no name: x"), "{shown}");
+    let model = &patchbay.answers(&["call panics__greet {\"name\": \"x\"}"])[0];
+    assert!(model.rows().iter().any(|(_, text)| text.contains("instruction executed")), "{model:?}");
+    assert!(!format!("{model:?}").contains("no name: x"), "{model:?}");
+}
+
+#[test]
+fn a_built_skill_holds_no_path_of_this_machine() {
+    let patchbay = Patchbay::new();
+    let folder = rust("placeless", GREETER, CDYLIB);
+    assert_eq!(build(&patchbay, &folder).code, Some(0));
+    let bytes = fs::read(folder.join("placeless.wasm")).unwrap();
+    assert_eq!(patchbay_tests::paths::of_this_machine(&bytes), [""; 0]);
+}
+
 #[test]
 fn rust_sources_that_do_not_build_say_why() {
     let patchbay = Patchbay::new();
@@ -353,8 +502,8 @@ fn inspect_tells_what_is_wrong() {
     }
     let ran = patchbay.run(&["plugin", "inspect", "greeter.wasm"]);
     assert_eq!(ran.code, Some(1));
-    let wrong =
-        "wrong: [invalid_output] the component's answer is invalid: the input schema of tool 'run' is no JSON object.";
+    let wrong = "wrong: [invalid_component] Asked for its tools, it ended with invalid_output: the component's answer is invalid: \
+         the input schema of tool 'run' is no JSON object.";
     let found: Vec<_> = ran.out.lines().filter(|line| line.starts_with("wrong: ")).collect();
     assert_eq!(found, [wrong], "of a component that could not be asked nobody knows what it lacks");
 

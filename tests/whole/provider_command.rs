@@ -56,7 +56,7 @@ fn a_provider_is_checked_added_allowed_replaced_and_removed() {
     let file = patchbay.home().join("config/providers/scripted.wasm");
     assert!(!file.exists(), "nothing is changed by a look");
 
-    let waits = "It may not be asked yet: it is new. To allow it: patchbay provider allow scripted\n";
+    let waits = "It may not be asked: you have not allowed it yet. To allow it: patchbay provider allow scripted\n";
     assert_eq!(words(&["add", "new.wasm"]), format!("Added provider 'scripted' (scripted 1).\n{ASKS}{waits}"));
     assert_eq!(fs::read(&file).unwrap(), component);
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o644);
@@ -80,6 +80,12 @@ fn a_provider_is_checked_added_allowed_replaced_and_removed() {
     assert!(words(&["add", "new.wasm"]).starts_with("Provider 'scripted' was there already (scripted 2).\n"));
     assert!(patchbay.line("/model scripted-1").starts_with("✓ Switched to Scripted scripted-1"));
 
+    patchbay.write("home/config/credentials.json", "{}");
+    let added = words(&["add", "new.wasm"]);
+    let missing = "It may be asked once it has its key: set SCRIPTED_API_KEY, or add \"scripted\": {\"api_key\": \"…\"} to \
+                   credentials.json\n";
+    assert!(added.ends_with(missing), "{added}");
+
     let gone = "Removed provider 'scripted': its file, what it was allowed, and its prefixes.\n";
     assert_eq!(words(&["remove", "scripted"]), gone);
     assert!(!file.exists());
@@ -90,6 +96,20 @@ fn a_provider_is_checked_added_allowed_replaced_and_removed() {
     assert_eq!(patchbay.run(&["provider", "allow", "scripted"]).err, unknown);
     // Nothing is left of the yes.
     assert!(words(&["add", "new.wasm"]).ends_with(waits));
+}
+
+#[test]
+fn check_shows_the_last_lines_before_a_trap() {
+    let patchbay = Patchbay::new();
+    let body = "(call $write (i32.const 3) (i32.const 0) (i32.const 1)) (unreachable)";
+    let talking = Adapter { before_describe: body.into(), ..Adapter::default() }
+        .with("\n(import \"patchbay:host/log@0.1.0\" \"write\" (func $write (param i32 i32 i32)))\n(data (i32.const 0) \"!\")\n");
+    patchbay.write("workspace/talking.wasm", talking.component());
+    let ran = patchbay.run(&["provider", "check", "talking.wasm"]);
+    let end = "wrong: the component trapped: wasm trap: wasm `unreachable` instruction executed\n  printed: !\n";
+    assert!(ran.code == Some(1) && ran.out.ends_with(end), "{ran:?}");
+    let log = fs::read_to_string(patchbay.home().join("state/patchbay.log")).unwrap();
+    assert!(log.lines().any(|line| line.contains("plugin") && line.ends_with("!")), "{log}");
 }
 
 #[test]

@@ -162,13 +162,40 @@ fn providers_tells_where_each_stands() {
         ),
         (6, "demo", "(none)", "demo-", "demo-1, demo-small, demo-big", "not needed"),
     ] {
+        let state = if key.starts_with("missing") { "needs key" } else { "ready" };
         let expected = format!(
-            "{name} - ready ({name} {version}, bundled)\n  origin    {origin}\n  prefixes  {prefixes}\n  models    \
+            "{name} - {state} ({name} {version}, bundled)\n  origin    {origin}\n  prefixes  {prefixes}\n  models    \
              {models}\n  key       {key}"
         );
         assert_eq!(paragraphs[at], expected);
     }
-    assert!(paragraphs[5].contains("refused") && paragraphs[5].contains("origin in [providers.openai-compatible]"));
+    assert!(paragraphs[5].starts_with("openai-compatible - needs origin ("), "{}", paragraphs[5]);
+    assert!(paragraphs[5].contains("origin in [providers.openai-compatible]"), "{}", paragraphs[5]);
+}
+
+/// A model whose table is refused is no unknown model: the error says what is wrong with the table.
+#[test]
+fn a_model_of_a_refused_table_names_the_provider() {
+    let patchbay = Patchbay::new();
+    let config = "[providers.lab]\nadapter = \"openai-compatible\"\norigin = \"http://192.168.1.20:8000/v1\"\n\
+                  prefixes = [\"mistral-\"]\n[providers.far]\nadapter = \"openai-compatible\"\n\
+                  origin = \"http://example.com/v1\"\nmodels = [\"far-1\"]\n[providers.gone]\nadapter = \"nowhere\"\n\
+                  prefixes = [\"gone-\"]\n";
+    patchbay.write("home/config/config.toml", config);
+    let answers = patchbay.answers(&["/model mistral-7b", "/model far-1/high", "/model gone-2", "/model other-1"]);
+    let expected = [
+        "Error: provider 'lab' cannot be used: its origin cannot be used: '192.168.1.20' is 192.168.1.20, a private address, \
+         which a provider may not reach; for a machine of your own network, allow_private = true",
+        "Error: provider 'far' cannot be used: its origin cannot be used: http://example.com would be asked without \
+         encryption: plain http is only for this machine. Use https; for a machine of your own network, allow_private = true",
+        "Error: provider 'gone' cannot be used: there is no adapter 'nowhere'",
+    ];
+    for (answer, expected) in answers.iter().zip(expected) {
+        assert_eq!(answer.code(), "provider_unusable", "{}", answer.message());
+        assert!(answer.message().starts_with(expected), "{}", answer.message());
+    }
+    assert_eq!(answers[3].code(), "unknown_model");
+    assert!(!patchbay.line("/providers").contains("grant"));
 }
 
 /// What the manifests suggest: the list of the product, word for word.

@@ -50,29 +50,29 @@ impl Home {
 /// The folders of the home, whether they exist or not.
 fn paths() -> Result<Paths, Failure> {
     Ok(match env::var_os("PATCHBAY_HOME").filter(|home| !home.is_empty()) {
-            Some(home) => {
-                let home = PathBuf::from(home);
-                let home = std::path::absolute(&home).map_err(Failure::io(&home))?;
-                Paths {
-                    config: home.join("config"),
-                    data: home.join("data"),
-                    cache: home.join("cache"),
-                    state: home.join("state"),
-                }
+        Some(home) => {
+            let home = PathBuf::from(home);
+            let home = std::path::absolute(&home).map_err(Failure::io(&home))?;
+            Paths {
+                config: home.join("config"),
+                data: home.join("data"),
+                cache: home.join("cache"),
+                state: home.join("state"),
             }
-            None => {
-                let xdg = Xdg::new().map_err(|error| {
-                    Failure::new(Code::FolderUnusable, format!("there is no home folder ({error}); set PATCHBAY_HOME."))
-                })?;
-                let name = "patchbay";
-                let state = xdg.state_dir().unwrap_or_else(|| xdg.data_dir());
-                Paths {
-                    config: xdg.config_dir().join(name),
-                    data: xdg.data_dir().join(name),
-                    cache: xdg.cache_dir().join(name),
-                    state: state.join(name),
-                }
+        }
+        None => {
+            let xdg = Xdg::new().map_err(|error| {
+                Failure::new(Code::FolderUnusable, format!("there is no home folder ({error}); set PATCHBAY_HOME."))
+            })?;
+            let name = "patchbay";
+            let state = xdg.state_dir().unwrap_or_else(|| xdg.data_dir());
+            Paths {
+                config: xdg.config_dir().join(name),
+                data: xdg.data_dir().join(name),
+                cache: xdg.cache_dir().join(name),
+                state: state.join(name),
             }
+        }
     })
 }
 

@@ -148,7 +148,9 @@ pub fn build(folder: &Path, options: &Options) -> Result<Built, BuildError> {
 
     let module = match &options.wasm {
         Some(path) => path.clone(),
-        None if folder.join("Cargo.toml").exists() => cargo::build(&folder, options.target.as_deref().unwrap_or(TARGET))?,
+        None if folder.join("Cargo.toml").exists() => {
+            cargo::build(&folder, options.target.as_deref().unwrap_or(TARGET))?
+        }
         None if skill_md.is_none() => return Err(BuildError::Nothing { folder, name }),
         None => return Ok(Built { name, component: None, size: 0, digest: None }),
     };

@@ -84,9 +84,8 @@ impl Metadata {
     /// gives a relative path. For any other (of a registry, of git, of a folder elsewhere) it gives an absolute one, and here
     /// the folder that holds the package is replaced. Generated sources stand in the target folder.
     fn remap_flags(&self, registries: &[PathBuf]) -> Vec<OsString> {
-        let is_outside = |package: &&Package| {
-            package.source.is_some() || !package.manifest_path.starts_with(&self.workspace_root)
-        };
+        let is_outside =
+            |package: &&Package| package.source.is_some() || !package.manifest_path.starts_with(&self.workspace_root);
         let folders: BTreeSet<&Path> = self
             .packages
             .iter()
@@ -110,12 +109,7 @@ impl Metadata {
 }
 
 /// Runs cargo with flags of rustc for the target, besides those that the author has set.
-fn run_with_flags(
-    manifest: &Path,
-    arguments: &[&str],
-    target: &str,
-    flags: &[OsString],
-) -> Result<Output, BuildError> {
+fn run_with_flags(manifest: &Path, arguments: &[&str], target: &str, flags: &[OsString]) -> Result<Output, BuildError> {
     let mut command = command(manifest, arguments);
     // cargo reads rustc's flags from one of several places: these variables come first, then its configuration.
     let separator = OsStr::new("\x1f");
@@ -152,7 +146,8 @@ mod tests {
 
     #[test]
     fn only_paths_outside_of_the_workspace_are_remapped() {
-        let package = |source: Option<&str>, path: &str| Package { source: source.map(Into::into), manifest_path: path.into() };
+        let package =
+            |source: Option<&str>, path: &str| Package { source: source.map(Into::into), manifest_path: path.into() };
         let metadata = Metadata {
             packages: vec![
                 package(None, "/home/ada/greet/Cargo.toml"),
@@ -165,7 +160,11 @@ mod tests {
             workspace_root: "/home/ada/greet".into(),
             target_directory: "/tmp/target".into(),
         };
-        let flags: Vec<_> = metadata.remap_flags(&["/home/ada/.cargo/registry/src/index-2".into()]).into_iter().map(|flag| flag.into_string().unwrap()).collect();
+        let flags: Vec<_> = metadata
+            .remap_flags(&["/home/ada/.cargo/registry/src/index-2".into()])
+            .into_iter()
+            .map(|flag| flag.into_string().unwrap())
+            .collect();
         assert_eq!(
             flags,
             [

@@ -3,7 +3,9 @@ use std::{io, path::Path, sync::Arc};
 use patchbay_core::{COMPONENT_BYTES, Code, Digest, ToolSpec, text};
 use patchbay_sandbox::{Artefacts, Compiler, Failure, Limits, Sandbox, adapter::AdapterManifest, inspect as shape};
 use patchbay_session::{System, command_names};
-use patchbay_skill::{Answer, Candidate, Manifest, Problem, Rules, discover_one, embedded_skill_md, files, judge_alone};
+use patchbay_skill::{
+    Answer, Candidate, Manifest, Problem, Rules, discover_one, embedded_skill_md, files, judge_alone,
+};
 use patchbay_tools::{Asked, ask_component, not_asked};
 use serde::Serialize;
 
@@ -53,8 +55,7 @@ impl Inspector {
 
     /// An inspector that compiles in child processes, as loading does.
     pub fn with_compiler(skills: Limits, adapters: Limits, compiler: &Compiler) -> Self {
-        let sandbox =
-            |limits| Arc::new(Sandbox::new(limits).with_artefacts(Artefacts::not_kept(compiler.clone())));
+        let sandbox = |limits| Arc::new(Sandbox::new(limits).with_artefacts(Artefacts::not_kept(compiler.clone())));
         Self { skills: sandbox(skills), adapters: sandbox(adapters), ..Self::new(Limits::default(), Limits::default()) }
     }
 
@@ -160,12 +161,8 @@ impl Report {
     fn judge(&mut self, candidate: &Candidate, answer: Answer) {
         self.manifest = Some(Manifest::clone(&candidate.manifest));
         self.tools = answer.as_ref().map(|tools| tools.to_vec()).unwrap_or_default();
-        let rules = Rules {
-            trusted: true,
-            built_ins: &command_names(),
-            surroundings: &System,
-            tools: &|_| answer.clone(),
-        };
+        let rules =
+            Rules { trusted: true, built_ins: &command_names(), surroundings: &System, tools: &|_| answer.clone() };
         match judge_alone(patchbay_policy::Root::User, candidate, &rules) {
             Ok(alone) => {
                 self.tools = alone.skill.tools.to_vec();

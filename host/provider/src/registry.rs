@@ -230,9 +230,13 @@ impl Registry {
         })
     }
 
-    /// The provider that would have `model` if it could be used: one that is refused, or a table without an adapter.
+    /// The table of `config.toml` that would have `model` if its provider could be used: the provider is refused, or has no
+    /// adapter. What a refused file claims does not count.
     pub(crate) fn refused_owner(&self, model: &str) -> Option<&Name> {
-        let refused = self.among(|entry| entry.refused.is_some()).owner(model).map(|entry| &entry.name);
+        let refused = self
+            .among(|entry| entry.refused.is_some() && entry.source != Source::File)
+            .owner(model)
+            .map(|entry| &entry.name);
         let mut claims = self.claimed_by_missing.iter();
         refused.or_else(|| claims.find(|(claim, _)| prefix::matches(claim, model)).map(|(_, name)| name))
     }

@@ -166,7 +166,9 @@ fn or_none(words: &[String]) -> String {
 fn key(provider: &ProviderStatus) -> String {
     match (&provider.variable, provider.credential, &provider.credential_problem) {
         (None, ..) => "not needed".to_owned(),
-        (Some(variable), ..) if !matches!(provider.state, "ready" | "needs key") => format!("{variable}, not looked for"),
+        (Some(variable), ..) if !matches!(provider.state, "ready" | "needs key") => {
+            format!("{variable}, not looked for")
+        }
         (Some(_), _, Some(problem)) => problem.clone(),
         (Some(variable), true, None) => format!("present ({variable}, or credentials.json)"),
         (Some(variable), false, None) => {

@@ -329,7 +329,8 @@ mod tests {
         let artefacts = script(folder.path(), "[ $1 -gt 1073741824 ] || exit 3; printf \"$1 $2\"");
         assert_eq!(words(artefacts.compile(b"x", &Limits::default()).await), "8589934592 120");
         let small = Limits { compile_bytes: 1 << 20, ..Limits::default() };
-        let over = "limit_compile: compiling the component took more than 1048576 bytes of memory (limits.compile_bytes)";
+        let over =
+            "limit_compile: compiling the component took more than 1048576 bytes of memory (limits.compile_bytes)";
         assert_eq!(words(artefacts.compile(b"x", &small).await), over);
     }
 
@@ -343,8 +344,11 @@ mod tests {
         );
         let artefacts = script(folder.path(), &body);
         let limits = Limits::default();
-        let compiled =
-            tokio::join!(artefacts.compile(b"a", &limits), artefacts.compile(b"b", &limits), artefacts.compile(b"c", &limits));
+        let compiled = tokio::join!(
+            artefacts.compile(b"a", &limits),
+            artefacts.compile(b"b", &limits),
+            artefacts.compile(b"c", &limits)
+        );
         assert_eq!([compiled.0, compiled.1, compiled.2].map(words), ["done", "done", "done"]);
     }
 

@@ -263,7 +263,8 @@ fn pooling(limits: &Limits, clearing: usize) -> PoolingAllocationConfig {
     // However few calls: the largest component that is accepted has its place.
     let room = |per_slot: u32, most: u32| calls.saturating_mul(per_slot).max(most).saturating_add(Limits::IN_CLEARING);
     let memories = room(Limits::MEMORIES_PER_SLOT, Limits::MEMORIES);
-    let resident = RESIDENT_BYTES.checked_div(memories as usize).unwrap_or(0).clamp(MEMORY_RESIDENT.0, MEMORY_RESIDENT.1);
+    let resident =
+        RESIDENT_BYTES.checked_div(memories as usize).unwrap_or(0).clamp(MEMORY_RESIDENT.0, MEMORY_RESIDENT.1);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(calls)
         .total_stacks(calls.saturating_add(Limits::IN_CLEARING))

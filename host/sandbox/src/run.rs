@@ -25,7 +25,12 @@ impl Sandbox {
     }
 
     /// A store for one call, with all its budgets but the wall clock's timer. What the guest logs and prints goes to `log`.
-    pub(crate) fn store(&self, budget: Budget, log: Arc<dyn LogSink>, reach: Option<Reach>) -> Result<Store<State>, Failure> {
+    pub(crate) fn store(
+        &self,
+        budget: Budget,
+        log: Arc<dyn LogSink>,
+        reach: Option<Reach>,
+    ) -> Result<Store<State>, Failure> {
         let Budget { fuel, output_bytes, .. } = budget;
         let mut store = Store::new(&self.machine()?.engine, State::new(Arc::clone(&self.limits), budget, log, reach));
         store.limiter(|state| &mut state.limiter);
@@ -66,9 +71,7 @@ pub(crate) async fn go_on<T>(
     store: &mut Store<State>,
     work: impl AsyncFnOnce(&mut Store<State>) -> wasmtime::Result<T>,
 ) -> Result<T, Failure> {
-    let run = async |store: &mut Store<State>| {
-        work(store).await.map_err(|error| classify(error, store.data(), broken))
-    };
+    let run = async |store: &mut Store<State>| work(store).await.map_err(|error| classify(error, store.data(), broken));
     within(store, run).await
 }
 

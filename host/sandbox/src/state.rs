@@ -8,8 +8,8 @@ use patchbay_workspace::{Workspace, WorkspaceAccess};
 
 use crate::{
     Budget, Failure, Http, Inference, Kv, Limits, LogSink, Progress, ToolCaller,
-    bindings::patchbay::host::types::Error as WitError, budget::Spent, last_lines::LastLines,
-    limiter::Limiter, wasi::Wasi,
+    bindings::patchbay::host::types::Error as WitError, budget::Spent, last_lines::LastLines, limiter::Limiter,
+    wasi::Wasi,
 };
 
 /// The host's side of what a guest may call.

@@ -181,8 +181,7 @@ fn accept(root: Root, candidate: &Candidate, rules: &Rules<'_>) -> Result<Skill,
         return Err(Problem::new(Code::InvalidName, message));
     }
     let component = component.as_ref().map(Component::digest);
-    let skill =
-        Skill { name: name.clone(), root, manifest: Arc::clone(manifest), component, tools, digest: *digest };
+    let skill = Skill { name: name.clone(), root, manifest: Arc::clone(manifest), component, tools, digest: *digest };
     check_command_tool(&skill)?;
     Ok(skill)
 }
@@ -207,7 +206,8 @@ pub fn judge_alone(root: Root, candidate: &Candidate, rules: &Rules<'_>) -> Resu
     let manifest = Manifest { eligibility: Eligibility::default(), ..Manifest::clone(&candidate.manifest) };
     let anywhere = Candidate { manifest: Arc::new(manifest), ..candidate.clone() };
     let skill = Skill { manifest: Arc::clone(&candidate.manifest), ..accept(root, &anywhere, rules)? };
-    let mut needs: BTreeSet<String> = skill.manifest.requires_tools.iter().cloned().chain(skill.command_tool()).collect();
+    let mut needs: BTreeSet<String> =
+        skill.manifest.requires_tools.iter().cloned().chain(skill.command_tool()).collect();
     let own: BTreeSet<String> = skill.tools.iter().map(|tool| skill.name.tool(&tool.name)).collect();
     needs.retain(|tool| !own.contains(tool));
     // No other skill can have a tool of this name.

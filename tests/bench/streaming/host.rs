@@ -19,10 +19,7 @@ pub fn host(home: &Path, origin: &str) -> Arc<Host> {
     fs::create_dir_all(&paths.config).unwrap();
     fs::create_dir_all(folder("workspace")).unwrap();
     fs::write(paths.config.join("credentials.json"), json!({"anthropic": {"token": KEY}}).to_string()).unwrap();
-    let compiler = Compiler {
-        program: binary::path(),
-        arguments: vec!["compile".into()],
-    };
+    let compiler = Compiler { program: binary::path(), arguments: vec!["compile".into()] };
     let origin = Some(origin.to_owned());
     let settings = move || {
         // Whoever measures has perhaps a key of their own.

@@ -59,7 +59,9 @@ impl Providers {
         match self.state(entry)? {
             State::Ready => Ok(None),
             State::Pending(why) => Ok(Some(why)),
-            State::NeedsOrigin(why) | State::Refused(why) => Err(ModelError::Refused { provider: entry.name.clone(), why }),
+            State::NeedsOrigin(why) | State::Refused(why) => {
+                Err(ModelError::Refused { provider: entry.name.clone(), why })
+            }
         }
     }
 

@@ -268,7 +268,7 @@ async fn a_bad_version_is_told_and_shown_beside_the_good_one() {
     assert_eq!(resolved(&process, "zed-1").await.as_deref(), Ok("zed/zed-1/default"));
     let shown = status(&process, "zed").await;
     let note = shown.reason.unwrap();
-    assert!(shown.state == "ready" && note.contains("the one before stays") && note.contains(why), "{note}");
+    assert!(shown.state == "needs key" && note.contains("the one before stays") && note.contains(why), "{note}");
 }
 
 #[tokio::test]
