@@ -216,3 +216,16 @@ fn wasi_http_goes_the_same_way_as_every_request() {
     assert_eq!(heard[0].to_ascii_lowercase().matches("\r\nhost: ").count(), 1, "{}", heard[0]);
     assert!(patchbay.line("/metadata").contains("its SKILL.md does not ask for it"));
 }
+
+/// A runtime writes what went wrong to standard error, and then traps with words of the engine alone.
+#[test]
+fn a_runtimes_last_words_are_shown() {
+    let patchbay = Patchbay::new();
+    let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand: wrong\ncommand_tool: run\n---\n";
+    patchbay.write("home/config/skills/wrong/SKILL.md", skill_md);
+    patchbay.write("home/config/skills/wrong/skill.wasm", component("javascript-wrong"));
+    let said = patchbay.line("/wrong {}");
+    let words = "Error: tool 'wrong__run' was stopped: the component trapped: wasm trap: wasm `unreachable` instruction \
+                 executed.\n  printed: ";
+    assert!(said.starts_with(words) && said.contains("\n  printed: expected array\n"), "{said}");
+}
