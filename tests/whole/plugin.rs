@@ -75,6 +75,7 @@ fn building_again_gives_the_same_bytes() {
 #[test]
 fn a_skill_without_tools_needs_no_build() {
     let (patchbay, folder) = with_folder();
+    patchbay.write("home/config/skills/greeter/SKILL.md", "---\nsummary: Greets\n---\n");
     let ran = patchbay.run(&["plugin", "build", &folder]);
     let words = "greeter: nothing to build, its SKILL.md is all of it.\n";
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), words, ""));

@@ -109,7 +109,7 @@ fn check_shows_the_last_lines_before_a_trap() {
     let end = "wrong: the component trapped: wasm trap: wasm `unreachable` instruction executed\n  printed: !\n";
     assert!(ran.code == Some(1) && ran.out.ends_with(end), "{ran:?}");
     let log = fs::read_to_string(patchbay.home().join("state/patchbay.log")).unwrap();
-    assert!(log.lines().any(|line| line.contains("plugin") && line.ends_with("!")), "{log}");
+    assert!(log.lines().any(|line| line.contains(" plugin: ! component=sha256:")), "{log}");
 }
 
 #[test]

@@ -184,8 +184,8 @@ fn a_model_of_a_refused_table_names_the_provider() {
     patchbay.write("home/config/config.toml", config);
     let answers = patchbay.answers(&["/model mistral-7b", "/model far-1/high", "/model gone-2", "/model other-1"]);
     let expected = [
-        "Error: provider 'lab' cannot be used: its origin cannot be used: '192.168.1.20' is 192.168.1.20, a private address, \
-         which a provider may not reach; for a machine of your own network, allow_private = true",
+        "Error: provider 'lab' cannot be used: its origin cannot be used: http://192.168.1.20:8000 would be asked without \
+         encryption: plain http is only for this machine. Use https; for a machine of your own network, allow_private = true",
         "Error: provider 'far' cannot be used: its origin cannot be used: http://example.com would be asked without \
          encryption: plain http is only for this machine. Use https; for a machine of your own network, allow_private = true",
         "Error: provider 'gone' cannot be used: there is no adapter 'nowhere'",

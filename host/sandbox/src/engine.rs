@@ -258,13 +258,17 @@ fn configured(limits: &Limits, clearing: Option<usize>) -> Config {
     config
 }
 
+/// Bytes that stay resident of each of so many memories.
+fn resident(memories: u32) -> usize {
+    let (least, most) = MEMORY_RESIDENT;
+    RESIDENT_BYTES.checked_div(memories as usize).unwrap_or(most).clamp(least, most)
+}
+
 fn pooling(limits: &Limits, clearing: usize) -> PoolingAllocationConfig {
     let calls = limits.concurrent_calls.max(1).saturating_add(Limits::DEPTH * Limits::NESTED_CALLS);
     // However few calls: the largest component that is accepted has its place.
     let room = |per_slot: u32, most: u32| calls.saturating_mul(per_slot).max(most).saturating_add(Limits::IN_CLEARING);
     let memories = room(Limits::MEMORIES_PER_SLOT, Limits::MEMORIES);
-    let resident =
-        RESIDENT_BYTES.checked_div(memories as usize).unwrap_or(0).clamp(MEMORY_RESIDENT.0, MEMORY_RESIDENT.1);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(calls)
         .total_stacks(calls.saturating_add(Limits::IN_CLEARING))
@@ -280,7 +284,7 @@ fn pooling(limits: &Limits, clearing: usize) -> PoolingAllocationConfig {
         .max_tables_per_module(Limits::TABLES)
         .table_elements(Limits::TABLE_ELEMENTS)
         .max_memory_size(limits.memory_bytes.next_multiple_of(64 << 10))
-        .linear_memory_keep_resident(resident)
+        .linear_memory_keep_resident(resident(memories))
         .table_keep_resident(64 << 10)
         // The part of a fiber's stack that ordinary calls touch is zeroed by hand and stays: giving it back costs a system
         // call, a page fault and an interrupt of the other cores for each call.
@@ -289,4 +293,19 @@ fn pooling(limits: &Limits, clearing: usize) -> PoolingAllocationConfig {
         // Without the scan, keeping pages makes a fresh instance twelve times slower.
         .pagemap_scan(Enabled::Auto);
     pool
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resident_memory_is_bounded_for_all_memories_together() {
+        for memories in [1, 100, 576, 4_000] {
+            assert!(resident(memories) * memories as usize <= RESIDENT_BYTES, "{memories}");
+        }
+        assert_eq!((resident(0), resident(1)), (2 << 20, 2 << 20));
+        // A pool of more memories than anybody has set keeps what an ordinary call writes.
+        assert_eq!(resident(100_000), 64 << 10);
+    }
 }
