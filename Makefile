@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: run test test-interop build plugins guests format lint deny advisories fuzz reproduce bench docs release target
+.PHONY: run test test-interop build plugins guests format lint deny advisories fuzz reproduce bench docs release install target
 
 run: build ## Build everything, and open a terminal
 	@$(PATCHBAY)
@@ -117,3 +117,10 @@ release: plugins ## One binary that needs nothing beside it: target/patchbay
 	@$(FAST) $(CARGO) build --workspace
 	@strip -o target/patchbay target/debug/patchbay
 	@ls -l target/patchbay
+
+PREFIX ?= $(HOME)/.local
+
+install: release ## Put the release binary into PREFIX/bin, by default ~/.local/bin
+	@install -d $(PREFIX)/bin
+	@install -m 755 target/patchbay $(PREFIX)/bin/patchbay
+	@echo "installed $(PREFIX)/bin/patchbay"

@@ -25,6 +25,17 @@ pub struct Ran {
     pub err: String,
 }
 
+impl Ran {
+    /// Standard error without the line that says which session it was.
+    pub fn errors(&self) -> &str {
+        let session = self.err.trim_end_matches('\n').rsplit('\n').next().unwrap_or_default();
+        match session.starts_with("Session: ") {
+            true => &self.err[..self.err.trim_end_matches('\n').len() - session.len()],
+            false => &self.err,
+        }
+    }
+}
+
 /// The path of the binary, built by `make`.
 ///
 /// # Panics
@@ -90,6 +101,9 @@ impl Patchbay {
     /// A command of the binary, not run yet.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(path());
+        // As a shell starts what is on its PATH: messages name the program as it was started.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::arg0(&mut command, "patchbay");
         command
             .args(arguments)
             .current_dir(self.workspace())
@@ -137,8 +151,8 @@ impl Patchbay {
 
     /// The message of one line in a new session, whether it went well or not, without its last line feed.
     pub fn line(&self, line: &str) -> String {
-        let Ran { out, err, .. } = self.exec(&[line]);
-        format!("{out}{err}").trim_end_matches('\n').to_owned()
+        let ran = self.exec(&[line]);
+        format!("{}{}", ran.out, ran.errors()).trim_end_matches('\n').to_owned()
     }
 
     /// The session that was used last.

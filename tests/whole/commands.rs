@@ -123,11 +123,11 @@ fn commands_lists_built_ins_first_then_aliases() {
 /providers - List the model providers
 /quit - Leave; the session is kept
 /bare
-/calc expression, such as 2^100 or 3 GiB / 100 Mbit/s - Exact arithmetic on big numbers and units
+/calc <expression, such as 2^100 or 3 GiB / 100 Mbit/s> - Exact arithmetic on big numbers and units
 /grep PATTERN [GLOB] - Search the workspace's files with regular expressions
 /json EXPRESSION DOCUMENT - Query and reshape JSON with JMESPath
 /note add TEXT | list | search WORDS | delete NUMBER - Notes that stay: add, list, search, delete
-/plan goal to plan for - Turns a goal into a checked plan
+/plan <goal to plan for> - Turns a goal into a checked plan
 /web URL - Pages of the web as readable text";
     check(&patchbay, &[("/commands", "commands_listed", expected)]);
 }

@@ -11,7 +11,7 @@ fn rows(events: &[Value], kind: &str) -> Vec<Value> {
 #[test]
 fn a_message_is_answered() {
     let ran = Patchbay::quick().run(&["exec", "Good day"]);
-    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), "You said: Good day\n", ""));
+    assert_eq!((ran.code, &*ran.out, ran.errors()), (Some(0), "You said: Good day\n", ""));
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn a_local_server_answers_as_the_providers_guide_says() {
 #[test]
 fn the_transcript_of_the_readme_is_real() {
     let blocks = blocks("README.md");
-    let (_, transcript) = blocks.iter().find(|(_, text)| text.starts_with("$ make run")).unwrap();
+    let (_, transcript) = blocks.iter().find(|(_, text)| text.starts_with("$ patchbay\n")).unwrap();
     let patchbay = Patchbay::new();
     let mut shown = transcript.lines().skip_while(|line| !line.starts_with("> ")).peekable();
     let (mut lines, mut expected) = (Vec::new(), Vec::new());

@@ -157,7 +157,13 @@ fn the_history_outlives_the_terminal() {
     terminal.press(ENTER);
     terminal.shows("121");
     terminal.press(CTRL_D);
-    terminal.shows(&format!("The session is kept. To go on: patchbay --session {session}"));
+    // Longer than the screen is wide: the program is named as it was started.
+    terminal.shows_beginning(
+        &format!("The session is kept. To go on: {}", binary::path().display())
+            .chars()
+            .take(COLUMNS.into())
+            .collect::<String>(),
+    );
     assert_eq!(terminal.ends(), 0);
 }
 
@@ -219,12 +225,92 @@ fn who_has_a_default_model_is_not_told_of_it() {
     patchbay.write("home/config/config.toml", "default_model = \"demo-big\"\n");
     let terminal = Terminal::open(&patchbay, &[]);
     terminal.shows("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.shows("Model: demo:demo-big");
     assert!(!terminal.lines().iter().any(|line| line.contains("default_model")), "{:?}", terminal.lines());
     terminal.press(CTRL_D);
     assert_eq!(terminal.ends(), 0);
     patchbay.write("home/config/config.toml", "default_model = \"nobody-9\"\n");
     let terminal = Terminal::open(&patchbay, &[]);
     terminal.shows_beginning("No model answers yet: default_model of config.toml, 'nobody-9', cannot be used: ");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.ends(), 0);
+}
+
+#[test]
+fn a_resumed_session_shows_its_model_and_its_last_exchange() {
+    let patchbay = Patchbay::quick();
+    patchbay.run(&["exec", "/model demo-1/high", "one", "say First.", "/calc 1"]);
+    let session = patchbay.last_session();
+    let terminal = Terminal::open(&patchbay, &["--session", &session]);
+    terminal.shows("Model: demo:demo-1/high");
+    terminal.shows("> say First.");
+    terminal.shows("First.");
+    assert!(!terminal.lines().iter().any(|line| line.contains("one")), "{:?}", terminal.lines());
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.ends(), 0);
+    // An answer that broke off, and a message that has none.
+    patchbay.run(&["exec", "--session", &session, "say red green blue\nfail server never after 2"]);
+    let terminal = Terminal::open(&patchbay, &["--session", &session]);
+    terminal.shows("red green");
+    terminal.shows("(interrupted)");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.ends(), 0);
+    patchbay.run(&["exec", "--session", &session, "fail server never"]);
+    let terminal = Terminal::open(&patchbay, &["--session", &session]);
+    terminal.shows("> fail server never");
+    terminal.shows("(no answer)");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.ends(), 0);
+}
+
+const DIFFERS: &str = "Skills on disk differ from this session's: /reload_skills takes them in.";
+
+fn differs(terminal: &Terminal) -> usize {
+    terminal.lines().iter().filter(|line| line.as_str() == DIFFERS).count()
+}
+
+#[test]
+fn an_open_terminal_is_told_once_that_skills_differ_on_disk() {
+    let patchbay = Patchbay::new();
+    let terminal = Terminal::open(&patchbay, &[]);
+    terminal.shows("/commands lists what works, Tab completes, /quit leaves.");
+    patchbay.write("workspace/notes.txt", "No skill.");
+    patchbay.write("home/config/skills/README.md", "No skill either.");
+    thread::sleep(Duration::from_secs(2));
+    assert_eq!(differs(&terminal), 0, "{:?}", terminal.lines());
+    // The folder of the workspace's skills appears only now.
+    patchbay.write("workspace/.patchbay/skills/local/SKILL.md", "---\nsummary: Local\n---\nDo it.\n");
+    terminal.shows(DIFFERS);
+    patchbay.skill("other", "summary: Other", "Do it.");
+    thread::sleep(Duration::from_secs(2));
+    assert_eq!(differs(&terminal), 1, "{:?}", terminal.lines());
+    terminal.press("/help local");
+    terminal.press(ENTER);
+    terminal.shows("Error: skill 'local' not found in snapshot.");
+    terminal.press("/reload_skills");
+    terminal.press(ENTER);
+    terminal.shows("+ other");
+    thread::sleep(Duration::from_secs(1));
+    patchbay.skill("other", "summary: Changed", "Do it well.");
+    let start = Instant::now();
+    while differs(&terminal) < 2 {
+        assert!(start.elapsed() < PATIENCE, "it is not said again:\n{}", terminal.lines().join("\n"));
+        thread::sleep(Duration::from_millis(10));
+    }
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.ends(), 0);
+}
+
+/// What changed while no terminal was open is said when the session is resumed.
+#[test]
+fn a_resumed_session_is_told_that_skills_differ_on_disk() {
+    let patchbay = Patchbay::new();
+    patchbay.skill("other", "summary: Other", "Do it.");
+    patchbay.run(&["exec", "/calc 1"]);
+    let session = patchbay.last_session();
+    patchbay.skill("other", "summary: Changed", "Do it.");
+    let terminal = Terminal::open(&patchbay, &["--session", &session]);
+    terminal.shows(DIFFERS);
     terminal.press(CTRL_D);
     assert_eq!(terminal.ends(), 0);
 }

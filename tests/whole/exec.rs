@@ -1,6 +1,9 @@
 //! `patchbay exec`: the front for scripts.
 
-use std::{io::Write as _, process::Stdio};
+use std::{
+    io::{Read as _, Write as _},
+    process::Stdio,
+};
 
 use patchbay_tests::{
     answers::json_lines,
@@ -18,7 +21,7 @@ fn with_input(patchbay: &Patchbay, arguments: &[&str], input: &[u8]) -> Ran {
 }
 
 fn expect(ran: &Ran, code: i32, out: &str, err: &str) {
-    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(code), out, err));
+    assert_eq!((ran.code, &*ran.out, ran.errors()), (Some(code), out, err));
 }
 
 #[test]
@@ -234,4 +237,104 @@ fn a_mistake_in_the_configuration_is_named_with_its_place() {
     assert_eq!((ran.code, &*ran.out), (Some(1), ""));
     assert!(ran.err.contains("config.toml: ") && ran.err.contains("line 2") && ran.err.contains("fule"), "{}", ran.err);
     assert!(ran.err.ends_with(" [config_invalid]\n"), "{}", ran.err);
+}
+
+/// The text of the last answer of a session.
+fn last_answer(patchbay: &Patchbay) -> String {
+    let database = rusqlite::Connection::open(patchbay.home().join("data/patchbay.db")).unwrap();
+    let query = "SELECT content FROM messages WHERE kind = 'assistant' ORDER BY seq DESC LIMIT 1";
+    database.query_row(query, [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn an_answer_is_printed_as_it_comes() {
+    let patchbay = Patchbay::new();
+    // A word in 20 ms: this takes two seconds.
+    let mut child = patchbay.command(&["exec", "repeat 100 word"]).spawn().unwrap();
+    let mut output = child.stdout.take().unwrap();
+    let mut bytes = [0; 64];
+    let count = output.read(&mut bytes).unwrap();
+    let whole = format!("{}word\n", "word ".repeat(99));
+    assert!(count > 0 && whole.as_bytes().starts_with(&bytes[..count]));
+    assert_eq!(child.try_wait().unwrap(), None, "the first words came with the last ones");
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).unwrap();
+    assert_eq!(format!("{}{rest}", String::from_utf8_lossy(&bytes[..count])), whole);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_long_answer_is_printed_whole_and_once() {
+    let patchbay = Patchbay::quick();
+    let ran = patchbay.run(&["exec", "repeat 30000 word", "say short"]);
+    assert_eq!((ran.code, ran.errors()), (Some(0), ""));
+    assert!(ran.out == format!("{}word\nshort\n", "word ".repeat(29_999)), "{} bytes", ran.out.len());
+}
+
+#[test]
+fn every_text_of_a_turn_is_printed() {
+    let patchbay = Patchbay::quick();
+    let turn = "say I look.\ncall calc__eval {\"expression\": \"6 * 7\"}\nthen say It is 42.";
+    expect(&patchbay.run(&["exec", turn]), 0, "I look.\nIt is 42.\n", "");
+}
+
+#[test]
+fn what_came_of_a_failed_answer_is_printed() {
+    let patchbay = Patchbay::quick();
+    let ran = patchbay.run(&["exec", "--keep-going", "say one two three\nfail server never after 2", "say next"]);
+    assert_eq!((ran.code, &*ran.out), (Some(1), "one two\nnext\n"));
+    assert!(ran.err.starts_with("Error: demo: demo fails as it was told: server"), "{}", ran.err);
+}
+
+#[test]
+fn what_came_until_the_time_out_is_printed_and_kept() {
+    let patchbay = Patchbay::new();
+    let ran = patchbay.run(&["exec", "--timeout", "1", "repeat 1000 word"]);
+    assert_eq!((ran.code, ran.errors()), (Some(3), "Error: not done after 1 s (--timeout). [timeout]\n"));
+    assert!(ran.out.starts_with("word word ") && ran.out.ends_with('\n') && ran.out.len() < 5000, "{}", ran.out);
+    assert_eq!(ran.out.trim_end_matches('\n'), last_answer(&patchbay));
+}
+
+#[test]
+fn waits_are_said_on_standard_error() {
+    let patchbay = Patchbay::quick();
+    let ran = patchbay.run(&["exec", "fail rate-limit 0"]);
+    assert_eq!((ran.code, &*ran.out), (Some(1), ""));
+    let first = ran.err.lines().next().unwrap();
+    assert!(first.starts_with("Rate limit exceeded: demo. Retrying in 0 s (attempt 1 of "), "{}", ran.err);
+    assert!(ran.err.lines().last().unwrap().starts_with("Error: demo: "), "{}", ran.err);
+}
+
+#[test]
+fn skills_that_are_kept_out_are_said_on_standard_error() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/skills/bad/SKILL.md", "---\nname: other\n---\n");
+    expect(&patchbay.run(&["exec", "/calc 1"]), 0, "1\n", "1 kept out or limited; /skills says why.\n");
+    assert_eq!(patchbay.run(&["exec", "--json", "/calc 1"]).err, "");
+}
+
+#[test]
+fn a_session_with_a_conversation_is_named_at_the_end() {
+    let patchbay = Patchbay::quick();
+    let ran = patchbay.run(&["exec", "hello"]);
+    let session = patchbay.last_session();
+    assert_eq!(ran.err, format!("Session: {session}\n"));
+    // Neither where the caller knows it or was told, nor where there is nothing to go on with.
+    assert_eq!(patchbay.run(&["exec", "hello", "/quit"]).err, "");
+    assert_eq!(patchbay.run(&["exec", "--session", &session, "hello"]).err, "");
+    assert_eq!(patchbay.run(&["exec", "/calc 1"]).err, "");
+    assert_eq!(patchbay.run(&["exec", "--json", "hello"]).err, "");
+}
+
+/// As `patchbay exec … | head -c 64`.
+#[test]
+fn a_reader_that_goes_ends_it_quietly() {
+    let patchbay = Patchbay::new();
+    let mut child = patchbay.command(&["exec", "repeat 1000 word", "/calc 1"]).spawn().unwrap();
+    let mut output = child.stdout.take().unwrap();
+    output.read_exact(&mut [0; 64]).unwrap();
+    drop(output);
+    let ended = ran(child.wait_with_output().unwrap());
+    assert_eq!((ended.code, &*ended.err), (Some(128 + 13), ""));
+    assert!(last_answer(&patchbay).starts_with("word word "), "what came is kept");
 }

@@ -15,6 +15,7 @@ mod documents;
 mod durability;
 mod editor;
 mod exec;
+mod first_start;
 mod grants;
 #[cfg(unix)]
 mod home;
@@ -24,6 +25,7 @@ mod inference;
 mod invocation;
 mod journal;
 mod languages;
+mod models;
 mod nested;
 mod personas;
 mod plugin;

@@ -41,6 +41,19 @@ fn a_persona_is_its_files_in_their_order() {
 }
 
 #[test]
+fn an_empty_folder_is_no_persona() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/agents/blank/NOTES.md", "Nothing that counts.");
+    patchbay.write("home/config/agents/default/NOTES.md", "Nothing that counts.");
+    let answers = patchbay.answers(&["/agent blank", "/agent default"]);
+    assert_eq!(answers[0].code(), "persona_not_found");
+    let words = "Error: agent 'blank' is empty: its folder has none of SOUL.md, IDENTITY.md, USER.md, AGENTS.md.";
+    assert_eq!(answers[0].message(), words);
+    // The bundled one steps in: a session must have a persona.
+    assert_eq!(answers[1].data()["files"], json!(["SOUL.md"]));
+}
+
+#[test]
 fn a_workspace_brings_personas_of_its_own() {
     let patchbay = Patchbay::new();
     patchbay.write("workspace/.patchbay/agents/local/IDENTITY.md", "Local.");

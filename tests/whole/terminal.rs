@@ -17,7 +17,10 @@ fn typed(patchbay: &Patchbay, arguments: &[&str], input: &str) -> Ran {
 fn lines_are_answered_without_greeting_or_prompt() {
     let patchbay = Patchbay::new();
     let ran = typed(&patchbay, &[], "/calc 1 + 1\n\n/nope\n/calc 2 + 2\n");
-    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), "2\nError: unknown command '/nope'.\n4\n", ""));
+    // The script goes on after an error, and hears of it in the exit code.
+    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), "2\n4\n", "Error: unknown command '/nope'.\n"));
+    let ran = typed(&patchbay, &[], "/calc 1 + 1\n/quit\n/nope\n");
+    assert_eq!((ran.code, &*ran.err), (Some(0), ""));
 }
 
 #[test]

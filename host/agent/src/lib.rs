@@ -19,6 +19,7 @@ mod inference;
 mod model;
 mod receive;
 pub mod record;
+mod repeats;
 mod spending;
 mod toolbox;
 mod turn;

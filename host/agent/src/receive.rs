@@ -11,6 +11,9 @@ use tokio::sync::Notify;
 
 use crate::{Feed, record::AnswerPart};
 
+/// What stands between two blocks of text of one answer.
+const BETWEEN: &str = "\n\n";
+
 /// What has come of an answer so far.
 #[derive(Default)]
 pub(crate) struct Received {
@@ -26,7 +29,7 @@ impl Received {
             AnswerPart::Text { text, .. } if !text.is_empty() => Some(text.as_str()),
             _ => None,
         });
-        texts.collect::<Vec<_>>().join("\n\n")
+        texts.collect::<Vec<_>>().join(BETWEEN)
     }
 }
 
@@ -77,10 +80,18 @@ impl Sink for Receiver {
                 }
                 BlockKind::Opaque(data) => AnswerPart::Opaque { data, opaque: None },
             }),
-            StreamEvent::BlockDelta { index, text } => {
+            StreamEvent::BlockDelta { index, mut text } => {
+                let earlier = received.parts.get(..index as usize).unwrap_or_default();
+                let follows =
+                    earlier.iter().any(|part| matches!(part, AnswerPart::Text { text, .. } if !text.is_empty()));
                 let told = match received.parts.get_mut(index as usize) {
                     Some(AnswerPart::Text { text: so_far, .. }) => {
+                        let begins = so_far.is_empty() && !text.is_empty();
                         so_far.push_str(&text);
+                        // The pieces together are the answer's text.
+                        if begins && follows {
+                            text.insert_str(0, BETWEEN);
+                        }
                         DeltaKind::Text
                     }
                     Some(AnswerPart::Thinking { text: so_far, .. }) => {

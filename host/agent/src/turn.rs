@@ -19,11 +19,10 @@ use crate::{
     inference::AgentInference,
     receive::{Desk, Quiet, Received, Receiver},
     record::{Answer, AnswerPart, Compaction},
+    repeats::Repeats,
     toolbox::Toolbox,
 };
 
-/// How often a model is asked in one turn. Who needs more is most likely going round in circles.
-const ROUNDS: usize = 50;
 /// How often what has come of an answer is kept, besides at the end of each block.
 const CHECKPOINT: Duration = Duration::from_millis(250);
 
@@ -56,7 +55,9 @@ impl Agent {
 
     async fn rounds(&self, turn: &Turn) -> Result<Outcome, Outcome> {
         let toolbox = Toolbox::new(Arc::clone(&self.tools), Arc::clone(&turn.snapshot));
-        for _ in 0..ROUNDS {
+        let mut repeats = Repeats::default();
+        let most = self.tools.sandbox().limits().turn_requests;
+        for _ in 0..most {
             self.spending.check().map_err(|spent| Outcome::error(Code::LimitTokens, spent))?;
             // Both `/model` and an override hold from the next request on.
             let choice = self.chosen().effective(&*self.model).await?;
@@ -69,11 +70,12 @@ impl Agent {
                 return Ok(Outcome::ok(Code::Answered, text).with_data(data));
             }
             for call in &calls {
-                self.call(turn, &toolbox, call).await?;
+                self.call(turn, &toolbox, call, &mut repeats).await?;
             }
         }
         let message = format!(
-            "the model called tools {ROUNDS} times in this turn, and was stopped. What it did is kept; say how to go on."
+            "this turn made {most} requests to the model, as many as a turn may (limits.turn_requests), and was stopped. What \
+             it did is kept; say how to go on."
         );
         Err(Outcome::error(Code::TurnRounds, message))
     }
@@ -212,12 +214,23 @@ impl Agent {
         Ok(Answered { text: received.text(), calls: received.parts.into_iter().filter_map(call).collect(), stop })
     }
 
-    async fn call(&self, turn: &Turn, toolbox: &Toolbox, call: &ToolCall) -> Result<(), Outcome> {
+    async fn call(
+        &self,
+        turn: &Turn,
+        toolbox: &Toolbox,
+        call: &ToolCall,
+        repeats: &mut Repeats,
+    ) -> Result<(), Outcome> {
         let inference = Arc::new(AgentInference::new(self, turn.cancel.clone()));
         let progress = self.progress(&call.name);
         let called = toolbox.call(call, &self.place, progress, inference);
         let (shown, answer) = self.unless_cancelled(turn, called).await?;
-        self.commit(MessageKind::Tool, shown, json!(answer)).await
+        let repeated = repeats.notice(call, &answer);
+        self.commit(MessageKind::Tool, shown, json!(answer)).await?;
+        if let Some(text) = repeated {
+            self.feed.tell(self.place.agent, EventKind::Notice { text });
+        }
+        Ok(())
     }
 
     /// What `work` gives, unless the turn is cancelled before.

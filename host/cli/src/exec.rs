@@ -1,45 +1,81 @@
 //! `patchbay exec`: the front for scripts.
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-    sync::Arc,
-    time::Duration,
-};
+mod printer;
+
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use patchbay_core::{Code, Outcome};
-use patchbay_session::{Received, Session, Subscription};
+use patchbay_session::{Session, Subscription};
 use serde_json::json;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    time::timeout,
+};
 
 use crate::{FAILED, Failure, args::Exec};
+use printer::{Printer, note};
 
 const OUT_OF_TIME: u8 = 3;
+/// What a shell reports for a program that writes to a pipe without a reader: 128 and the number of SIGPIPE.
+const READER_GONE: u8 = 128 + 13;
 /// How long a turn that was cancelled may take to keep what came of it.
 const SETTLING: Duration = Duration::from_secs(2);
 
-pub(crate) async fn run(session: Arc<Session>, exec: Exec) -> Result<ExitCode, Failure> {
-    let Some(seconds) = exec.timeout else { return run_lines(session, &exec).await };
-    match tokio::time::timeout(Duration::from_secs(seconds), run_lines(Arc::clone(&session), &exec)).await {
-        Ok(code) => code,
-        Err(_) => {
-            // What a turn has said is kept before the process ends.
-            let _ = tokio::time::timeout(SETTLING, session.idle()).await;
-            let outcome = Outcome::error(Code::Timeout, format_args!("not done after {seconds} s (--timeout)."));
-            eprintln!("{} [{}]", outcome.message, outcome.code);
-            Ok(ExitCode::from(OUT_OF_TIME))
-        }
+/// Why the lines ended early.
+enum Stop {
+    Failure(Failure),
+    /// Nothing reads standard output any more, such as behind `head`.
+    ReaderGone,
+}
+
+impl<E: Into<Failure>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Self::Failure(error.into())
     }
 }
 
-async fn run_lines(session: Arc<Session>, exec: &Exec) -> Result<ExitCode, Failure> {
-    let mut printer = Printer { json: exec.json };
+pub(crate) async fn run(session: Arc<Session>, exec: Exec) -> Result<ExitCode, Failure> {
     let mut events = session.subscribe(session.last_seq() + 1);
+    let mut printer = Printer::new(exec.json);
+    let lines = run_lines(&session, &exec, &mut events, &mut printer);
+    let ended = match exec.timeout {
+        None => Ok(lines.await),
+        Some(seconds) => timeout(Duration::from_secs(seconds), lines).await.map_err(|_| seconds),
+    };
+    if !matches!(ended, Ok(Ok(_))) {
+        // The turn was cancelled with its line: what it has said is kept, and printed, before the process ends.
+        let _ = timeout(SETTLING, session.idle()).await;
+        let _ = drain(&session, &mut events, &mut printer).and_then(|()| printer.end_line());
+    }
+    let code = match ended {
+        Ok(Ok(code)) => code,
+        Ok(Err(Stop::Failure(failure))) => return Err(failure),
+        Ok(Err(Stop::ReaderGone)) => return Ok(ExitCode::from(READER_GONE)),
+        Err(seconds) => {
+            let outcome = Outcome::error(Code::Timeout, format_args!("not done after {seconds} s (--timeout)."));
+            note(&format!("{} [{}]", outcome.message, outcome.code));
+            ExitCode::from(OUT_OF_TIME)
+        }
+    };
+    if !exec.json && exec.session.is_none() && printer.has_conversation() {
+        note(&format!("Session: {}", session.id()));
+    }
+    Ok(code)
+}
+
+async fn run_lines(
+    session: &Arc<Session>,
+    exec: &Exec,
+    events: &mut Subscription,
+    printer: &mut Printer,
+) -> Result<ExitCode, Stop> {
     if exec.json {
         printer.print(&json!({"session": session.id().to_string()}).to_string())?;
+    } else if let Some(exclusions) = session.exclusions() {
+        note(&exclusions);
     }
     for notice in session.notices() {
-        eprintln!("Note: {notice}");
+        note(&format!("Note: {notice}"));
     }
     let mut lines = Lines::new(exec);
     let mut code = ExitCode::SUCCESS;
@@ -47,7 +83,7 @@ async fn run_lines(session: Arc<Session>, exec: &Exec) -> Result<ExitCode, Failu
         if line.trim().is_empty() {
             continue;
         }
-        let outcome = submit(&session, &line, &mut events, &mut printer).await?;
+        let outcome = submit(session, &line, events, printer).await?;
         printer.outcome(&line, &outcome)?;
         if outcome.code == Code::Quit {
             break;
@@ -68,23 +104,29 @@ async fn submit(
     line: &str,
     events: &mut Subscription,
     printer: &mut Printer,
-) -> Result<Outcome, Failure> {
+) -> Result<Outcome, Stop> {
     let submitted = session.submit(line);
     tokio::pin!(submitted);
     let outcome = loop {
         tokio::select! {
             biased;
             received = events.next() => match received? {
-                Some(received) => printer.event(received)?,
+                Some(received) => printer.event(received, session.last_seq())?,
                 None => break submitted.await,
             },
             outcome = &mut submitted => break outcome,
         }
     };
-    while let Some(received) = events.try_next()? {
-        printer.event(received)?;
-    }
+    drain(session, events, printer)?;
     Ok(outcome)
+}
+
+/// Prints the events that are there already.
+fn drain(session: &Session, events: &mut Subscription, printer: &mut Printer) -> Result<(), Stop> {
+    while let Some(received) = events.try_next()? {
+        printer.event(received, session.last_seq())?;
+    }
+    Ok(())
 }
 
 /// The lines of the command line, or of standard input.
@@ -123,53 +165,5 @@ impl<'a> Lines<'a> {
                 Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned()))
             }
         }
-    }
-}
-
-struct Printer {
-    json: bool,
-}
-
-impl Printer {
-    /// Prints one line, or several, and has them out before the next line is run.
-    fn print(&mut self, text: &str) -> Result<(), Failure> {
-        let mut out = io::stdout().lock();
-        let printed = writeln!(out, "{text}").and_then(|()| out.flush());
-        printed
-            .map_err(|error| Failure::new(Code::FolderUnusable, format!("standard output cannot be written: {error}.")))
-    }
-
-    fn event(&mut self, received: Received) -> Result<(), Failure> {
-        if !self.json {
-            return Ok(());
-        }
-        let object = match received {
-            Received::Lagged(missed) => return self.print(&json!({"event": "lagged", "missed": missed}).to_string()),
-            Received::Event(event) => {
-                let mut object = serde_json::to_value(&event.kind).unwrap_or_default();
-                object["agent"] = event.agent.to_string().into();
-                object["seq"] = event.seq.into();
-                object
-            }
-        };
-        self.print(&object.to_string())
-    }
-
-    fn outcome(&mut self, line: &str, outcome: &Outcome) -> Result<(), Failure> {
-        if self.json {
-            let mut object = serde_json::to_value(outcome).unwrap_or_default();
-            object["line"] = line.into();
-            return self.print(&object.to_string());
-        }
-        if outcome.is_ok() {
-            // A model may have nothing to say.
-            return if outcome.code == Code::Answered && outcome.message.is_empty() {
-                Ok(())
-            } else {
-                self.print(&outcome.message)
-            };
-        }
-        eprintln!("{}", outcome.message);
-        Ok(())
     }
 }

@@ -21,6 +21,8 @@ mod waiting;
 use std::{path::Path, process::ExitCode, sync::Arc};
 
 use clap::Parser as _;
+use patchbay_core::text;
+use patchbay_policy::quoted;
 use patchbay_provider::Watch;
 use patchbay_session::{Host, Observer, Session, Unobserved};
 
@@ -108,7 +110,16 @@ fn open_watched(home: &Home, observer: impl Observer + 'static) -> Result<Arc<Ho
         bundled_grants: bundled::GRANTS,
         bundled_answers: bundled::ANSWERS,
         observer: Arc::new(observer),
+        program: program(),
     })?)
+}
+
+/// How the shell that started this process starts it again: by its name where it was found on the PATH, else by the path
+/// that was typed.
+fn program() -> String {
+    let typed = std::env::args_os().next().and_then(|typed| typed.into_string().ok());
+    let typed = typed.filter(|typed| !typed.is_empty() && text::clean(typed) == *typed);
+    typed.map_or_else(|| "patchbay".to_owned(), |typed| quoted(&typed).into_owned())
 }
 
 /// Sees to it that changes of providers take effect meanwhile, as long as this is held.

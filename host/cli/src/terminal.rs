@@ -5,10 +5,11 @@ use std::{process::ExitCode, sync::Arc};
 use patchbay_core::Code;
 use patchbay_session::Session;
 
-use crate::{Failure, home::Home};
+use crate::{FAILED, Failure, home::Home};
 
 pub(crate) fn run(runtime: &tokio::runtime::Runtime, home: &Home, session: Arc<Session>) -> Result<ExitCode, Failure> {
-    patchbay_repl::run(runtime.handle(), session, &home.paths.state.join("history"), env!("CARGO_PKG_VERSION"))
+    let history = home.paths.state.join("history");
+    let all_ok = patchbay_repl::run(runtime.handle(), session, &history, env!("CARGO_PKG_VERSION"))
         .map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if all_ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }

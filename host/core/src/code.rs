@@ -47,7 +47,7 @@ codes! {
         InvalidArgs = "invalid_args", "An argument is missing, or not accepted.";
         AliasAmbiguous = "alias_ambiguous", "Several skills claim the alias; `/skill NAME` works.";
         SkillNotFound = "skill_not_found", "The snapshot has no skill of that name.";
-        PersonaNotFound = "persona_not_found", "No persona has that name.";
+        PersonaNotFound = "persona_not_found", "No persona has that name, or its folder has none of a persona's files.";
         PersonaUnreadable = "persona_unreadable", "The persona is there, and one of its files cannot be read.";
         ToolNotFound = "tool_not_found", "The snapshot has no tool of that name.";
         InvalidInput = "invalid_input", "A tool's input does not satisfy its schema.";
@@ -60,7 +60,7 @@ codes! {
     }
     "A turn ended early" {
         TurnCancelled = "turn_cancelled", "The turn was cancelled; what came is kept.";
-        TurnRounds = "turn_rounds", "The model called tools more often than a turn may.";
+        TurnRounds = "turn_rounds", "The turn made as many requests to the model as it may (`limits.turn_requests`).";
         LimitTokens = "limit_tokens", "The session has used up its tokens (`limits.session_tokens`).";
         CompactionFailed = "compaction_failed", "The conversation could not be summarised; it is kept as it was.";
     }

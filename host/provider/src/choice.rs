@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use patchbay_core::{Name, completion::ThinkingLevel};
+use patchbay_core::{Name, completion::ThinkingLevel, text};
 use patchbay_sandbox::adapter::ModelSize;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,26 @@ pub struct Choice {
     pub model: String,
     /// The thinking level; none: the provider's default.
     pub level: Option<ThinkingLevel>,
+}
+
+impl Choice {
+    /// The choice as `/model` takes it, `PROVIDER:MODEL[/THINKING]`, cleaned: a stored one of an older build may hold
+    /// anything.
+    pub fn as_argument(&self) -> String {
+        let level = self.level.map(|level| format!("/{}", level.as_str())).unwrap_or_default();
+        text::excerpt(&format!("{}:{}{level}", self.provider, self.model), 200)
+    }
+
+    /// Checks the model's name, which a stored choice of an older build may have never passed.
+    ///
+    /// # Errors
+    /// [`ModelError::NotAName`].
+    pub(crate) fn check(&self) -> Result<(), ModelError> {
+        match name_problem(&self.model) {
+            Some(why) => Err(ModelError::NotAName { text: self.model.clone(), why }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// `PROVIDER/MODEL/LEVEL`, where no level reads `default`.
@@ -70,12 +90,41 @@ pub(crate) trait Names {
     fn is_model(&self, provider: Option<&Name>, id: &str) -> bool;
 }
 
-/// Reads `[PROVIDER:]MODEL[/THINKING]`. An exact id is taken whole; else with one `/` what follows is the level; with more,
-/// what follows the last one is, if it is a level at all.
+/// The longest model name, in bytes.
+const NAME_BYTES: usize = 128;
+/// The rule for model names, in words.
+pub(crate) const NAME_RULE: &str = "a model name has 1 to 128 visible ASCII characters and no white space";
+
+/// Why `name` is not a model name; `None` if it is one. This one rule holds for what a person types, for `config.toml` and
+/// for stored choices.
+pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
+    if name.chars().any(char::is_whitespace) {
+        Some("it contains white space")
+    } else if text::clean(name) != name {
+        Some("it contains characters that cannot be seen")
+    } else if !name.is_ascii() {
+        Some("it contains characters that are not ASCII")
+    } else if name.is_empty() {
+        Some("it is empty")
+    } else if name.len() > NAME_BYTES {
+        Some("it is too long")
+    } else {
+        None
+    }
+}
+
+/// Reads `[PROVIDER:]MODEL[/THINKING]`. An exact id is taken whole; otherwise with one `/` the tail is the level; with more,
+/// the tail of the last one is, if it is a level at all. A name with an empty part between slashes, or with two levels, is
+/// not a model name, unless a catalogue lists it.
 ///
 /// # Errors
-/// [`ModelError::Level`], [`ModelError::NoLevel`], [`ModelError::NoModel`].
+/// [`ModelError::Level`], [`ModelError::NoLevel`], [`ModelError::NoModel`], [`ModelError::NotAName`].
 pub(crate) fn read(text: &str, names: &dyn Names) -> Result<Asked, ModelError> {
+    let not_a_name = |why| Err(ModelError::NotAName { text: text.to_owned(), why });
+    // Before the level is judged: an invalid level is shown as it was given, so it must consist of visible characters.
+    if text.chars().any(char::is_whitespace) || text::clean(text) != text {
+        return not_a_name(name_problem(text).unwrap_or_default());
+    }
     let (provider, rest) = match text.split_once(':') {
         Some((provider, rest)) if names.is_provider(provider) => (provider.parse().ok(), rest),
         _ => (None, text),
@@ -83,16 +132,29 @@ pub(crate) fn read(text: &str, names: &dyn Names) -> Result<Asked, ModelError> {
     if rest.is_empty() {
         return Err(ModelError::NoModel(text.to_owned()));
     }
-    let whole = |provider| Ok(Asked { provider, model: rest.to_owned(), level: None });
+    let checked = |model: &str, level: Option<ThinkingLevel>| {
+        let listed = names.is_model(provider.as_ref(), model);
+        let last = model.rsplit_once('/').map_or("", |(_, last)| last);
+        let why = name_problem(model).or_else(|| match listed {
+            true => None,
+            false if model.split('/').any(str::is_empty) => Some("nothing stands before or behind one of its '/'"),
+            false if level.is_some() && ThinkingLevel::from_word(last).is_some() => Some("it has two thinking levels"),
+            false => None,
+        });
+        match why {
+            Some(why) => not_a_name(why),
+            None => Ok(Asked { provider: provider.clone(), model: model.to_owned(), level }),
+        }
+    };
     if names.is_model(provider.as_ref(), rest) {
-        return whole(provider);
+        return checked(rest, None);
     }
-    let Some((model, level)) = rest.rsplit_once('/') else { return whole(provider) };
+    let Some((model, level)) = rest.rsplit_once('/') else { return checked(rest, None) };
     match ThinkingLevel::from_word(level) {
         Some(_) if model.is_empty() => Err(ModelError::NoModel(text.to_owned())),
-        Some(level) => Ok(Asked { provider, model: model.to_owned(), level: Some(level) }),
-        None if model.contains('/') => whole(provider),
+        Some(level) => checked(model, Some(level)),
         None if level.is_empty() => Err(ModelError::NoLevel(text.to_owned())),
+        None if model.contains('/') => checked(rest, None),
         None => Err(ModelError::Level(level.to_owned())),
     }
 }
@@ -134,9 +196,9 @@ mod tests {
             ("meta/llama/high", "- meta/llama/high -"),
             ("local:meta/llama/high", "local meta/llama/high -"),
             ("openai:meta/llama/high", "openai meta/llama high"),
+            // Two levels, but the first one belongs to an exact id.
             ("meta/llama/high/low", "- meta/llama/high low"),
             ("org/model/v2", "- org/model/v2 -"),
-            ("org/model/", "- org/model/ -"),
         ] {
             assert_eq!(asked(text).as_deref(), Ok(expected), "{text}");
         }
@@ -147,9 +209,45 @@ mod tests {
         assert_eq!(asked("gpt-4o/").unwrap_err(), "a thinking level must follow '/' in 'gpt-4o/'.");
         assert_eq!(asked("openai:").unwrap_err(), "/model requires a model name.");
         assert_eq!(asked("/high").unwrap_err(), "/model requires a model name.");
+        assert_eq!(asked("org/model/").unwrap_err(), "a thinking level must follow '/' in 'org/model/'.");
+        assert_eq!(
+            asked("claude-sonnet-4-5/m\u{e9}d").unwrap_err(),
+            "Invalid thinking level: m\u{e9}d\nValid levels: none, low, med, high"
+        );
+    }
+
+    #[test]
+    fn what_is_not_a_model_name_is_refused() {
+        let long = "m".repeat(129);
+        for (text, shown, why) in [
+            ("claude-sonnet-4-5 med", "claude-sonnet-4-5 med", "it contains white space"),
+            ("claude-sonnet-4-5 /med", "claude-sonnet-4-5 /med", "it contains white space"),
+            ("claude-sonnet-4-5/ med", "claude-sonnet-4-5/ med", "it contains white space"),
+            ("gpt-\u{1b}]0;x\u{7}", "gpt-]0;x", "it contains characters that cannot be seen"),
+            ("gpt-4o/med\u{200b}", "gpt-4o/med", "it contains characters that cannot be seen"),
+            ("claude-\u{202e}abc", "claude-abc", "it contains characters that cannot be seen"),
+            ("claude-\u{e9}", "claude-\u{e9}", "it contains characters that are not ASCII"),
+            (&*long, &*format!("{}\u{2026}", &long[..80]), "it is too long"),
+            ("claude-sonnet-4-5//high", "claude-sonnet-4-5//high", "nothing stands before or behind one of its '/'"),
+            ("org//model/v2", "org//model/v2", "nothing stands before or behind one of its '/'"),
+            ("claude-sonnet-4-5/low/high", "claude-sonnet-4-5/low/high", "it has two thinking levels"),
+            ("openai:gpt-4o/low/high", "openai:gpt-4o/low/high", "it has two thinking levels"),
+        ] {
+            let expected = format!("'{shown}' is not a model name: {why}; {NAME_RULE}.");
+            assert_eq!(asked(text).unwrap_err(), expected, "{text:?}");
+        }
+        assert_eq!(asked(&long[1..]).as_deref(), Ok(&*format!("- {} -", &long[1..])));
     }
 
     proptest! {
+        #[test]
+        fn a_model_that_was_read_is_a_model_name(text in "\\PC{0,12}|[a-z/ :\u{1b}\u{200b}]{0,12}/(none|low|med|high)") {
+            if let Ok(Asked { model, .. }) = read(&text, &Known) {
+                prop_assert_eq!(name_problem(&model), None);
+            }
+        }
+
+
         #[test]
         fn nothing_is_lost_of_a_text(text in "[a-z:/]{1,12}|(openai|local):[a-z/]{0,9}/(none|low|med|high)") {
             if let Ok(Asked { provider, model, level }) = read(&text, &Known) {

@@ -12,6 +12,8 @@ use serde::{
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
+use crate::choice;
+
 /// One `[providers.NAME]`: what the operator decided for a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -103,8 +105,7 @@ fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
 }
 
 fn checked<E: Error>(id: String) -> Result<String, E> {
-    let fits = (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic());
-    if fits { Ok(id) } else { Err(E::custom("a model's id has 1 to 128 ASCII characters without white space")) }
+    if choice::name_problem(&id).is_none() { Ok(id) } else { Err(E::custom(choice::NAME_RULE)) }
 }
 
 fn variable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
@@ -146,7 +147,7 @@ mod tests {
         for (text, words) in [
             ("orgin = \"x\"", "unknown field `orgin`"),
             ("env = \"sk-12345678\"", "not the name of an environment variable"),
-            ("models = [\"a b\"]", "1 to 128 ASCII characters"),
+            ("models = [\"a b\"]", "1 to 128 visible ASCII characters"),
             ("models = [{ size = \"small\" }]", "missing field `id`"),
             ("models = [{ id = \"x\", level = 1 }]", "unknown field `level`"),
         ] {

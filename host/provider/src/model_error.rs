@@ -2,6 +2,8 @@ use patchbay_core::{Code, Digest, Name, Outcome, text};
 use patchbay_sandbox::Failure;
 use patchbay_store::StoreError;
 
+use crate::choice;
+
 /// Why a text names no model that can be asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -9,6 +11,14 @@ pub enum ModelError {
     /// No model is named.
     #[error("/model requires a model name.")]
     NoModel(String),
+    /// The text breaks the rule for model names.
+    #[error("'{}' is not a model name: {why}; {}.", text::excerpt(.text, 80), choice::NAME_RULE)]
+    NotAName {
+        /// The text as it was given.
+        text: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// Nothing follows the `/`.
     #[error("a thinking level must follow '/' in '{}'.", text::excerpt(.0, 80))]
     NoLevel(String),
@@ -70,7 +80,7 @@ pub enum ModelError {
          provider allow {0}"
     )]
     Changed(Name),
-    /// The model of who has chosen none is none that can be asked.
+    /// The configured default model cannot be used.
     #[error("default_model of config.toml, '{}', cannot be used: {error}", text::excerpt(.model, 80))]
     Default {
         /// What stands there.
@@ -98,7 +108,7 @@ impl ModelError {
     /// The stable code.
     pub fn code(&self) -> Code {
         match self {
-            Self::NoModel(_) | Self::NoLevel(_) => Code::InvalidArgs,
+            Self::NoModel(_) | Self::NoLevel(_) | Self::NotAName { .. } => Code::InvalidArgs,
             Self::Level(_) => Code::InvalidThinkingLevel,
             Self::Unknown { .. } => Code::UnknownModel,
             Self::Pending { .. } | Self::Changed(_) => Code::ProviderPending,
@@ -110,13 +120,9 @@ impl ModelError {
         }
     }
 
-    /// Whether the person's words, or those of `config.toml`, name no model.
+    /// Whether the message stands without `Error: ` before it: the seeds fix the words of these two.
     fn is_refusal(&self) -> bool {
-        match self {
-            Self::Level(_) | Self::Unknown { .. } => true,
-            Self::Default { error, .. } => error.is_refusal(),
-            _ => false,
-        }
+        matches!(self, Self::Level(_) | Self::Unknown { .. })
     }
 }
 

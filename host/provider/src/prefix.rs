@@ -1,11 +1,12 @@
-//! Prefixes of models' names: `claude-` matches every model that begins so; one that ends in another character matches that
-//! name alone, or followed by `-`: `o3` is for `o3` and `o3-mini`, not for `o30`.
+//! Prefixes of models' names: `claude-` matches every model that begins so, but not itself, since no model is called so; one
+//! that ends in another character matches that name alone, or followed by `-`: `o3` is for `o3` and `o3-mini`, not for `o30`.
 
 /// Whether `prefix` is for `model`.
 pub(crate) fn matches(prefix: &str, model: &str) -> bool {
     match model.strip_prefix(prefix) {
         None => false,
-        Some(rest) => prefix.ends_with('-') || rest.is_empty() || rest.starts_with('-'),
+        Some(rest) if prefix.ends_with('-') => !rest.is_empty(),
+        Some(rest) => rest.is_empty() || rest.starts_with('-'),
     }
 }
 
@@ -21,11 +22,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_ends_where_a_word_does() {
+    fn prefixes_match_whole_words() {
         for (prefix, model, expected) in [
             ("claude-", "claude-sonnet-4-5", true),
             ("claude-", "claude", false),
-            ("claude-", "claude-", true),
+            ("claude-", "claude-", false),
             ("o3", "o3", true),
             ("o3", "o3-mini", true),
             ("o3", "o30", false),

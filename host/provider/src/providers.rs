@@ -9,6 +9,7 @@ use std::{
 use patchbay_core::{
     Name,
     completion::{CompletionRequest, ThinkingLevel},
+    text,
 };
 use patchbay_egress::{CredentialError, EgressError, Secrets};
 use patchbay_sandbox::{Sandbox, adapter::ModelEntry};
@@ -271,10 +272,20 @@ impl Providers {
         let plan = sandbox.explain_thinking(&adapter, &choice.model, choice.level).await.map_err(failed)?;
         let label = entry.adapter.manifest.extra.iter().find(|(name, _)| name == "api-label");
         let label = label.map(|(_, label)| format!(" ({label})")).unwrap_or_default();
-        let mut lines = vec![format!("✓ Switched to {} {}{label}", status::display_name(&entry), choice.model)];
+        let model = text::clean_line(&choice.model);
+        let mut lines = vec![format!("✓ Switched to {} {model}{label}", status::display_name(&entry))];
         lines.extend(plan.warning.map(|warning| format!("  ⚠ {warning}")));
         lines.extend(plan.description.iter().map(|line| format!("  {line}")));
         Ok(lines.join("\n"))
+    }
+
+    /// Checks that `choice` can be asked now. Its key is not looked for.
+    ///
+    /// # Errors
+    /// [`ModelError`], where its name is not a model name, or its provider is gone or not ready.
+    pub async fn check_choice(&self, choice: &Choice) -> Result<(), ModelError> {
+        choice.check()?;
+        self.ready(&*self.registry().await, &choice.provider).map(drop)
     }
 
     /// What completes `/model`: each model of a catalogue, then its suggested levels.
@@ -341,6 +352,7 @@ impl Providers {
         request: CompletionRequest,
         sink: &mut dyn Sink,
     ) -> Result<Completed, CompleteError> {
+        choice.check()?;
         let registry = self.registry().await;
         let entry = self.ready(&registry, &choice.provider)?;
         drop(registry);
@@ -349,7 +361,8 @@ impl Providers {
         let credential = entry.variable.clone().map(|variable| RouteCredential {
             id: hint.map_or_else(|| "api-key".to_owned(), |hint| hint.id.clone()),
             variable,
-            obtain_url: hint.and_then(|hint| hint.obtain_url.clone()),
+            // The page is for keys of the adapter's own API; a proxy or another server has keys of its own.
+            obtain_url: hint.and_then(|hint| hint.obtain_url.clone()).filter(|_| entry.has_own_origin()),
         });
         let route = Route {
             provider: entry.name.clone(),

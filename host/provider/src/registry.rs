@@ -79,6 +79,11 @@ impl Entry {
         self.models.iter().find(|model| model.id == id)
     }
 
+    /// Whether its requests go where its adapter suggests, and not to an origin that the operator named instead.
+    pub(crate) fn has_own_origin(&self) -> bool {
+        self.base_url == self.adapter.manifest.default_base_url
+    }
+
     /// What it asks for.
     pub(crate) fn wanted(&self) -> Allowance {
         Allowance {

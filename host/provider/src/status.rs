@@ -50,6 +50,10 @@ pub struct ProviderStatus {
     pub credential: bool,
     /// What is wrong with the key that there is.
     pub credential_problem: Option<String>,
+    /// The model of the agent in view, as `/model` takes it, if this provider answers it. The caller sets it: a provider
+    /// knows of no session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_use: Option<String>,
 }
 
 pub(crate) fn display_name(entry: &Entry) -> String {
@@ -112,6 +116,7 @@ pub(crate) fn list(registry: &Registry, state: Judge<'_>, keys: Keys<'_>) -> Vec
                 variable: entry.variable.clone(),
                 credential,
                 credential_problem,
+                in_use: None,
             }
         })
         .collect();
@@ -136,6 +141,7 @@ fn unusable(name: &str, source: &str, why: &str) -> ProviderStatus {
         variable: None,
         credential: false,
         credential_problem: None,
+        in_use: None,
     }
 }
 
@@ -145,6 +151,9 @@ pub fn render(providers: &[ProviderStatus]) -> String {
         let mut lines =
             vec![format!("{} - {} ({}, {})", provider.name, provider.state, provider.adapter, provider.source)];
         let mut line = |label: &str, text: String| lines.push(format!("  {label:<9} {text}"));
+        if let Some(model) = &provider.in_use {
+            line("in use", model.clone());
+        }
         if let Some(reason) = &provider.reason {
             line("note", reason.clone());
         }

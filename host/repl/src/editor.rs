@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     Interrupts, Next, ReplError, complete::SessionCompleter, events_from_here, hint::UsageHinter, line,
-    listen::Listening, prompt::Plain,
+    listen::Listening, prompt::Plain, screen::Screen,
 };
 
 /// Lines that the history keeps.
@@ -26,6 +26,7 @@ pub(crate) fn run(runtime: &Handle, session: &Arc<Session>, history: &Path) -> R
     let mut editor = editor(session, history)?.with_external_printer(printer);
     let mut interrupts = Interrupts::taken(runtime)?;
     let mut events = events_from_here(session);
+    let _watch = runtime.block_on(async { session.watch_skills() });
     loop {
         let above = above.clone();
         // Nobody reads so many at once: what is too much is not waited for.
@@ -33,13 +34,15 @@ pub(crate) fn run(runtime: &Handle, session: &Arc<Session>, history: &Path) -> R
         let signal = editor.read_line(&Plain);
         events = listening.end(runtime).unwrap_or_else(|| events_from_here(session));
         match signal? {
-            Signal::Success(text) => match line(runtime, session, &mut events, &text, &mut interrupts)? {
-                Next::Line => {}
-                Next::Leave => return Ok(()),
-            },
+            Signal::Success(text) => {
+                let next = line(runtime, session, &mut events, &text, &mut interrupts, Screen::of_terminal())?;
+                if next == Next::Leave {
+                    return Ok(());
+                }
+            }
             Signal::CtrlC => {}
             Signal::CtrlD => {
-                line(runtime, session, &mut events, "/quit", &mut interrupts)?;
+                line(runtime, session, &mut events, "/quit", &mut interrupts, Screen::of_terminal())?;
                 return Ok(());
             }
             _ => {}

@@ -34,33 +34,38 @@ pub enum ReplError {
     Store(String),
 }
 
-/// Takes lines until the person leaves. `history` is the file that keeps what was typed, `version` stands in the greeting.
+/// Takes lines until the person leaves; returns whether every line of a script that was piped in went well. `history` is the
+/// file that keeps what was typed, `version` stands in the greeting.
 ///
 /// # Errors
 /// Where the terminal or the store fails.
-pub fn run(runtime: &Handle, session: Arc<Session>, history: &Path, version: &str) -> Result<(), ReplError> {
+pub fn run(runtime: &Handle, session: Arc<Session>, history: &Path, version: &str) -> Result<bool, ReplError> {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    if dumb || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        return plain::run(runtime, &session);
+    let typed = std::io::stdin().is_terminal();
+    if dumb || !typed || !std::io::stdout().is_terminal() {
+        let all_ok = plain::run(runtime, &session)?;
+        // A person has seen the errors; the script that called a pipe has only the exit code.
+        return Ok(all_ok || typed);
     }
     greet(runtime, &session, version)?;
-    editor::run(runtime, &session, history)
+    editor::run(runtime, &session, history)?;
+    Ok(true)
 }
 
 fn greet(runtime: &Handle, session: &Session, version: &str) -> Result<(), ReplError> {
-    let snapshot = session.snapshot();
-    let (skills, problems) = (snapshot.skills().len(), snapshot.diagnostics().len());
+    let skills = session.snapshot().skills().len();
     say(&format!("Patchbay {version} - session {}, {skills} skills", session.id().short()))?;
-    if problems > 0 {
-        say(&format!("{problems} kept out or limited; /skills says why."))?;
+    if let Some(exclusions) = session.exclusions() {
+        say(&exclusions)?;
     }
     for notice in session.notices() {
         say(&format!("Note: {notice}"))?;
     }
-    if let Some(notice) = runtime.block_on(session.model_notice()) {
-        say(&notice)?;
-    }
+    say(&runtime.block_on(session.model_line()))?;
     say("/commands lists what works, Tab completes, /quit leaves.")?;
+    for line in session.last_exchange().map_err(|error| ReplError::Store(error.to_string()))? {
+        say(&screen::faint(&line))?;
+    }
     Ok(())
 }
 
@@ -70,23 +75,26 @@ fn events_from_here(session: &Session) -> Subscription {
 }
 
 /// Whether the person goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Line,
+    /// The same, after a line that failed.
+    AfterError,
     Leave,
 }
 
-/// Runs one line and prints what it comes to. `events`: those that nobody has shown yet.
+/// Runs one line on `screen`. `events`: those that were not shown yet.
 fn line(
     runtime: &Handle,
     session: &Arc<Session>,
     events: &mut Subscription,
     line: &str,
     interrupts: &mut Interrupts,
+    mut screen: Screen,
 ) -> Result<Next, ReplError> {
     if line.trim().is_empty() {
         return Ok(Next::Line);
     }
-    let mut screen = Screen::new(std::io::stdout().is_terminal());
     let outcome = runtime.block_on(async {
         interrupts.forget().await;
         let submitted = session.submit(line);
@@ -125,6 +133,7 @@ fn line(
         Err(error) => Err(error.into()),
         Ok(()) => match outcome {
             Some(Outcome { code: Code::Quit, .. }) => Ok(Next::Leave),
+            Some(outcome) if !outcome.is_ok() => Ok(Next::AfterError),
             _ => Ok(Next::Line),
         },
     }

@@ -1,24 +1,27 @@
-//! Without a terminal: lines in, messages out, nothing drawn.
+//! Without a terminal: lines in, messages out, errors on standard error, nothing drawn.
 
 use std::{io::BufRead as _, sync::Arc};
 
 use patchbay_session::Session;
 use tokio::runtime::Handle;
 
-use crate::{Interrupts, Next, ReplError, events_from_here, line, listen::Listening, say};
+use crate::{Interrupts, Next, ReplError, events_from_here, line, listen::Listening, say, screen::Screen};
 
-pub(crate) fn run(runtime: &Handle, session: &Arc<Session>) -> Result<(), ReplError> {
+/// Runs every line of standard input; returns whether all of them went well.
+pub(crate) fn run(runtime: &Handle, session: &Arc<Session>) -> Result<bool, ReplError> {
     let mut lines = std::io::stdin().lock().lines();
     let mut events = events_from_here(session);
+    let mut all_ok = true;
     loop {
         // Who has gone is noticed at the next line's own outcome.
         let listening = Listening::start(runtime, events, |notice| drop(say(&notice)));
         let text = lines.next().transpose()?;
         events = listening.end(runtime).unwrap_or_else(|| events_from_here(session));
-        let Some(text) = text else { return Ok(()) };
-        match line(runtime, session, &mut events, &text, &mut Interrupts::left_alone())? {
+        let Some(text) = text else { return Ok(all_ok) };
+        match line(runtime, session, &mut events, &text, &mut Interrupts::left_alone(), Screen::of_pipe())? {
             Next::Line => {}
-            Next::Leave => return Ok(()),
+            Next::AfterError => all_ok = false,
+            Next::Leave => return Ok(all_ok),
         }
     }
 }

@@ -13,6 +13,8 @@ const SHOWN: usize = 100;
 /// Writes to a terminal, or to whatever standard output is.
 pub(crate) struct Screen {
     styled: bool,
+    /// Whether errors go to standard error.
+    errors_apart: bool,
     /// What the line that is being written belongs to.
     open: Option<DeltaKind>,
     /// Whether the answer that the outcome carries has been shown.
@@ -20,9 +22,14 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// `styled`: thinking and what tools do is written faint.
-    pub(crate) fn new(styled: bool) -> Self {
-        Self { styled, open: None, answered: false }
+    /// A terminal: thinking and what tools do is written faint.
+    pub(crate) fn of_terminal() -> Self {
+        Self { styled: true, errors_apart: false, open: None, answered: false }
+    }
+
+    /// No terminal, or one that cannot style text: errors go to standard error.
+    pub(crate) fn of_pipe() -> Self {
+        Self { styled: false, errors_apart: true, open: None, answered: false }
     }
 
     /// Shows what happens.
@@ -62,7 +69,11 @@ impl Screen {
     pub(crate) fn outcome(&mut self, outcome: &Outcome) -> io::Result<()> {
         self.end()?;
         let shown = outcome.code == Code::Answered && (self.answered || outcome.message.is_empty());
-        if shown { Ok(()) } else { self.line(&outcome.message) }
+        match shown {
+            true => Ok(()),
+            false if self.errors_apart && !outcome.is_ok() => writeln!(io::stderr().lock(), "{}", outcome.message),
+            false => self.line(&outcome.message),
+        }
     }
 
     /// Ends the line that is being written.
@@ -76,7 +87,13 @@ impl Screen {
     }
 
     fn delta(&mut self, block: DeltaKind, text: &str) -> io::Result<()> {
+        let mut text = text;
         if self.open != Some(block) {
+            // The blank line between two blocks of text is not needed after other output.
+            text = text.trim_start_matches('\n');
+            if text.is_empty() {
+                return Ok(());
+            }
             self.end()?;
             self.open = Some(block);
             self.answered = block == DeltaKind::Text;
@@ -95,6 +112,11 @@ impl Screen {
     }
 
     fn aside(&mut self, text: &str) -> io::Result<()> {
-        if self.styled { self.line(&format!("\x1b[2m{text}\x1b[0m")) } else { self.line(text) }
+        if self.styled { self.line(&faint(text)) } else { self.line(text) }
     }
+}
+
+/// `text` as a terminal writes what is not the answer itself.
+pub(crate) fn faint(text: &str) -> String {
+    format!("\x1b[2m{text}\x1b[0m")
 }

@@ -25,6 +25,10 @@ pub struct Limits {
     /// Tokens that one session may take, its agents and tools together; 0 is no ceiling, since only the operator knows what a
     /// token costs. Who runs the agents sees to it, not the sandbox.
     pub session_tokens: u64,
+    /// Requests to a model that one turn may make: a model that needs more is most likely going round in circles
+    /// (`turn_rounds`). As with `session_tokens`, the agents see to it.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub turn_requests: u32,
     /// Bytes of all memories and tables of an instance together. Holds every common language runtime twice
     /// (`limit_memory`).
     #[schemars(range(min = 64 << 10, max = 4_u64 << 30))]
@@ -63,6 +67,7 @@ impl Default for Limits {
             inference_ms: 120_000,
             inference_tokens: 100_000,
             session_tokens: 0,
+            turn_requests: 1_000,
             memory_bytes: 64 << 20,
             host_calls: 10_000,
             input_bytes: 8 << 20,

@@ -11,7 +11,7 @@ use std::{
 
 use patchbay_core::{Digest, Name, SessionId};
 use patchbay_policy::Root;
-use patchbay_skill::{Answer, Candidate, Changed, Component, Found, Rules, Snapshot, build};
+use patchbay_skill::{Answer, Candidate, Changed, Component, Diff, Found, Rules, Snapshot, build};
 use patchbay_store::{HeldComponents, NewSnapshot, Store, StoreError};
 
 use crate::{
@@ -98,6 +98,22 @@ impl Host {
                 }
             }
         }
+    }
+
+    /// Whether a reload would change `of`, bundled skills apart: what is on disk is not what `of` was built from. Runs no
+    /// component; one whose tools are not known is new.
+    pub(crate) async fn differs(self: &Arc<Self>, of: &Snapshot, workspace: &str) -> Result<bool, SessionError> {
+        let look = self.look(workspace, Memory::Believed).await?;
+        let components: Vec<Digest> =
+            look.found.iter().filter_map(component).map(|component| component.digest()).collect();
+        let Some(answers) = self.tools.known(&components)? else { return Ok(true) };
+        let now = snapshot(&look.found, of.version(), self.store.is_trusted(workspace)?, &answers);
+        let Diff { added, removed, changed } = Diff::between(of, &now);
+        let is_on_disk = |snapshot: &Snapshot, name: &Name| {
+            snapshot.skill(name.as_str()).is_some_and(|skill| skill.root != Root::Bundled)
+        };
+        let mut names = added.iter().chain(&removed).chain(&changed);
+        Ok(now.diagnostics() != of.diagnostics() || names.any(|name| is_on_disk(of, name) || is_on_disk(&now, name)))
     }
 
     /// The skill `name` of `root` as it is at this moment, for a grant; none where there is no such skill that can be read.

@@ -68,6 +68,8 @@ pub struct Config {
     pub bundled_answers: &'static [&'static str],
     /// Who is told while somebody waits for new components.
     pub observer: Arc<dyn Observer>,
+    /// How a shell starts this program, for commands that are printed to be pasted.
+    pub program: String,
 }
 
 impl Paths {
@@ -99,6 +101,7 @@ impl Config {
             bundled_grants: &[],
             bundled_answers: &[],
             observer: Arc::new(Unobserved),
+            program: "patchbay".to_owned(),
         }
     }
 }
@@ -113,6 +116,7 @@ pub struct Host {
     pub(crate) roots: Roots,
     pub(crate) observer: Arc<dyn Observer>,
     protected: ProtectedPaths,
+    pub(crate) program: String,
     kv: KvStore,
 }
 
@@ -150,8 +154,8 @@ impl Host {
         let tools = tools.with_protection(protected.clone(), home_folder);
         let roots = Roots::new(bundled, paths.config.join("skills"));
         let (tools, compaction) = (Arc::new(tools), config.compaction);
-        let observer = config.observer;
-        Ok(Arc::new(Self { paths, store, tools, providers, compaction, roots, observer, protected, kv }))
+        let (observer, program) = (config.observer, config.program);
+        Ok(Arc::new(Self { paths, store, tools, providers, compaction, roots, observer, program, protected, kv }))
     }
 
     /// The providers of models.

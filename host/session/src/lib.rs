@@ -17,9 +17,11 @@ mod host;
 mod invoke;
 mod lock;
 mod persona;
+mod recap;
 mod roots;
 mod session;
 mod surroundings;
+mod watch;
 
 pub use patchbay_agent::{CompactionSettings, Received, Subscription};
 
@@ -30,3 +32,4 @@ pub use error::SessionError;
 pub use host::{Config, Host, Paths, workspace_path};
 pub use session::{CommandInfo, Session};
 pub use surroundings::System;
+pub use watch::SkillWatch;

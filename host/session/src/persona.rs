@@ -43,6 +43,9 @@ pub enum PersonaError {
     /// There is none of that name.
     #[error("agent '{}' was not found.", text::excerpt(.0, 80))]
     NotFound(String),
+    /// Its folder holds nothing that a persona is made of.
+    #[error("agent '{0}' is empty: its folder has none of {files}.", files = FILES.join(", "))]
+    Empty(String),
     /// It is there and cannot be read.
     #[error("agent '{name}' cannot be read: {file}: {why}.")]
     Unreadable {
@@ -59,7 +62,7 @@ impl PersonaError {
     /// The stable code.
     pub fn code(&self) -> Code {
         match self {
-            Self::NotFound(_) => Code::PersonaNotFound,
+            Self::NotFound(_) | Self::Empty(_) => Code::PersonaNotFound,
             Self::Unreadable { .. } => Code::PersonaUnreadable,
         }
     }
@@ -107,13 +110,17 @@ impl Personas<'_> {
                 read.map_err(|(file, why)| unreadable(&file, why))?
             }
         };
-        let mut files = match (of_workspace, user) {
-            (Some(files), _) => files,
-            (None, Some(folder)) => read_files(&folder, name)?,
-            (None, None) if name == DEFAULT => {
-                vec![PersonaFile { name: "SOUL.md".to_owned(), text: BUNDLED_SOUL.trim().to_owned() }]
-            }
-            (None, None) => return Err(not_found()),
+        let found = match (of_workspace, user) {
+            (Some(files), _) => Some(files),
+            (None, Some(folder)) => Some(read_files(&folder, name)?),
+            (None, None) => None,
+        };
+        let mut files = match found {
+            Some(files) if !files.is_empty() => files,
+            // An empty folder must not keep a session from starting.
+            _ if name == DEFAULT => bundled(),
+            Some(_) => return Err(PersonaError::Empty(name.to_owned())),
+            None => return Err(not_found()),
         };
         // The author of a workspace must not be able to keep a person out of it: what cannot be read is named and left out.
         match read_rules(&guarded, "AGENTS.md") {
@@ -174,6 +181,10 @@ fn read_rules(workspace: &Workspace, path: &str) -> Result<Option<String>, Strin
         Err(FileError::TooLong { max, .. }) => Err(format!("over {max} bytes")),
         Err(error) => Err(error.to_string()),
     }
+}
+
+fn bundled() -> Vec<PersonaFile> {
+    vec![PersonaFile { name: "SOUL.md".to_owned(), text: BUNDLED_SOUL.trim().to_owned() }]
 }
 
 fn read_files(folder: &files::Folder, persona: &str) -> Result<Vec<PersonaFile>, PersonaError> {

@@ -19,6 +19,9 @@ use patchbay_store::{SeenFile, Store, StoreError};
 
 use crate::{SessionError, host};
 
+/// Where a workspace has its skills.
+const IN_WORKSPACE: &str = ".patchbay/skills";
+
 /// The roots that all sessions of the process share.
 pub(crate) struct Roots {
     bundled: &'static [Bundled],
@@ -57,6 +60,11 @@ impl Roots {
         Self { bundled, read: OnceLock::new(), user, program: program() }
     }
 
+    /// The folders that skills are dropped into, whether they are there or not.
+    pub(crate) fn folders(&self, workspace: &Path) -> Vec<PathBuf> {
+        vec![self.user.clone(), workspace.join(IN_WORKSPACE)]
+    }
+
     /// Looks at all roots. Reads files: for a thread where that may take its time.
     ///
     /// # Errors
@@ -64,10 +72,9 @@ impl Roots {
     pub(crate) fn look(&self, store: &Store, workspace: &Path, memory: Memory) -> Result<Look, SessionError> {
         let mut look = Look { found: self.read.get_or_init(|| bundled(self.bundled)).clone(), news: Vec::new() };
         // A root that cannot be read is no reason to start nothing; nor may the author of a workspace keep a person out.
-        for (root, path, label, whose) in [
-            (Root::User, &*self.user, "skills", "Your"),
-            (Root::Workspace, workspace, ".patchbay/skills", "The workspace's"),
-        ] {
+        for (root, path, label, whose) in
+            [(Root::User, &*self.user, "skills", "Your"), (Root::Workspace, workspace, IN_WORKSPACE, "The workspace's")]
+        {
             if let Err(error) = self.look_at(&mut look, store, root, path, memory)? {
                 let message = match error.kind() {
                     io::ErrorKind::NotADirectory => {

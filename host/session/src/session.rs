@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use patchbay_agent::{Agent, AgentInference, Chosen, Feed, Place, Spending, Subscription, Turn, system_context};
 use patchbay_command::{Line, Resolved, resolve};
 use patchbay_core::{AgentId, Code, EventKind, MessageKind, Outcome, SessionId, text};
-use patchbay_provider::DefaultChoice;
+use patchbay_provider::{Choice, DefaultChoice};
 use patchbay_sandbox::{Inference, Progress};
 use patchbay_skill::Snapshot;
 use patchbay_store::{AgentModel, Message, NewMessage, SessionChange, SessionRow, StoreError};
@@ -16,6 +16,7 @@ use crate::{
     host, invoke,
     lock::SessionLock,
     persona::Persona,
+    recap,
 };
 
 /// The longest line, in bytes: a whole document fits.
@@ -70,9 +71,10 @@ pub struct CommandInfo {
 }
 
 impl CommandInfo {
-    /// How it is written, such as `/skill NAME [INPUT]`.
+    /// How it is written, such as `/skill NAME [INPUT]`. A hint in prose, as some skills have it, stands in `<…>`.
     pub fn usage(&self) -> String {
         match &self.hint {
+            Some(hint) if is_prose(hint) => format!("/{} <{hint}>", self.name),
             Some(hint) => format!("/{} {hint}", self.name),
             None => format!("/{}", self.name),
         }
@@ -138,24 +140,55 @@ impl Session {
         self.notice.iter().chain(&self.state().persona.skipped).cloned().collect()
     }
 
-    /// What the person should hear of the model when the session begins: that nobody has chosen one, or that the one of
-    /// `config.toml` cannot be asked.
-    pub async fn model_notice(&self) -> Option<String> {
-        if self.agent.chosen().model.is_some() {
-            return None;
-        }
-        match self.host.providers.default_choice().await {
-            Ok(DefaultChoice { configured: true, .. }) => None,
-            Ok(DefaultChoice { choice, .. }) => Some(format!(
+    /// The model that the next message goes to.
+    ///
+    /// # Errors
+    /// What the person is told where there is none.
+    pub(crate) async fn model(&self) -> Result<Choice, Outcome> {
+        let choice = self.agent.chosen().effective(&self.host.providers).await?;
+        self.host.providers.check_choice(&choice).await?;
+        Ok(choice)
+    }
+
+    /// Which model answers, in one line for the greeting; or why none does.
+    pub async fn model_line(&self) -> String {
+        let chosen = self.agent.chosen();
+        if chosen == Chosen::default()
+            && let Ok(DefaultChoice { choice, configured: false }) = self.host.providers.default_choice().await
+        {
+            return format!(
                 "{} answers: it only echoes. /model chooses a model; default_model in config.toml makes the choice last.",
                 choice.model
-            )),
-            Err(error) => {
-                let error = error.to_string();
-                let why = error.lines().next().unwrap_or_default().trim_end_matches('.');
-                Some(format!("No model answers yet: {why}. /model chooses one."))
+            );
+        }
+        match self.model().await {
+            Ok(choice) => format!("Model: {}", choice.as_argument()),
+            Err(outcome) => {
+                let why = outcome.message.lines().next().unwrap_or_default().trim_start_matches("Error: ");
+                let hint = if why.contains("/model") { "" } else { " /model chooses one." };
+                format!("No model answers yet: {}.{hint}", why.trim_end_matches('.'))
             }
         }
+    }
+
+    /// That something was kept out of the snapshot, or limited; `None` if nothing was.
+    pub fn exclusions(&self) -> Option<String> {
+        let problems = self.snapshot().diagnostics().len();
+        (problems > 0).then(|| format!("{problems} kept out or limited; /skills says why."))
+    }
+
+    /// The last message and its answer, in lines for the person who takes the session up again; nothing in a new session.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn last_exchange(&self) -> Result<Vec<String>, StoreError> {
+        let rows = self.feed.store().last_exchange(self.id(), self.agent.id())?;
+        Ok(rows.map(|(said, answer)| recap::lines(&said, answer.as_ref())).unwrap_or_default())
+    }
+
+    /// Tells the fronts something that the person should know, in one line.
+    pub(crate) fn notify(&self, text: &str) {
+        self.feed.tell(self.agent.id(), EventKind::Notice { text: text::clean_line(text) });
     }
 
     pub(crate) fn state(&self) -> State {
@@ -357,6 +390,13 @@ async fn tell_notices(
     }
 }
 
+/// Whether a hint is prose, and not a usage such as `PATTERN [GLOB]`: several words, none of them in capitals.
+fn is_prose(hint: &str) -> bool {
+    let in_capitals =
+        |word: &str| word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase() || "_-[]|.".contains(c));
+    hint.contains(char::is_whitespace) && !hint.starts_with('<') && !hint.split_whitespace().any(in_capitals)
+}
+
 fn not_kept(error: StoreError) -> Outcome {
     Outcome::error(Code::StoreFailed, format_args!("{error}. Nothing of this line was kept."))
 }
@@ -378,4 +418,25 @@ pub(crate) fn commands(snapshot: &Snapshot) -> Vec<CommandInfo> {
         })
     });
     built_in.chain(alias).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hints_in_prose_are_bracketed() {
+        for (hint, expected) in [
+            ("PATTERN [GLOB]", "/x PATTERN [GLOB]"),
+            ("add TEXT | list | delete NUMBER", "/x add TEXT | list | delete NUMBER"),
+            ("[FOCUS]", "/x [FOCUS]"),
+            ("goal", "/x goal"),
+            ("goal to plan for", "/x <goal to plan for>"),
+            ("expression, such as 2^100 or 3 GiB", "/x <expression, such as 2^100 or 3 GiB>"),
+            ("<goal to plan for>", "/x <goal to plan for>"),
+        ] {
+            let command = CommandInfo { name: "x".to_owned(), summary: String::new(), hint: Some(hint.to_owned()) };
+            assert_eq!(command.usage(), expected);
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! One SQLite file: a thread that writes, and connections that read.
 
 use std::{
+    fs::File,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     thread,
@@ -39,7 +40,12 @@ impl Database {
         let unusable = |source| StoreError::Unusable { path: path.to_owned(), source };
         let mut connection = Connection::open(path).map_err(unusable)?;
         set_up(&connection).map_err(unusable)?;
-        migrate(&mut connection, path, migrations)?;
+        if !is_current(&connection, migrations.len()).map_err(unusable)? {
+            let _lock = lock_for_set_up(path)?;
+            // The `busy_timeout` does not cover this statement, so that it needs the lock.
+            connection.pragma_update(None, "journal_mode", "WAL").map_err(unusable)?;
+            migrate(&mut connection, path, migrations)?;
+        }
         let queue = Arc::new(Queue::new());
         let batches = Arc::clone(&queue);
         let writer = thread::Builder::new()
@@ -229,9 +235,9 @@ fn write_batches(mut connection: Connection, queue: &Queue, generation: Option<&
 /// How long a second process's write is waited for.
 const BUSY: std::time::Duration = std::time::Duration::from_secs(10);
 
+/// Sets what holds for one connection.
 fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY)?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
     // A commit survives the death of the process; of the power, all but the last ones do.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
@@ -239,16 +245,34 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// Whether the database needs neither set-up nor migration. Every start but the first one takes only this look.
+fn is_current(connection: &Connection, known: usize) -> rusqlite::Result<bool> {
+    let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    Ok(mode == "wal" && usize::try_from(version) == Ok(known))
+}
+
+/// Takes the OS lock under which one process at a time sets up or migrates the database at `path`. Waits for another
+/// process that does so; the lock ends with its file handle, also when the process dies.
+fn lock_for_set_up(path: &Path) -> Result<File, StoreError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let path = PathBuf::from(name);
+    let lock = File::options().create(true).truncate(false).write(true).open(&path).map_err(StoreError::io(&path))?;
+    lock.lock().map_err(StoreError::io(&path))?;
+    Ok(lock)
+}
+
+/// Applies the migrations that the database lacks. Reads its version itself: another process may have migrated it while
+/// this one waited for the lock.
 fn migrate(connection: &mut Connection, path: &Path, migrations: &[&'static str]) -> Result<(), StoreError> {
     let steps = Migrations::new(migrations.iter().map(|sql| M::up(sql)).collect());
-    let known = migrations.len();
-    match steps.current_version(connection)? {
-        SchemaVersion::Inside(version) if version.get() == known => return Ok(()),
-        SchemaVersion::Outside(version) => {
-            return Err(StoreError::Newer { path: path.to_owned(), found: version.get(), known });
-        }
-        _ => {}
+    if let SchemaVersion::Outside(version) = steps.current_version(connection)? {
+        return Err(StoreError::Newer { path: path.to_owned(), found: version.get(), known: migrations.len() });
     }
+    // From its first statement on the transaction may write: one that began by reading could not wait for a process of an
+    // earlier build that writes at the same time.
+    connection.set_transaction_behavior(TransactionBehavior::Immediate);
     steps.to_latest(connection)?;
     Ok(())
 }

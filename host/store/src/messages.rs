@@ -86,6 +86,34 @@ impl Store {
     }
 }
 
+impl Store {
+    /// The last message to `agent`, what a person said or a skill's instructions, with the last text that the agent answered
+    /// it, whole or interrupted; `None` before the first message.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn last_exchange(
+        &self,
+        session: SessionId,
+        agent: AgentId,
+    ) -> Result<Option<(Message, Option<Message>)>, StoreError> {
+        self.database.read(|connection| {
+            let last = |kinds: &str, after: u64| {
+                let sql = format!(
+                    "SELECT seq, agent, kind, content, data FROM messages WHERE session = ? AND agent = ? AND seq > ? \
+                     AND kind IN ({kinds}) AND content <> '' ORDER BY seq DESC LIMIT 1"
+                );
+                let mut query = connection.prepare_cached(&sql)?;
+                let mut rows = query.query(params![session.to_string(), agent.to_string(), after.cast_signed()])?;
+                rows.next()?.map(read).transpose()
+            };
+            let Some(said) = last("'user', 'skill'", 0)? else { return Ok(None) };
+            let answer = last("'assistant'", said.seq)?;
+            Ok(Some((said, answer)))
+        })
+    }
+}
+
 pub(crate) fn read(row: &Row<'_>) -> Result<Message, StoreError> {
     let agent: String = row.get(1)?;
     let kind: String = row.get(2)?;

@@ -45,6 +45,45 @@ fn a_newer_database_is_refused() {
     assert!(matches!(Store::open(home.path()), Err(StoreError::Newer { found: 99, .. })));
 }
 
+/// Opens the store in `home` ten times at once.
+fn open_at_once(home: &std::path::Path) {
+    let start = std::sync::Barrier::new(10);
+    std::thread::scope(|scope| {
+        let opened: Vec<_> = (0..10)
+            .map(|_| {
+                scope.spawn(|| {
+                    start.wait();
+                    drop((Store::open(home).unwrap(), KvStore::open(home).unwrap()));
+                })
+            })
+            .collect();
+        opened.into_iter().for_each(|opened| opened.join().unwrap());
+    });
+}
+
+#[test]
+fn ten_opens_at_once_set_up_one_store() {
+    let home = tempfile::tempdir().unwrap();
+    open_at_once(home.path());
+}
+
+#[test]
+fn ten_opens_at_once_migrate_an_old_store_once() {
+    for version in 1..crate::MIGRATIONS.len() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("patchbay.db");
+        drop(crate::database::Database::open(&path, &crate::MIGRATIONS[..version], None).unwrap());
+        let old = rusqlite::Connection::open(&path).unwrap();
+        old.execute("INSERT INTO trust (workspace, created_at) VALUES ('/kept', 1)", []).unwrap();
+        // A process of the older build goes on meanwhile.
+        open_at_once(home.path());
+        let found: i64 = old.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+        assert_eq!(usize::try_from(found), Ok(crate::MIGRATIONS.len()));
+        let kept: String = old.query_row("SELECT workspace FROM trust", [], |row| row.get(0)).unwrap();
+        assert_eq!(kept, "/kept");
+    }
+}
+
 #[test]
 fn a_session_comes_back_and_a_change_is_one() {
     let home = tempfile::tempdir().unwrap();

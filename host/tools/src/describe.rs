@@ -99,21 +99,9 @@ impl Tools {
     ) -> Result<Described, StoreError> {
         let by_digest: BTreeMap<Digest, &Component> =
             components.into_iter().map(|component| (component.digest(), component)).collect();
-        let mut described = Described { answers: self.held.answers(by_digest.keys()), changed: false };
-        for digest in by_digest.keys() {
-            if let Some(tools) = self.bundled_answers.get(digest) {
-                described.answers.insert(*digest, Ok(Arc::clone(tools)));
-            }
-        }
-        let unknown: Vec<Digest> =
-            by_digest.keys().filter(|digest| !described.answers.contains_key(digest)).copied().collect();
-        let mut new = Vec::new();
-        for (digest, kept) in unknown.iter().zip(self.store.described(&unknown, WORLD)?) {
-            match kept.and_then(|json| self.read_kept(digest, &json)) {
-                Some(answer) => drop(described.answers.insert(*digest, answer)),
-                None => new.extend(by_digest.get(digest).copied()),
-            }
-        }
+        let (answers, unknown) = self.answers(by_digest.keys())?;
+        let mut described = Described { answers, changed: false };
+        let new: Vec<&Component> = unknown.iter().filter_map(|digest| by_digest.get(digest).copied()).collect();
         if !new.is_empty() {
             watch(0, new.len());
         }
@@ -133,6 +121,43 @@ impl Tools {
         }
         self.held.note_answers(&described.answers);
         Ok(described)
+    }
+
+    /// What `components` answered before; `None` where one of them would have to be asked. None is run.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn known(&self, components: &[Digest]) -> Result<Option<BTreeMap<Digest, Answer>>, StoreError> {
+        let (mut answers, unknown) = self.answers(components.iter())?;
+        for digest in unknown {
+            if !self.store.is_blocked(&digest)? {
+                return Ok(None);
+            }
+            answers.insert(digest, Err(not_asked(&digest)));
+        }
+        Ok(Some(answers))
+    }
+
+    /// The answers that are held or kept, and the components of which there are none.
+    fn answers<'a>(
+        &self,
+        digests: impl Iterator<Item = &'a Digest> + Clone,
+    ) -> Result<(BTreeMap<Digest, Answer>, Vec<Digest>), StoreError> {
+        let mut answers = self.held.answers(digests.clone());
+        for digest in digests.clone() {
+            if let Some(tools) = self.bundled_answers.get(digest) {
+                answers.insert(*digest, Ok(Arc::clone(tools)));
+            }
+        }
+        let unknown: Vec<Digest> = digests.filter(|digest| !answers.contains_key(digest)).copied().collect();
+        let mut new = Vec::new();
+        for (digest, kept) in unknown.iter().zip(self.store.described(&unknown, WORLD)?) {
+            match kept.and_then(|json| self.read_kept(digest, &json)) {
+                Some(answer) => drop(answers.insert(*digest, answer)),
+                None => new.push(*digest),
+            }
+        }
+        Ok((answers, new))
     }
 
     /// What was kept, unless it must be asked for again.

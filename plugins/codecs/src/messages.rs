@@ -197,6 +197,9 @@ impl Codec for Messages {
         let event = match serde_json::from_str(data) {
             Ok(event) => event,
             Err(error) => {
+                if let Some(error) = wire::refusal(data.as_bytes()) {
+                    return out.fail(told(error));
+                }
                 return out.fail(failure("server", format!("an event of the answer cannot be read: {error}")));
             }
         };
@@ -220,19 +223,13 @@ impl Codec for Messages {
                 self.tell_usage(usage, out);
             }
             wire::Event::MessageStop => self.end_of_message(out),
-            wire::Event::Error { error } => {
-                let kind = kind_of_type(&error.kind).unwrap_or("server");
-                out.fail(Failure { code: Some(error.kind.clone()), ..failure(kind, error.words()) });
-            }
+            wire::Event::Error { error } => out.fail(told(error)),
             wire::Event::Unknown => {}
         }
     }
 
     fn refused(&mut self, status: u16, headers: &[Pair], body: &[u8]) -> Failure {
-        let error = serde_json::from_slice(body).ok().and_then(|event| match event {
-            wire::Event::Error { error } => Some(error),
-            _ => None,
-        });
+        let error = wire::refusal(body);
         let kind = match &error {
             Some(error) if status < 400 => kind_of_type(&error.kind).unwrap_or("server"),
             None if status < 300 => "server",
@@ -244,11 +241,17 @@ impl Codec for Messages {
             _ => retry(kind, hint),
         };
         let (code, message) = match error {
-            Some(error) => (Some(error.kind.clone()), error.words()),
+            Some(error) => (error.code(), error.words()),
             None => (None, format!("the server answered with status {status} and no reason that can be read")),
         };
         Failure { kind: kind.to_owned(), message, http_status: Some(status), code, retry }
     }
+}
+
+/// The failure that an error within an answer stands for.
+fn told(error: wire::Error) -> Failure {
+    let kind = kind_of_type(&error.kind).unwrap_or("server");
+    Failure { code: error.code(), ..failure(kind, error.words()) }
 }
 
 /// The kind of failure that an error's type stands for.

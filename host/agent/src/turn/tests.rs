@@ -147,6 +147,10 @@ impl Stage {
     }
 
     async fn with_window(does: impl IntoIterator<Item = Does>, ceiling: u64, window: u64) -> Self {
+        Self::with_limits(does, ceiling, window, Limits::default()).await
+    }
+
+    async fn with_limits(does: impl IntoIterator<Item = Does>, ceiling: u64, window: u64, limits: Limits) -> Self {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let kv = KvStore::open(home.path()).unwrap();
@@ -164,7 +168,7 @@ impl Stage {
         store.create_session(row, kept).await.unwrap();
         let rules = Rules { trusted: false, built_ins: &[], surroundings: &Nowhere, tools: &|_| Ok(Arc::default()) };
         let snapshot = Arc::new(build(&[], 1, &rules));
-        let sandbox = Arc::new(Sandbox::new(Limits::default()));
+        let sandbox = Arc::new(Sandbox::new(limits));
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(home.path(), BTreeMap::new());
         let tools = Arc::new(Tools::new(sandbox, store.clone(), kv, egress, credentials, &[]));
@@ -335,11 +339,32 @@ async fn what_came_survives_the_process() {
 }
 
 #[tokio::test]
-async fn a_model_that_only_calls_tools_is_stopped() {
-    let stage = Stage::new((0..60).map(|_| Does::Calls(&[("no__tool", "{}")])), 0).await;
+async fn a_turn_ends_at_its_limit_of_requests() {
+    let limits = Limits { turn_requests: 3, ..Limits::default() };
+    let calls = (0..4).map(|_| Does::Calls(&[("no__tool", "{}")]));
+    let stage = Stage::with_limits(calls, 0, 1_000_000, limits).await;
     let outcome = stage.say("go").await;
     assert_eq!(outcome.code, Code::TurnRounds);
-    assert_eq!(stage.script.asked.lock().unwrap().len(), ROUNDS);
+    let words = "Error: this turn made 3 requests to the model, as many as a turn may (limits.turn_requests)";
+    assert!(outcome.message.starts_with(words), "{}", outcome.message);
+    assert_eq!(stage.script.asked.lock().unwrap().len(), 3);
+    // The last calls were made, too.
+    assert_eq!(stage.kinds(), ["user", "assistant", "tool", "assistant", "tool", "assistant", "tool"]);
+}
+
+#[tokio::test]
+async fn a_long_turn_goes_on_and_repeats_are_noticed_once() {
+    let calls = (0..120).map(|_| Does::Calls(&[("no__tool", "{}")])).chain([Does::Says(&["Done."])]);
+    let stage = Stage::with_window(calls, 0, 1_000_000).await;
+    let mut events = stage.feed.subscribe(1);
+    assert_eq!(stage.say("go").await.message, "Done.");
+    let mut notices = Vec::new();
+    while let Some(received) = events.try_next().unwrap() {
+        if let Received::Event(Event { kind: EventKind::Notice { text }, .. }) = received {
+            notices.push(text);
+        }
+    }
+    assert_eq!(notices, ["no__tool was called 5 times with the same input and result."]);
 }
 
 #[tokio::test]

@@ -25,7 +25,13 @@ impl BuiltIn for Providers {
 
     fn run<'a>(&'a self, session: &'a Arc<Session>, _: &'a State, _: &'a str) -> Run<'a> {
         Box::pin(async move {
-            let providers = session.host.providers.list().await;
+            let mut providers = session.host.providers.list().await;
+            // Without a model that answers, none is in use.
+            if let Ok(choice) = session.model().await
+                && let Some(provider) = providers.iter_mut().find(|provider| provider.name == choice.provider.as_str())
+            {
+                provider.in_use = Some(choice.as_argument());
+            }
             let text = patchbay_provider::render(&providers);
             Outcome::ok(Code::ProvidersListed, text).with_data(json!({"providers": providers})).into()
         })

@@ -24,8 +24,8 @@ impl BuiltIn for Quit {
 
     fn run<'a>(&'a self, session: &'a Arc<Session>, _: &'a State, _: &'a str) -> Run<'a> {
         Box::pin(async {
-            Outcome::ok(Code::Quit, format!("The session is kept. To go on: patchbay --session {}", session.id()))
-                .into()
+            let (program, id) = (&session.host.program, session.id());
+            Outcome::ok(Code::Quit, format!("The session is kept. To go on: {program} --session {id}")).into()
         })
     }
 }

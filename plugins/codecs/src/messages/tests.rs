@@ -506,6 +506,29 @@ fn refusals_are_failures() {
     assert_eq!(refusal(500, &[json], silent).message, "the server reports 'api_error'");
 }
 
+#[test]
+fn refusals_of_proxies_are_read_without_their_types() {
+    let json = ("content-type", "application/json");
+    for (body, code) in [
+        (r#"{"error":{"message":"No such route."}}"#, None),
+        (r#"{"error":{"type":null,"message":"No such route.","code":400}}"#, None),
+        (r#"{"error":"No such route."}"#, None),
+        (r#"{"error":{"type":"invalid_request_error","message":"No such route."}}"#, Some("invalid_request_error")),
+    ] {
+        let failure = refusal(400, &[json], body);
+        assert_eq!((failure.kind.as_str(), failure.message.as_str()), ("invalid-request", "No such route."), "{body}");
+        assert_eq!((failure.code.as_deref(), failure.retry), (code, Retry::Never), "{body}");
+    }
+    assert_eq!(refusal(200, &[json], r#"{"error":{"message":"Busy."}}"#).kind, "server");
+    let unread = "the server answered with status 400 and no reason that can be read";
+    for body in [r#"{"error":{}}"#, r#"{"error":null}"#, r#"{"error":7}"#, "[]", "{"] {
+        assert_eq!(refusal(400, &[json], body).message, unread, "{body}");
+    }
+    let actions = events(&[json!({"error": {"message": "Gone."}})]);
+    let [Action::Fail(failure)] = &actions[..] else { panic!("{actions:?}") };
+    assert_eq!((failure.kind.as_str(), failure.message.as_str(), &failure.code), ("server", "Gone.", &None));
+}
+
 /// The actions that bare events come to.
 fn events(list: &[Value]) -> Vec<Action> {
     let body: String = list.iter().map(|event| format!("event: x\ndata: {event}\n\n")).collect();

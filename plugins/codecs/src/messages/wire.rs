@@ -4,7 +4,7 @@ use patchbay_provider_sdk as sdk;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One event; the body of a refusal has the shape of [`Event::Error`].
+/// One event.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Event {
@@ -80,7 +80,23 @@ pub(super) struct Error {
     message: String,
 }
 
+/// Reads the body of a refusal, `{"type": "error", "error": {"type", "message"}}`, also as proxies shorten it: without the
+/// types, or with a text in the place of the inner object. `None` where nothing says what is wrong.
+pub(super) fn refusal(body: &[u8]) -> Option<Error> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let error = body.get("error")?;
+    let word = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let message = error.as_str().map_or_else(|| word("message"), str::to_owned);
+    let error = Error { kind: word("type"), message };
+    (!error.kind.is_empty() || !error.message.is_empty()).then_some(error)
+}
+
 impl Error {
+    /// The API's own code, where it has one.
+    pub(super) fn code(&self) -> Option<String> {
+        Some(self.kind.clone()).filter(|kind| !kind.is_empty())
+    }
+
     /// What the API says, or at least what it calls it.
     pub(super) fn words(self) -> String {
         if self.message.is_empty() { format!("the server reports '{}'", self.kind) } else { self.message }

@@ -143,9 +143,12 @@ fn text(request: &CompletionRequest, round: &Round<'_>, mut lines: Vec<String>) 
         return said.clone();
     }
     let echo = round.echo.join("\n");
-    match echo.trim() {
-        "" => {}
-        echo => lines.push(format!("You said: {echo}")),
+    match (round.instructions, echo.trim()) {
+        (0, "") => {}
+        (0, echo) => lines.push(format!("You said: {echo}")),
+        (count, "") if round.input.is_empty() => lines.push(format!("Skill instructions, {count} lines.")),
+        (count, "") => lines.push(format!("Skill instructions, {count} lines, and: {}", round.input)),
+        (count, echo) => lines.push(format!("Skill instructions, {count} lines, and: {echo}")),
     }
     if round.show_context {
         lines.extend(context::show(request));

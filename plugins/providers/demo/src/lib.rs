@@ -16,6 +16,10 @@
 //! | `stop WORD` | finishes with that stop word of the contract, such as `refusal` |
 //! | `show context` | says what came with the request: model, level, messages with their parts and sizes, system blocks, tools, options |
 //!
+//! A text of 20 lines or more that begins with a heading (`# `) is taken for a skill's instructions, and counted instead of
+//! echoed: `Skill instructions, N lines, and: TEXT`. TEXT is what else was said, else what the instructions hold between two
+//! lines that are a tag, such as `<goal>` and `</goal>`.
+//!
 //! A message may hold several texts; one that failed comes again in front of the next. So `fail` counts in the last text alone.
 //!
 //! Results of tools are answered by `NAME said: CONTENT` or `NAME failed: CONTENT`, a line each, unless a `then` says what to

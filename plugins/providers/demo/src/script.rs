@@ -46,6 +46,10 @@ pub(crate) struct Fail<'a> {
 pub(crate) struct Round<'a> {
     /// Lines that are no words of ours.
     pub(crate) echo: Vec<&'a str>,
+    /// Lines of texts that are skills' instructions, which are counted and not echoed.
+    pub(crate) instructions: usize,
+    /// What such a text was given as its input.
+    pub(crate) input: &'a str,
     /// What to answer instead of an echo.
     pub(crate) say: Option<String>,
     pub(crate) calls: Vec<Call<'a>>,
@@ -71,6 +75,11 @@ pub(crate) fn round<'a>(texts: &[&'a str], number: usize) -> Option<Round<'a>> {
     for (index, text) in texts.iter().enumerate() {
         // A text that was answered by a failure may come again, in one message with the next: it is not to fail once more.
         let is_over = |word: &Word<'_>| index + 1 < texts.len() && matches!(word, Word::Fail(_));
+        let instructions = is_instructions(text);
+        if instructions && number == 0 {
+            round.instructions += text.lines().count();
+            round.input = input(text);
+        }
         for line in text.lines() {
             let then = line.trim_start().strip_prefix("then ").and_then(word);
             later += usize::from(then.is_some());
@@ -79,11 +88,31 @@ pub(crate) fn round<'a>(texts: &[&'a str], number: usize) -> Option<Round<'a>> {
                 _ if !wanted => {}
                 Some(word) if is_over(&word) => {}
                 Some(word) => round.add(word),
+                None if instructions => {}
                 None => round.echo.push(line),
             }
         }
     }
     (number <= later).then_some(round)
+}
+
+/// Lines from which on a text that begins with a heading is taken for a skill's instructions.
+const LONG: usize = 20;
+
+fn is_instructions(text: &str) -> bool {
+    text.trim_start().starts_with("# ") && text.lines().count() >= LONG
+}
+
+/// The input within a skill's instructions: what stands between the first line that is a tag, such as `<goal>`, and the line
+/// that closes it.
+fn input(text: &str) -> &str {
+    let tagged = |line: &str| {
+        let name = line.strip_prefix('<')?.strip_suffix('>')?;
+        let (_, rest) = text.split_once(&format!("<{name}>\n"))?;
+        let (input, _) = rest.split_once(&format!("\n</{name}>"))?;
+        Some(input.trim())
+    };
+    text.lines().find_map(tagged).unwrap_or_default()
 }
 
 impl<'a> Round<'a> {

@@ -46,6 +46,19 @@ fn exact_answers() {
 }
 
 #[test]
+fn instructions_of_skills_are_counted_not_echoed() {
+    let rules = "Rule.\n".repeat(20);
+    let plan = format!("# Plan\n\n<goal>\nMove the shop\n</goal>\n{rules}");
+    assert_eq!(ask(&plan).text(), "Skill instructions, 25 lines, and: Move the shop");
+    assert_eq!(ask(&format!("# Plan\n{rules}")).text(), "Skill instructions, 21 lines.");
+    let two = run(request(vec![user(vec![text(&plan), text("Move the bakery")])]));
+    assert_eq!(two.text(), "Skill instructions, 25 lines, and: Move the bakery");
+    // Neither a short text with a heading nor a long one without.
+    assert_eq!(ask("# Plan\nRule.").text(), "You said: # Plan\nRule.");
+    assert!(ask(&rules).text().starts_with("You said: Rule.\n"));
+}
+
+#[test]
 fn a_long_answer_is_bounded_and_comes_in_small_steps() {
     let said = ask("repeat 5000 x");
     assert_eq!((said.deltas, said.waits), (5000, vec![0; 5]));

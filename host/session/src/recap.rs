@@ -1,0 +1,103 @@
+//! The last exchange of a session that is resumed, cut to a few lines.
+
+use patchbay_core::{MessageKind, text};
+use patchbay_store::Message;
+use serde_json::Value;
+
+/// Lines that are shown of the message.
+const SAID: usize = 3;
+/// Lines that are shown of the answer: its end, since that is where the conversation goes on.
+const ANSWERED: usize = 12;
+/// Characters that are shown of one line.
+const WIDTH: usize = 400;
+
+/// The message `said` and its `answer`, cleaned and cut.
+pub(crate) fn lines(said: &Message, answer: Option<&Message>) -> Vec<String> {
+    let mut shown: Vec<String> = match said.kind {
+        MessageKind::Skill => vec![format!("/skill {}", word(said, "skill"))],
+        _ => {
+            let lines = split(&said.content);
+            let more = lines.len().saturating_sub(SAID);
+            let mut shown: Vec<String> = lines.into_iter().take(SAID).collect();
+            if more > 0 {
+                shown.push(left_out(more));
+            }
+            shown
+        }
+    };
+    if let Some(first) = shown.first_mut() {
+        first.insert_str(0, "> ");
+    }
+    let Some(answer) = answer else {
+        shown.push("(no answer)".to_owned());
+        return shown;
+    };
+    let lines = split(&answer.content);
+    let before = lines.len().saturating_sub(ANSWERED);
+    if before > 0 {
+        shown.push(left_out(before));
+    }
+    shown.extend(lines.into_iter().skip(before));
+    if answer.data.as_ref().and_then(|data| data.get("interrupted")).is_some_and(|interrupted| *interrupted == true) {
+        shown.push("(interrupted)".to_owned());
+    }
+    shown
+}
+
+fn word(row: &Message, key: &str) -> String {
+    text::excerpt(row.data.as_ref().and_then(|data| data.get(key)).and_then(Value::as_str).unwrap_or_default(), WIDTH)
+}
+
+fn left_out(lines: usize) -> String {
+    format!("\u{2026} {lines} more {}", if lines == 1 { "line" } else { "lines" })
+}
+
+/// The lines of a text, cleaned, each cut to [`WIDTH`]. Blank lines at its ends are left out.
+fn split(text: &str) -> Vec<String> {
+    let clean = text::clean(text);
+    clean
+        .trim_matches('\n')
+        .trim_end()
+        .lines()
+        .map(|line| match line.char_indices().nth(WIDTH) {
+            Some((end, _)) => format!("{}\u{2026}", &line[..end]),
+            None => line.to_owned(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_core::AgentId;
+    use serde_json::json;
+
+    use super::*;
+
+    fn row(kind: MessageKind, content: &str, data: Option<Value>) -> Message {
+        Message { seq: 1, agent: AgentId::random(), kind, content: content.to_owned(), data }
+    }
+
+    #[test]
+    fn an_exchange_is_shown_with_how_it_ended() {
+        let said = row(MessageKind::User, "How much?\n", None);
+        let answer = |data| row(MessageKind::Assistant, "\nTwo.\n\nOr three.\n", Some(data));
+        let whole = answer(json!({"parts": []}));
+        assert_eq!(lines(&said, Some(&whole)), ["> How much?", "Two.", "", "Or three."]);
+        let half = answer(json!({"interrupted": true}));
+        assert_eq!(lines(&said, Some(&half)), ["> How much?", "Two.", "", "Or three.", "(interrupted)"]);
+        assert_eq!(lines(&said, None), ["> How much?", "(no answer)"]);
+        let skill = row(MessageKind::Skill, "Ten pages of instructions", Some(json!({"skill": "plan_compiler"})));
+        assert_eq!(lines(&skill, None), ["> /skill plan_compiler", "(no answer)"]);
+    }
+
+    #[test]
+    fn what_is_shown_is_cleaned_and_bounded() {
+        let many: String = (1..=40).map(|n| format!("line {n}\n")).collect();
+        let shown = lines(&row(MessageKind::User, &many, None), Some(&row(MessageKind::Assistant, &many, None)));
+        assert_eq!(shown[..4], ["> line 1", "line 2", "line 3", "\u{2026} 37 more lines"]);
+        assert_eq!((shown.len(), &*shown[4], &*shown[5]), (4 + 1 + 12, "\u{2026} 28 more lines", "line 29"));
+        let sly = "\u{1b}[2J\u{202e}x".to_owned() + &"y".repeat(2 * WIDTH);
+        let shown = lines(&row(MessageKind::User, &sly, None), None);
+        assert!(shown[0].starts_with("> [2Jxy") && shown[0].chars().count() == WIDTH + 3, "{}", shown[0]);
+    }
+}

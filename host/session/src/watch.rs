@@ -1,0 +1,226 @@
+//! Watches the folders of skills while a terminal is open. When what a reload would find differs from the session's
+//! snapshot, the person is told, once for each snapshot. The snapshot itself never changes here.
+//!
+//! Events only say when to look: what counts is the look, since events are lost, and since most changes of files change
+//! no skill.
+
+use std::{
+    collections::VecDeque,
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
+use tokio::{
+    sync::Notify,
+    task::{JoinHandle, spawn_blocking},
+    time::{Instant, timeout, timeout_at},
+};
+
+use crate::Session;
+
+const DIFFERS: &str = "Skills on disk differ from this session's: /reload_skills takes them in.";
+/// Folders that are watched: the system has few watches for each user.
+const FOLDERS: usize = 4_096;
+/// Entries of folders that are looked at to find them.
+const ENTRIES: usize = 100_000;
+/// How deep the folder of a skill is watched.
+const DEPTH: usize = 8;
+/// How often a look is taken where not every folder can be watched.
+const EVERY: Duration = Duration::from_secs(30);
+/// How long it must be quiet before a look: a file is copied piece by piece.
+const SETTLED: Duration = Duration::from_millis(250);
+/// How long a look waits for quiet at most.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Watches as long as it is held.
+#[derive(Debug)]
+pub struct SkillWatch {
+    task: JoinHandle<()>,
+}
+
+impl Drop for SkillWatch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Session {
+    /// Tells the fronts of this session, once until the next reload, that the skills on disk differ from its snapshot. Within
+    /// a runtime.
+    pub fn watch_skills(self: &Arc<Self>) -> SkillWatch {
+        let roots = self.host.roots.folders(Path::new(self.workspace()));
+        SkillWatch { task: tokio::spawn(watch(Arc::downgrade(self), Folders::new(roots))) }
+    }
+}
+
+async fn watch(session: Weak<Session>, mut folders: Folders) {
+    let changed = Arc::clone(&folders.changed);
+    // The version of the snapshot for which it was said.
+    let mut said = None;
+    loop {
+        // Before the look: what changes after it makes an event.
+        let Ok((watched, all)) = spawn_blocking(move || {
+            let all = folders.watch();
+            (folders, all)
+        })
+        .await
+        else {
+            return;
+        };
+        folders = watched;
+        let Some(session) = session.upgrade() else { return };
+        let snapshot = session.snapshot();
+        if said != Some(snapshot.version()) && differs(&session).await {
+            // A reload may have taken it in meanwhile.
+            if session.snapshot().version() == snapshot.version() {
+                said = Some(snapshot.version());
+                session.notify(DIFFERS);
+            } else {
+                changed.notify_one();
+            }
+        }
+        drop(session);
+        if all {
+            changed.notified().await;
+        } else {
+            let _ = timeout(EVERY, changed.notified()).await;
+        }
+        let patience = Instant::now() + PATIENCE;
+        while let Ok(Ok(())) = timeout_at(patience, timeout(SETTLED, changed.notified())).await {}
+    }
+}
+
+/// Whether a reload would change the skills of `session`. Where that cannot be told, it is not said.
+async fn differs(session: &Arc<Session>) -> bool {
+    let differs = session.host.differs(&session.snapshot(), session.workspace()).await;
+    differs.inspect_err(|error| tracing::warn!("the skills on disk cannot be compared: {error}")).unwrap_or(false)
+}
+
+/// The folders that skills lie in, and their watches.
+struct Folders {
+    roots: Vec<PathBuf>,
+    /// `None` where the system reports no changes.
+    watcher: Option<RecommendedWatcher>,
+    changed: Arc<Notify>,
+}
+
+impl Folders {
+    fn new(roots: Vec<PathBuf>) -> Self {
+        let changed = Arc::new(Notify::new());
+        let (tell, mine) = (Arc::clone(&changed), roots.clone());
+        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            // After an error it is not known what was lost.
+            if event.map_or(true, |event| !event.kind.is_access() && concerns(&event, &mine)) {
+                tell.notify_one();
+            }
+        });
+        let watcher = watcher.inspect_err(|error| tracing::warn!("skills cannot be watched: {error}")).ok();
+        Self { roots, watcher, changed }
+    }
+
+    /// Watches every folder that is there now, also those that are new; returns whether that worked for all of them.
+    fn watch(&mut self) -> bool {
+        let Some(watcher) = &mut self.watcher else { return false };
+        let (folders, mut all) = folders(&self.roots);
+        for folder in folders {
+            // A folder that vanished meanwhile is reported by the watch on the folder above it.
+            if watcher.watch(&folder, RecursiveMode::NonRecursive).is_err() && folder.is_dir() {
+                all = false;
+            }
+        }
+        all
+    }
+}
+
+/// Whether an event is about a root, what is in it, or the folders between it and the workspace.
+fn concerns(event: &Event, roots: &[PathBuf]) -> bool {
+    let near = |path: &Path, root: &Path| path.starts_with(root) || root.parent() == Some(path);
+    event.need_rescan() || event.paths.iter().any(|path| roots.iter().any(|root| near(path, root)))
+}
+
+/// The folders that are to be watched, and whether these are all: each root with the folders below it, and the two folders
+/// above each root, where it may appear.
+fn folders(roots: &[PathBuf]) -> (Vec<PathBuf>, bool) {
+    let above = roots.iter().flat_map(|root| root.ancestors().skip(1).take(2)).filter(|path| path.is_dir());
+    let mut folders: Vec<PathBuf> = above.map(Path::to_owned).collect();
+    let mut waiting: VecDeque<(PathBuf, usize)> = roots.iter().map(|root| (root.clone(), 0)).collect();
+    let mut entries = 0;
+    while let Some((folder, depth)) = waiting.pop_front() {
+        let Ok(found) = fs::read_dir(&folder) else { continue };
+        if folders.len() >= FOLDERS {
+            return (folders, false);
+        }
+        folders.push(folder);
+        if depth > DEPTH {
+            continue;
+        }
+        for entry in found.flatten() {
+            entries += 1;
+            if entries > ENTRIES {
+                return (folders, false);
+            }
+            let Ok(kind) = entry.file_type() else { continue };
+            // A skill's folder may be a link; what it leads to is watched, but not walked.
+            let linked = kind.is_symlink() && depth == 0 && entry.path().is_dir();
+            if (kind.is_dir() || linked) && belongs(&entry.file_name()) {
+                waiting.push_back((entry.path(), if linked { DEPTH + 1 } else { depth + 1 }));
+            }
+        }
+    }
+    (folders, true)
+}
+
+/// Whether a folder of this name may belong to a skill.
+fn belongs(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    !name.starts_with('.') && name != "node_modules" && name != "__pycache__"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_roots_are_found_and_bounded() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().join("config/skills");
+        let found = |root: &PathBuf| {
+            let (folders, all) = folders(std::slice::from_ref(root));
+            let mut below: Vec<String> = folders
+                .iter()
+                .filter_map(|folder| Some(folder.strip_prefix(root).ok()?.display().to_string()))
+                .collect();
+            below.sort();
+            (below, all)
+        };
+        assert_eq!(found(&root), (vec![], true));
+        for folder in ["a/deep/er", "b", "c/.git/x", "c/node_modules/x"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        assert_eq!(found(&root).0, ["", "a", "a/deep", "a/deep/er", "b", "c"]);
+        fs::create_dir_all(root.join("b/1/2/3/4/5/6/7/8/9/10")).unwrap();
+        assert!(found(&root).0.last().unwrap().ends_with("c"));
+        assert!(!found(&root).0.iter().any(|folder| folder.ends_with("/10")));
+        for n in 0..FOLDERS {
+            fs::create_dir(root.join(format!("many{n}"))).unwrap();
+        }
+        let (folders, all) = found(&root);
+        assert!(folders.len() <= FOLDERS && !all, "{}", folders.len());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_linked_skill_is_watched_and_not_walked() {
+        let home = tempfile::tempdir().unwrap();
+        let (root, elsewhere) = (home.path().join("skills"), home.path().join("elsewhere"));
+        fs::create_dir_all(elsewhere.join("inner")).unwrap();
+        fs::create_dir(&root).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, root.join("linked")).unwrap();
+        let (folders, _) = folders(std::slice::from_ref(&root));
+        assert!(folders.contains(&root.join("linked")) && !folders.contains(&root.join("linked/inner")));
+    }
+}

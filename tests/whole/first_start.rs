@@ -1,0 +1,37 @@
+//! The first start of a home, and the first one after an update, also by several processes at once.
+
+use patchbay_tests::binary::{Patchbay, ran};
+use rusqlite::Connection;
+
+/// Starts ten processes at once, and checks that each of them works.
+fn ten_at_once(patchbay: &Patchbay) {
+    let started: Vec<_> = (0..10).map(|_| patchbay.command(&["exec", "/help calc"]).spawn().unwrap()).collect();
+    for child in started {
+        let ran = ran(child.wait_with_output().unwrap());
+        assert_eq!((ran.code, &*ran.err), (Some(0), ""));
+        assert!(ran.out.starts_with("# /help calc\n"), "{}", ran.out);
+    }
+    let sessions = patchbay.run(&["sessions", "list"]);
+    assert_eq!((sessions.code, sessions.out.lines().count()), (Some(0), 10), "{}", sessions.out);
+}
+
+#[test]
+fn ten_first_starts_at_once_all_work() {
+    ten_at_once(&Patchbay::new());
+}
+
+#[test]
+fn ten_starts_at_once_after_an_update_all_work() {
+    let patchbay = Patchbay::new();
+    let data = patchbay.home().join("data");
+    std::fs::create_dir_all(&data).unwrap();
+    let old = Connection::open(data.join("patchbay.db")).unwrap();
+    old.pragma_update(None, "journal_mode", "WAL").unwrap();
+    old.execute_batch(include_str!("../../host/store/migrations/patchbay/1.sql")).unwrap();
+    old.execute_batch(include_str!("../../host/store/migrations/patchbay/2.sql")).unwrap();
+    old.pragma_update(None, "user_version", 2).unwrap();
+    old.execute("INSERT INTO trust (workspace, created_at) VALUES ('/old', 1)", []).unwrap();
+    // The connection stays open, as that of a process of the older build.
+    ten_at_once(&patchbay);
+    assert!(patchbay.run(&["trust", "list"]).out.contains("/old"));
+}

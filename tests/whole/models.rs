@@ -1,0 +1,77 @@
+//! Which names `/model` takes, how it refuses the others, and which model is in use.
+
+use patchbay_tests::binary::Patchbay;
+use rusqlite::Connection;
+
+const RULE: &str = "a model name has 1 to 128 visible ASCII characters and no white space.";
+
+#[test]
+fn what_is_not_a_model_name_is_refused_and_changes_nothing() {
+    let long = format!("gpt-{}", "x".repeat(300));
+    let cases = [
+        ("claude-sonnet-4-5 med", "claude-sonnet-4-5 med", "it contains white space"),
+        ("claude-sonnet-4-5 /med", "claude-sonnet-4-5 /med", "it contains white space"),
+        ("claude-sonnet-4-5/ med", "claude-sonnet-4-5/ med", "it contains white space"),
+        ("gpt-4o/none   # no thinking", "gpt-4o/none # no thinking", "it contains white space"),
+        ("claude-sonnet-4-5//high", "claude-sonnet-4-5//high", "nothing stands before or behind one of its '/'"),
+        ("claude-sonnet-4-5/low/high", "claude-sonnet-4-5/low/high", "it has two thinking levels"),
+        ("gpt-\u{1b}]0;pwned\u{7}", "gpt-]0;pwned", "it contains characters that cannot be seen"),
+        ("claude-\u{202e}abc", "claude-abc", "it contains characters that cannot be seen"),
+        (&long, &format!("{}…", &long[..80]), "it is too long"),
+    ];
+    let patchbay = Patchbay::new();
+    let lines: Vec<String> = cases.iter().map(|(text, ..)| format!("/model {text}")).collect();
+    let lines: Vec<&str> = ["/model demo-big"].into_iter().chain(lines.iter().map(String::as_str)).collect();
+    for ((_, shown, why), answer) in cases.iter().zip(&patchbay.answers(&lines)[1..]) {
+        assert_eq!(answer.code(), "invalid_args");
+        assert_eq!(answer.message(), format!("Error: '{shown}' is not a model name: {why}; {RULE}"));
+    }
+    let session = patchbay.last_session();
+    let shown = patchbay.run(&["exec", "--session", &session, "/providers"]).out;
+    assert!(shown.contains("\n  in use    demo:demo-big\n"), "{shown}");
+}
+
+#[test]
+fn a_bare_prefix_is_an_unknown_model() {
+    let answers = Patchbay::new().answers(&["/model claude-", "/model gpt-", "/model gemini-/high"]);
+    for (answer, name) in answers.iter().zip(["claude-", "gpt-", "gemini-"]) {
+        assert_eq!(answer.code(), "unknown_model");
+        assert!(answer.message().starts_with(&format!("Unknown model: {name}\n")), "{}", answer.message());
+    }
+}
+
+#[test]
+fn an_invalid_level_is_shown_as_it_was_given() {
+    let answers = Patchbay::new().answers(&["/model gpt-4o/m\u{e9}dium", "/model nothing-1/Med"]);
+    for (answer, level) in answers.iter().zip(["m\u{e9}dium", "Med"]) {
+        assert_eq!(answer.code(), "invalid_thinking_level");
+        assert_eq!(answer.message(), format!("Invalid thinking level: {level}\nValid levels: none, low, med, high"));
+    }
+}
+
+/// Builds before this rule kept whatever stood behind a prefix.
+#[test]
+fn a_bad_name_of_an_older_build_does_not_break_its_session() {
+    let patchbay = Patchbay::quick();
+    patchbay.answers(&["/model demo-1", "hello"]);
+    let session = patchbay.last_session();
+    let database = Connection::open(patchbay.home().join("data/patchbay.db")).unwrap();
+    database.execute("UPDATE agents SET model = ?", ["demo-1 \u{1b}[31mmed"]).unwrap();
+    let lines = ["/providers", "one", "/model demo-1", "two"];
+    let answers = patchbay.answers_in(&["--session", &session], &lines);
+    assert_eq!(answers[0].code(), "providers_listed");
+    assert_eq!(answers[1].code(), "invalid_args");
+    let words = format!("Error: 'demo-1 [31mmed' is not a model name: it contains white space; {RULE}");
+    assert_eq!(answers[1].message(), words);
+    assert_eq!(answers[2].code(), "model_set");
+    assert_eq!(answers[3].message(), "You said: one\ntwo");
+}
+
+#[test]
+fn a_default_model_that_cannot_be_used_is_an_error() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/config.toml", "default_model = \"nope\"\n");
+    let words = "Error: default_model of config.toml, 'nope', cannot be used: Unknown model: nope\n";
+    let ran = patchbay.run(&["exec", "hello"]);
+    assert!(ran.code == Some(1) && ran.err.starts_with(words), "{ran:?}");
+}
