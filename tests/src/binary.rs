@@ -152,7 +152,8 @@ impl Patchbay {
     /// The message of one line in a new session, whether it went well or not, without its last line feed.
     pub fn line(&self, line: &str) -> String {
         let ran = self.exec(&[line]);
-        format!("{}{}", ran.out, ran.errors()).trim_end_matches('\n').to_owned()
+        let message = if ran.code == Some(0) { ran.out } else { format!("{}{}", ran.out, ran.errors()) };
+        message.trim_end_matches('\n').to_owned()
     }
 
     /// The session that was used last.

@@ -266,9 +266,9 @@ fn an_answer_is_printed_as_it_comes() {
 #[test]
 fn a_long_answer_is_printed_whole_and_once() {
     let patchbay = Patchbay::quick();
-    let ran = patchbay.run(&["exec", "repeat 30000 word", "say short"]);
+    let ran = patchbay.run(&["exec", "repeat 30000 word"]);
     assert_eq!((ran.code, ran.errors()), (Some(0), ""));
-    assert!(ran.out == format!("{}word\nshort\n", "word ".repeat(29_999)), "{} bytes", ran.out.len());
+    assert!(ran.out == format!("{}word\n", "word ".repeat(29_999)), "{} bytes", ran.out.len());
 }
 
 #[test]

@@ -163,8 +163,9 @@ fn providers_tells_where_each_stands() {
         (6, "demo", "(none)", "demo-", "demo-1, demo-small, demo-big", "not needed"),
     ] {
         let state = if key.starts_with("missing") { "needs key" } else { "ready" };
+        let in_use = if name == "demo" { "\n  in use    demo:demo-1" } else { "" };
         let expected = format!(
-            "{name} - {state} ({name} {version}, bundled)\n  origin    {origin}\n  prefixes  {prefixes}\n  models    \
+            "{name} - {state} ({name} {version}, bundled){in_use}\n  origin    {origin}\n  prefixes  {prefixes}\n  models    \
              {models}\n  key       {key}"
         );
         assert_eq!(paragraphs[at], expected);
