@@ -148,8 +148,10 @@ fn a_session_in_the_home_folder_says_so_once_and_writing_needs_a_yes() {
         )
     );
     assert!(!patchbay.workspace().join("a.txt").exists());
+    assert!(live.say("/help files").contains("workspace-write (granted, but not in a home folder)"));
     let ran = paste(&patchbay, denied.message());
     assert_eq!((ran.code, &*ran.err), (Some(0), ""));
+    assert!(live.say("/help files").contains("workspace-write (granted)"));
     assert_eq!(write(&mut live, "a.txt").code(), "tool_result", "it takes effect at once");
     assert_eq!(write(&mut live, ".config/patchbay/config.toml").data()["kind"], "denied");
     assert_eq!(write(&mut live, ".local/share/patchbay/x").data()["kind"], "denied");

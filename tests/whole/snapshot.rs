@@ -143,9 +143,9 @@ fn a_resumed_session_works_though_its_workspace_is_gone() {
     live.end();
     fs::rename(patchbay.workspace(), patchbay.folder().join("elsewhere")).unwrap();
     fs::create_dir(patchbay.folder().join("here")).unwrap();
-    let mut command = patchbay.command(&["exec", "--session", &session, "/calc 2"]);
+    let mut command = patchbay.command(&["exec", "--session", &session, "/calc 2", "/agent default"]);
     let ran = patchbay_tests::binary::ran(command.current_dir(patchbay.folder().join("here")).output().unwrap());
-    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), "2\n", ""));
+    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), "2\nActive agent set to 'default'.\n", ""));
 }
 
 #[test]
@@ -192,9 +192,9 @@ web - Pages of the web as readable text
 
 Diagnostics:
 - guide [untrusted_shadow] The workspace is not trusted, so that its 'guide' does not take the place of the user one; \
-'patchbay trust add' lets it.
+'patchbay trust add DIR' lets it.
 - sums [untrusted_shadow] The workspace is not trusted, so that its skill does not take the alias '/calc'; \
-'patchbay trust add' lets it.";
+'patchbay trust add DIR' lets it.";
     assert_eq!(live.say("/skills"), untrusted);
     assert_eq!(live.say("/calc 1 + 1"), "2");
 

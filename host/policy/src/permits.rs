@@ -23,6 +23,8 @@ pub enum State {
     NotGranted,
     /// It was granted to a component that has been replaced since.
     Stale,
+    /// It is granted, and the workspace is or holds the person's home folder, where that is not enough.
+    HomeFolder,
 }
 
 impl State {
@@ -32,6 +34,7 @@ impl State {
             Self::Granted => "granted",
             Self::NotGranted => "not granted",
             Self::Stale => "stale",
+            Self::HomeFolder => "granted, but not in a home folder",
         }
     }
 }
@@ -46,6 +49,12 @@ pub struct WorkspaceTrust {
     /// `patchbay trust add --write`: plugins with `workspace-write` may write where that needs a yes of its own, in a home
     /// folder and in files with instructions for agents.
     pub write: bool,
+}
+
+impl WorkspaceTrust {
+    fn keeps_writers_out(&self) -> bool {
+        self.holds_home && !self.write
+    }
 }
 
 /// What one call may do: what its manifest asks for, against what the operator granted.
@@ -155,6 +164,9 @@ impl Permits {
         for grant in self.grants.iter().filter(|grant| grant.capability == *capability) {
             match grant.digest {
                 Some(digest) if digest != self.component => state = State::Stale,
+                _ if *capability == Capability::WorkspaceWrite && self.workspace.keeps_writers_out() => {
+                    return State::HomeFolder;
+                }
                 _ => return State::Granted,
             }
         }
@@ -212,13 +224,11 @@ impl Permits {
     fn granted(&self, capability: &Capability) -> Result<(), Denial> {
         let denied = || (self.identity.name.to_string(), capability.clone(), self.command(capability));
         match self.state(capability) {
-            State::Granted
-                if *capability == Capability::WorkspaceWrite && self.workspace.holds_home && !self.workspace.write =>
-            {
+            State::Granted => Ok(()),
+            State::HomeFolder => {
                 let (skill, capability, _) = denied();
                 Err(Denial::HomeFolder { skill, capability, command: self.trust_command() })
             }
-            State::Granted => Ok(()),
             State::NotGranted => {
                 let (skill, capability, command) = denied();
                 Err(Denial::NotGranted { skill, capability, command })
@@ -317,6 +327,7 @@ mod tests {
             "skill 'notes' may not use 'workspace-write': this workspace is or holds your home folder. To allow it: patchbay trust add --write /home/me"
         );
         assert!(!home.allows(&write) && !home.may_write_instructions());
+        assert_eq!(home.state(&write).as_str(), "granted, but not in a home folder");
         assert!(matches!(
             permits(&both, vec![]).in_workspace(place(true, true)).check(&write),
             Err(Denial::NotGranted { .. })

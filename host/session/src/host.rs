@@ -76,8 +76,8 @@ impl Paths {
     /// The folders themselves, and what in them may be a link to elsewhere: no plugin uses any of it.
     fn protected(&self) -> ProtectedPaths {
         let folders = [&self.config, &self.data, &self.cache, &self.state].map(Clone::clone);
-        let linked =
-            ["skills", "agents", "providers", "config.toml", "credentials.json"].map(|name| self.config.join(name));
+        let inside = ["skills", "agents", "providers", "config.toml", "credentials.json"];
+        let linked = inside.iter().map(|name| self.config.join(name)).filter(|path| path.is_symlink());
         ProtectedPaths::new(folders.into_iter().chain(linked))
     }
 }

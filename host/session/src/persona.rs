@@ -101,14 +101,18 @@ impl Personas<'_> {
             opened => opened.map_err(|error| unreadable("its folder", error.to_string()))?,
         };
         let below = user.is_some() || name == DEFAULT;
-        let guarded = Workspace::open_for_host(self.workspace, self.protected);
-        let guarded = guarded.map_err(|error| unreadable("the workspace", error.to_string()))?;
-        let of_workspace = match below && !self.trusted {
-            true => None,
-            false => {
-                let read = read_from_workspace(&guarded, &format!("{IN_WORKSPACE}/{name}"));
+        let guarded = match Workspace::open_for_host(self.workspace, self.protected) {
+            Ok(guarded) => Some(guarded),
+            // A stored session goes on without its workspace.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(unreadable("the workspace", error.to_string())),
+        };
+        let of_workspace = match &guarded {
+            Some(workspace) if self.trusted || !below => {
+                let read = read_from_workspace(workspace, &format!("{IN_WORKSPACE}/{name}"));
                 read.map_err(|(file, why)| unreadable(&file, why))?
             }
+            _ => None,
         };
         let found = match (of_workspace, user) {
             (Some(files), _) => Some(files),
@@ -123,7 +127,7 @@ impl Personas<'_> {
             None => return Err(not_found()),
         };
         // The author of a workspace must not be able to keep a person out of it: what cannot be read is named and left out.
-        match read_rules(&guarded, "AGENTS.md") {
+        match guarded.map_or(Ok(None), |workspace| read_rules(&workspace, "AGENTS.md")) {
             Ok(Some(text)) => files.push(PersonaFile { name: "AGENTS.md of the workspace".to_owned(), text }),
             Ok(None) => {}
             Err(why) => skipped.push(format!("AGENTS.md of the workspace is not used: {why}")),

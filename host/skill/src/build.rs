@@ -76,7 +76,7 @@ impl Builder<'_> {
             let lower = by_root.keys().next_back().map_or("", |root| root.as_str());
             let message = format!(
                 "The workspace is not trusted, so that its '{name}' does not take the place of the {lower} one; \
-                 'patchbay trust add' lets it."
+                 'patchbay trust add DIR' lets it."
             );
             self.diagnose(name.as_str(), Problem::new(Code::UntrustedShadow, message));
         }
@@ -105,7 +105,7 @@ impl Builder<'_> {
             (skill.root == Root::Workspace).then(|| {
                 let message = format!(
                     "The workspace is not trusted, so that its skill does not take the alias '/{alias}'; \
-                     'patchbay trust add' lets it."
+                     'patchbay trust add DIR' lets it."
                 );
                 (skill.name.clone(), Problem::new(Code::UntrustedShadow, message))
             })

@@ -76,17 +76,6 @@ impl Store {
             .await
     }
 
-    /// Whether plugins may write in a workspace where that needs a yes of its own.
-    ///
-    /// # Errors
-    /// The database.
-    pub fn may_write(&self, workspace: &str) -> Result<bool, StoreError> {
-        self.database.read(|connection| {
-            let mut query = connection.prepare_cached("SELECT 1 FROM write_trust WHERE workspace = ?")?;
-            Ok(query.exists(params![workspace])?)
-        })
-    }
-
     /// The workspaces where plugins may write what needs a yes of its own, in order.
     ///
     /// # Errors
@@ -106,7 +95,7 @@ impl Store {
     /// The database.
     pub async fn set_may_write(&self, workspace: String, may_write: bool) -> Result<bool, StoreError> {
         self.database
-            .write(move |connection| {
+            .decide(move |connection| {
                 let changed = if may_write {
                     connection.execute(
                         "INSERT INTO write_trust (workspace, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",

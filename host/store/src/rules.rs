@@ -1,4 +1,4 @@
-//! What calls are allowed to do at this moment: blocks and grants, read again only when a decision was committed since.
+//! What calls are allowed to do at this moment: blocks, grants and where skills may write, read again only when a decision was committed since.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -9,12 +9,13 @@ use patchbay_core::Digest;
 
 use crate::{Store, StoreError};
 
-/// Every block and grant, as of one commit.
+/// Every block, grant and workspace where skills may write what needs a yes of its own, as of one commit.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     blocked: HashSet<Digest>,
     /// Capability and digest, by skill. The operator gives grants by hand: they are few.
     grants: BTreeMap<(String, String, String), Vec<(String, String)>>,
+    writable: HashSet<String>,
 }
 
 /// The rules of the last generation that was read.
@@ -54,6 +55,15 @@ impl Store {
         Ok(rules.grants.get(&identity).cloned().unwrap_or_default())
     }
 
+    /// Returns whether skills may write in `workspace` what needs a yes of its own: in a home folder, and files with
+    /// instructions for agents.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn may_write(&self, workspace: &str) -> Result<bool, StoreError> {
+        Ok(self.rules()?.writable.contains(workspace))
+    }
+
     /// The rules of this moment. The generation is read first: rules that are newer than it are read once more, never the
     /// other way round.
     fn rules(&self) -> Result<Arc<Rules>, StoreError> {
@@ -71,6 +81,7 @@ impl Store {
     fn read_rules(&self) -> Result<Rules, StoreError> {
         let mut rules = Rules::default();
         rules.blocked.extend(self.blocked()?.into_iter().map(|block| block.component));
+        rules.writable.extend(self.writable()?);
         for row in self.grants()? {
             let identity = (row.root, row.workspace, row.skill);
             rules.grants.entry(identity).or_default().push((row.capability, row.component));
@@ -110,6 +121,11 @@ mod tests {
             assert_eq!(ours.grants_of("bundled", "", "notes").unwrap(), []);
             assert!(ours.remove_grant(grant()).await.unwrap());
             assert_eq!(theirs.grants_of("user", "", "notes").unwrap(), []);
+            assert!(!ours.may_write("/home/me").unwrap());
+            assert!(theirs.set_may_write("/home/me".to_owned(), true).await.unwrap());
+            assert!(ours.may_write("/home/me").unwrap() && !ours.is_trusted("/home/me").unwrap());
+            assert!(ours.set_may_write("/home/me".to_owned(), false).await.unwrap());
+            assert!(!theirs.may_write("/home/me").unwrap());
         }
     }
 

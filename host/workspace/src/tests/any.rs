@@ -5,8 +5,13 @@ use proptest::prelude::*;
 use super::{House, SENTINEL};
 
 fn house() -> House {
-    let house = House::new();
+    let mut house = House::new();
     house.file("a/b", "inside");
+    house.file("own/secret", SENTINEL);
+    house.file("own/a/b", SENTINEL);
+    house.link("../own", "a/own");
+    house.link("a/own/a", "mine");
+    house.protecting(&["own"]);
     house.link("..", "up");
     house.link("../outside", "out");
     house.link("../../outside/secret", "a/s");
@@ -17,8 +22,8 @@ fn house() -> House {
 /// Parts that lead somewhere, put together in any way; or any text at all.
 fn path() -> impl Strategy<Value = String> {
     let part = prop::sample::select(vec![
-        "a", "b", "s", "up", "out", "in", "root", "outside", "secret", "..", ".", "", "/", "etc", "passwd", "\\",
-        "..\\", "\0", "~", "%2e%2e", "\u{2025}", "\u{ff0f}", "proc", "self", "cwd",
+        "a", "b", "s", "up", "out", "in", "own", "mine", "root", "outside", "secret", "..", ".", "", "/", "etc",
+        "passwd", "\\", "..\\", "\0", "~", "%2e%2e", "\u{2025}", "\u{ff0f}", "proc", "self", "cwd",
     ]);
     prop_oneof![
         4 => prop::collection::vec(part, 1..8).prop_map(|parts| parts.join("/")),
@@ -46,6 +51,10 @@ proptest! {
         house.assert_outside_is_untouched();
         let _ = house.workspace.delete(&path);
         house.assert_outside_is_untouched();
+        for file in ["own/secret", "own/a/b"] {
+            prop_assert_eq!(std::fs::read_to_string(house.root.join(file)).unwrap(), SENTINEL);
+        }
+        prop_assert_eq!(std::fs::read_dir(house.root.join("own")).unwrap().count(), 2);
         for entry in house.workspace.walk("**", None, 100).unwrap() {
             prop_assert!(entry.size != SENTINEL.len() as u64, "{:?}", entry);
         }

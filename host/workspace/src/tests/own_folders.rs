@@ -7,7 +7,7 @@ use crate::{ProtectedPaths, Workspace, WorkspaceAccess};
 
 impl House {
     /// The same workspace, where `paths` below its root are Patchbay's own.
-    fn protecting(&mut self, paths: &[&str]) {
+    pub(super) fn protecting(&mut self, paths: &[&str]) {
         let protected = ProtectedPaths::new(paths.iter().map(|path| self.root.join(path)));
         self.open_protected(protected);
     }

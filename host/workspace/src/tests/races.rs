@@ -107,6 +107,31 @@ fn writing() {
 }
 
 #[test]
+fn a_directory_that_gives_way_to_one_of_patchbays_own() {
+    let mut house = house();
+    house.file("own/secret", "not for plugins");
+    house.file("own/deep/secret", "not for plugins");
+    house.protecting(&["own"]);
+    let swap = || {
+        for (from, to) in [("dir", "aside"), ("own", "dir"), ("dir", "own"), ("aside", "dir")] {
+            fs::rename(house.root.join(from), house.root.join(to)).unwrap();
+            thread::yield_now();
+        }
+    };
+    let act = || {
+        for path in ["dir/secret", "dir/deep/secret", "own/secret"] {
+            if let Ok(bytes) = house.workspace.read(path, 0, 1_000) {
+                assert_eq!(bytes, b"inside");
+            }
+        }
+        for entry in house.workspace.walk("**/secret", None, 100).unwrap() {
+            assert_eq!(entry.size, "inside".len() as u64, "{entry:?}");
+        }
+    };
+    while_swapped(&house, swap, act);
+}
+
+#[test]
 fn a_file_that_turns_into_a_link() {
     let house = house();
     let file = house.root.join("file");

@@ -129,8 +129,10 @@ impl Files {
         assert!(fs::symlink_metadata(&file).expect("a file").is_file(), "{path:?}");
         assert_eq!(fs::read(&file).expect("a file"), contents);
         assert_eq!(self.inside(path), file, "{path:?} is written by its own path alone");
-        let guarded = |part: &str| part.eq_ignore_ascii_case(".git") || part.eq_ignore_ascii_case(".patchbay");
-        assert!(!path.split('/').any(guarded), "{path:?}");
+        let guarded = [".git", ".patchbay", ".agents", ".claude"];
+        let is_guarded = |part: &str| guarded.iter().any(|name| part.eq_ignore_ascii_case(name));
+        assert!(!path.split('/').any(is_guarded), "{path:?}");
+        assert!(!path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case("AGENTS.md")), "{path:?}");
     }
 
     pub fn was_deleted(&mut self, path: &str) {
