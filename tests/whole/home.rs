@@ -219,7 +219,7 @@ fn instructions_of_a_workspace_are_no_way_to_its_secrets() {
     for target in [".git/config", ".env", "keys.md", "/etc/passwd"] {
         link(target, &file);
         let ran = patchbay.exec(&["/agent default", "/skills", "show context"]);
-        assert!(ran.err.starts_with("Note: AGENTS.md of the workspace is not used: 'AGENTS.md' "), "{}", ran.err);
+        assert!(ran.err.contains("Note: AGENTS.md of the workspace is not used: 'AGENTS.md' "), "{}", ran.err);
         assert!(!ran.out.contains(SECRET) && !ran.err.contains(SECRET), "{ran:?}");
         assert!(ran.out.contains("- sly [missing_skill_md] SKILL.md: 'SKILL.md' is out of bounds"), "{}", ran.out);
     }
@@ -227,7 +227,7 @@ fn instructions_of_a_workspace_are_no_way_to_its_secrets() {
     assert!(persona.contains("Error: agent 'sly' cannot be read: SOUL.md: "), "{persona}");
     link("CLAUDE.md", &file);
     let ran = patchbay.exec(&["show context"]);
-    assert!(ran.out.contains("Rules.") && ran.err.is_empty(), "{ran:?}");
+    assert!(ran.out.contains("Rules.") && !ran.err.contains("AGENTS.md"), "{ran:?}");
 }
 
 #[test]
