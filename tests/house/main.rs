@@ -1,10 +1,11 @@
-//! What the sources must keep to: the arrows of the house, the contract, the documents that are generated or state
-//! defaults.
+//! What the sources must keep to: the arrows of the house, the contract, the bundled plugins, the documents that are
+//! generated or state defaults.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod arrows;
 mod contract;
 mod documents;
+mod plugins;
 
 use std::path::{Path, PathBuf};
 

@@ -302,3 +302,34 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn one_skill_alone_is_judged_as_in_a_snapshot() {
+    let rules = Rules {
+        trusted: true,
+        built_ins: &["skills", "help"],
+        surroundings: &Fake,
+        tools: &|_| Ok(Arc::from([tool("run")])),
+    };
+    for frontmatter in [
+        "summary: x",
+        "command: skills",
+        "command: go",
+        "invocation_mode: tool_dispatch",
+        "invocation_mode: tool_dispatch\ncommand_tool: run\n# has run",
+        "invocation_mode: tool_dispatch\ncommand_tool: walk\n# has run",
+        "invocation_mode: tool_dispatch\ncommand_tool: a__walk\n# has run",
+        "requires_tools: [a__walk]\n# has run",
+        "requires_tools: [a__run]\n# has run",
+    ] {
+        let found = found(Root::User, "a", frontmatter);
+        let alone = judge_alone(Root::User, found.candidate.as_ref().unwrap(), &rules);
+        let alone = alone.map_err(|problem| format!("a [{}] {}", problem.code, problem.message));
+        assert_eq!(diagnostics(&build(&[found], 1, &rules)), Vec::from_iter(alone.err()), "{frontmatter}");
+    }
+    // What depends on the place is no error.
+    let elsewhere = found(Root::User, "a", "requires_tools: [b__x]\ncommand_tool: c__y\neligibility: {os: [darwin]}");
+    let alone = judge_alone(Root::User, elsewhere.candidate.as_ref().unwrap(), &rules).unwrap();
+    assert_eq!(Vec::from_iter(&alone.needs), ["b__x", "c__y"]);
+    assert_eq!(alone.ineligible.as_deref(), Some("OS 'linux' not in [darwin]."));
+}
