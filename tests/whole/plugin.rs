@@ -211,6 +211,10 @@ fn inspect_is_as_guarded_as_loading() {
     let ran = inspect("greeter.wasm");
     assert!(ran.code == Some(1) && ran.out.contains("wrong: [blocked] The component is blocked"), "{ran:?}");
     assert!(!ran.out.contains("tool run"), "it was not asked: {}", ran.out);
+    for (file, words) in [("/dev/zero", "regular file"), ("pipe.wasm", "regular file"), ("large.wasm", "over ")] {
+        let ran = patchbay.run(&["provider", "check", file]);
+        assert!(ran.code == Some(1) && ran.err.contains(words) && ran.out.is_empty(), "{file}: {ran:?}");
+    }
 }
 
 #[test]
