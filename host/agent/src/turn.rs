@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use patchbay_core::{
     Code, EventKind, MessageKind, Outcome,
     completion::{CompletionRequest, Stop, ToolCall, ToolChoice},
+    text,
 };
 use patchbay_provider::{Choice, Completed};
 use patchbay_skill::Snapshot;
@@ -141,7 +142,7 @@ impl Agent {
             let message = format!(
                 "the conversation has become too long for {}, and could not be summarised: {why} It is kept as it was; \
                  send your message again, or choose a model that reads more with /model.",
-                choice.model
+                text::excerpt(&choice.model, 80)
             );
             Outcome::error(Code::CompactionFailed, message)
         };
