@@ -173,7 +173,7 @@ impl Asker {
 async fn deterministic_answers_are_kept_and_not_asked_for_again() {
     let asker = Asker::new();
     let refused = |words: &str| Err(Problem::new(Code::InvalidComponent, words));
-    let wrong_schema = "The input schema of tool 'run' is no schema of an object: ";
+    let no_object = "The schema of tool 'run' does not have \"type\": \"object\" at its top level; a tool's input is an object.";
     for (guest, expected) in [
         (Guest::default(), Ok(1)),
         (
@@ -197,11 +197,11 @@ async fn deterministic_answers_are_kept_and_not_asked_for_again() {
                  schema of tool 'run' is no JSON object.",
             ),
         ),
-        (schema("{}"), refused(&format!("{wrong_schema}its 'type' is not 'object'."))),
-        (schema(r#"{"type":["object","null"]}"#), refused(&format!("{wrong_schema}its 'type' is not 'object'."))),
+        (schema("{}"), refused(no_object)),
+        (schema(r#"{"type":["object","null"]}"#), refused(no_object)),
         // A pattern that would take for ever elsewhere takes linear time here.
         (schema(r#"{"type":"object","properties":{"a":{"type":"string","pattern":"^(a+)+$"}}}"#), Ok(1)),
-        // There is one draft, whatever it claims; nobody goes to look.
+        // An unknown dialect is read as 2020-12, and is not fetched.
         (schema(r#"{"type":"object","$schema":"http://127.0.0.1:1/meta"}"#), Ok(1)),
     ] {
         let skills = tempfile::tempdir().unwrap();
@@ -227,7 +227,7 @@ async fn a_schema_that_reaches_out_or_explodes_is_refused() {
         r#"{"type":"object","$ref":"https://example.com/schema"}"#,
         r#"{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}"#,
         r##"{"type":"object","properties":{"a":{"$ref":"#/$defs/nowhere"}}}"##,
-        r#"{"type":"object","properties":{"a":{"pattern":"(?=lookahead)"}}}"#,
+        r#"{"type":"object","properties":{"a":{"pattern":"(back)\\1"}}}"#,
         r#"{"type":"object","properties":{"a":{"type":5}}}"#,
         &huge_pattern,
     ] {
@@ -235,11 +235,7 @@ async fn a_schema_that_reaches_out_or_explodes_is_refused() {
         let digest = component.digest();
         let problem = asker.ask(small(), component).await.expect_err(text);
         assert_eq!(problem.code, Code::InvalidComponent, "{text}");
-        assert!(
-            problem.message.starts_with("The input schema of tool 'run' is no schema of an object: "),
-            "{text}: {}",
-            problem.message
-        );
+        assert!(problem.message.starts_with("The schema of tool 'run' "), "{text}: {}", problem.message);
         assert!(problem.message.chars().count() < 400 && !problem.message.contains('\n'));
         assert!(asker.kept(digest), "{text}");
     }

@@ -44,7 +44,7 @@ impl Internal for Echo {
     }
 }
 
-struct Nowhere;
+pub(crate) struct Nowhere;
 
 impl Surroundings for Nowhere {
     fn os(&self) -> &str {

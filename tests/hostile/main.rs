@@ -16,6 +16,7 @@ mod limits;
 mod loaded;
 mod memory;
 mod neighbours;
+mod schemas;
 mod support;
 mod traps;
 mod wasi;

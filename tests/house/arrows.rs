@@ -20,6 +20,7 @@ const HOUSE: &[&str] = &[
     "sandbox",
     "store",
     "egress",
+    "schema",
     "policy",
     "workspace",
     "core",
@@ -39,7 +40,7 @@ const OWNED: &[(&str, &str)] = &[
 
 /// What the pure crates may not name.
 const IMPURE: &[&str] = &["tokio", "jiff", "chrono", "time", "reqwest", "rusqlite", "wasmtime"];
-const PURE: &[&str] = &["command", "policy", "skill", "core"];
+const PURE: &[&str] = &["command", "policy", "skill", "schema", "core"];
 
 /// The folders of `host/` and what each depends on, for the program and for its build; not for its tests.
 fn crates() -> Vec<(String, BTreeSet<String>)> {

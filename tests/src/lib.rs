@@ -8,5 +8,6 @@ pub mod calls;
 pub mod format;
 pub mod guest;
 pub mod paths;
+pub mod schemas;
 pub mod server;
 pub mod services;

@@ -22,8 +22,7 @@ fn text_is_the_object_that_satisfies_or_the_one_required_string() {
         ("/probe plain  words ", json!({"text": "plain  words"})),
         ("/probe \"quoted\"", json!({"text": "\"quoted\""})),
         ("/probe 42", json!({"text": "42"})),
-        ("/probe {\"n\": 1}", json!({"text": "{\"n\": 1}"})),
-        ("/probe {\"text\": 5}", json!({"text": "{\"text\": 5}"})),
+        ("/probe {\"n\": 1", json!({"text": "{\"n\": 1"})),
         ("/probe [1, 2]", json!({"text": "[1, 2]"})),
         ("/skill probe words", json!({"text": "words"})),
         ("/skill probe\tby tab", json!({"text": "by tab"})),
@@ -44,6 +43,33 @@ fn what_is_no_input_is_answered_with_the_schema_in_one_line() {
     for (answer, command) in answers.iter().zip(["/probe", "/skill probe"]) {
         assert_eq!(answer.code(), "invalid_input");
         assert_eq!(answer.message(), format!("Error: {command} expects {schema}."));
+    }
+}
+
+#[test]
+fn without_text_the_hint_of_the_skill_is_shown() {
+    let patchbay = Patchbay::new();
+    let answers = patchbay.answers(&["/web", "/skill web", "/notes"]);
+    for (answer, message) in answers.iter().zip([
+        "Error: /web requires URL.",
+        "Error: /skill web requires URL.",
+        "Error: /notes requires add TEXT | list | search WORDS | delete NUMBER.",
+    ]) {
+        assert_eq!((answer.code(), answer.message()), ("invalid_input", message));
+        assert_eq!(answer.data()["schema"]["type"], "object");
+    }
+}
+
+#[test]
+fn an_object_that_violates_the_schema_is_not_text() {
+    let patchbay = Patchbay::new();
+    echo(&patchbay, ONE_STRING);
+    let answers = patchbay.answers(&["/probe {\"n\": 1}", "/probe {\"text\": 5}"]);
+    for (answer, problem) in
+        answers.iter().zip([r#""text" is a required property"#, r#"at /text: 5 is not of type "string""#])
+    {
+        assert_eq!(answer.code(), "invalid_input");
+        assert_eq!(answer.message(), format!("Error: input for /probe is invalid: {problem}."));
     }
 }
 

@@ -19,6 +19,7 @@ mod first_start;
 mod grants;
 #[cfg(unix)]
 mod home;
+mod hostile_schemas;
 mod hot_add;
 mod http;
 mod inference;

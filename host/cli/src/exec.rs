@@ -9,7 +9,7 @@ use patchbay_session::{Session, Subscription};
 use serde_json::json;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
-    time::timeout,
+    time::{Instant, timeout, timeout_at},
 };
 
 use crate::{FAILED, Failure, args::Exec};
@@ -34,13 +34,25 @@ impl<E: Into<Failure>> From<E> for Stop {
     }
 }
 
-pub(crate) async fn run(session: Arc<Session>, exec: Exec) -> Result<ExitCode, Failure> {
+/// Runs the lines in the session that `start` makes. The time-out covers both.
+pub(crate) async fn run(
+    start: impl Future<Output = Result<Arc<Session>, Failure>>,
+    exec: Exec,
+) -> Result<ExitCode, Failure> {
+    let deadline = exec.timeout.map(|seconds| (seconds, Instant::now() + Duration::from_secs(seconds)));
+    let session = match deadline {
+        None => start.await?,
+        Some((seconds, deadline)) => match timeout_at(deadline, start).await {
+            Ok(session) => session?,
+            Err(_) => return Ok(out_of_time(seconds)),
+        },
+    };
     let mut events = session.subscribe(session.last_seq() + 1);
     let mut printer = Printer::new(exec.json);
     let lines = run_lines(&session, &exec, &mut events, &mut printer);
-    let ended = match exec.timeout {
+    let ended = match deadline {
         None => Ok(lines.await),
-        Some(seconds) => timeout(Duration::from_secs(seconds), lines).await.map_err(|_| seconds),
+        Some((seconds, deadline)) => timeout_at(deadline, lines).await.map_err(|_| seconds),
     };
     if !matches!(ended, Ok(Ok(_))) {
         // The turn was cancelled with its line: what it has said is kept, and printed, before the process ends.
@@ -51,16 +63,18 @@ pub(crate) async fn run(session: Arc<Session>, exec: Exec) -> Result<ExitCode, F
         Ok(Ok(code)) => code,
         Ok(Err(Stop::Failure(failure))) => return Err(failure),
         Ok(Err(Stop::ReaderGone)) => return Ok(ExitCode::from(READER_GONE)),
-        Err(seconds) => {
-            let outcome = Outcome::error(Code::Timeout, format_args!("not done after {seconds} s (--timeout)."));
-            note(&format!("{} [{}]", outcome.message, outcome.code));
-            ExitCode::from(OUT_OF_TIME)
-        }
+        Err(seconds) => out_of_time(seconds),
     };
     if !exec.json && exec.session.is_none() && printer.has_conversation() {
         note(&format!("Session: {}", session.id()));
     }
     Ok(code)
+}
+
+fn out_of_time(seconds: u64) -> ExitCode {
+    let outcome = Outcome::error(Code::Timeout, format_args!("not done after {seconds} s (--timeout)."));
+    note(&format!("{} [{}]", outcome.message, outcome.code));
+    ExitCode::from(OUT_OF_TIME)
 }
 
 async fn run_lines(

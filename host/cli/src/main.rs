@@ -69,8 +69,8 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
             runtime.block_on(async {
                 // One line is over before anything could be dropped in.
                 let _watch = (exec.lines.len() != 1).then(|| watch(&host));
-                let session = start(&host, exec.session.as_deref(), exec.workspace.as_deref()).await?;
-                exec::run(session, exec).await
+                let (session, workspace) = (exec.session.clone(), exec.workspace.clone());
+                exec::run(start(&host, session.as_deref(), workspace.as_deref()), exec).await
             })
         }
         Some(Command::Sessions { command }) => runtime.block_on(sessions::run(&open(&Home::find()?)?, command)),

@@ -83,7 +83,8 @@ impl Inspector {
             ..Report::default()
         };
         if let Some(shape) = component.as_deref().and_then(|bytes| shape::shape(bytes).ok()) {
-            (report.imports, report.exports) = (shape.imports, shape.exports);
+            let cleaned = |names: Vec<String>| names.iter().map(|name| text::clean_line(name)).collect();
+            (report.imports, report.exports) = (cleaned(shape.imports), cleaned(shape.exports));
         }
         let has_skill_md = is_folder && path.join("SKILL.md").symlink_metadata().is_ok();
         match component {

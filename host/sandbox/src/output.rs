@@ -91,15 +91,38 @@ pub(crate) fn read_tools(tools: Vec<Tool>) -> Result<Vec<ToolSpec>, Failure> {
             }
         }
         let input_schema = match serde_json::from_str(&tool.input_schema) {
-            Ok(schema @ Value::Object(_)) => schema,
+            Ok(schema @ Value::Object(_)) => clean_schema(schema, &name)?,
             Ok(_) => return invalid(format!("the input schema of tool '{name}' is no JSON object")),
             Err(error) => return invalid(format!("the input schema of tool '{name}' is no JSON: {error}")),
         };
         let description = text::clean(&tool.description).trim().to_owned();
-        let extra = tool.extra.into_iter().map(|pair| (pair.name, pair.value)).collect();
+        let extra =
+            tool.extra.iter().map(|pair| (text::clean_line(&pair.name), text::clean(&pair.value))).collect();
         specs.push(ToolSpec { name, description, input_schema, extra });
     }
     Ok(specs)
+}
+
+/// Cleans the texts of a schema. A name is not changed: the input must have the property that the tool reads.
+fn clean_schema(schema: Value, tool: &Name) -> Result<Value, Failure> {
+    match unclean_key(&schema) {
+        Some(key) => invalid(format!(
+            "the input schema of tool '{tool}' has a key with characters that are not shown: '{}'",
+            text::excerpt(key, 80)
+        )),
+        None => Ok(clean_json(schema)),
+    }
+}
+
+/// The first key that cleaning would change. The depth is the parser's.
+fn unclean_key(value: &Value) -> Option<&str> {
+    match value {
+        Value::Array(items) => items.iter().find_map(unclean_key),
+        Value::Object(pairs) => {
+            pairs.iter().find_map(|(name, value)| if text::clean(name) == *name { unclean_key(value) } else { Some(name) })
+        }
+        _ => None,
+    }
 }
 
 /// Checks and cleans a tool's answer.

@@ -31,7 +31,8 @@ async fn dispatch(session: &Arc<Session>, state: &State, skill: &Skill, input: &
     let Some((_, spec)) = state.snapshot.tool(&tool) else {
         return Outcome::error(Code::ToolNotFound, format_args!("tool '{tool}' not found in snapshot."));
     };
-    let input = match input_from_text(spec, input, command) {
+    let hint = skill.manifest.input_hint.as_deref();
+    let input = match input_from_text(spec, input, command, hint) {
         Ok(input) => input,
         Err(error) => return error.into(),
     };

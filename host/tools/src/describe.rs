@@ -5,11 +5,12 @@ use std::{collections::BTreeMap, sync::Arc, thread};
 use futures_util::{StreamExt as _, stream};
 use patchbay_core::{Code, Digest, ToolSpec};
 use patchbay_sandbox::{Failure, Sandbox, WORLD};
+use patchbay_schema::{PatternBudget, RULES, Schema};
 use patchbay_skill::{Answer, Changed, Component, Problem};
 use patchbay_store::StoreError;
 use serde::{Deserialize, Serialize};
 
-use crate::{Tools, schema};
+use crate::Tools;
 
 /// What components answered.
 #[derive(Debug, Default)]
@@ -25,7 +26,11 @@ pub struct Described {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Kept {
-    Tools(Vec<ToolSpec>),
+    /// Tools whose schemas were accepted, and the number of the rules. Answers of older builds are not of this form.
+    Judged {
+        rules: u32,
+        tools: Vec<ToolSpec>,
+    },
     Problem {
         code: Code,
         message: String,
@@ -66,7 +71,7 @@ pub async fn ask_component(sandbox: &Arc<Sandbox>, digest: Digest, bytes: Vec<u8
         Err(failure) => Err(failure),
     };
     match described {
-        Ok(tools) => Asked { answer: check_schemas(tools).map(Arc::from), failure: None },
+        Ok(tools) => Asked { answer: check_schemas(tools).await.map(Arc::from), failure: None },
         Err(failure) => {
             let message = match failure.code() {
                 Code::InvalidComponent => format!("{failure}."),
@@ -160,16 +165,16 @@ impl Tools {
         Ok((answers, new))
     }
 
-    /// What was kept, unless it must be asked for again.
+    /// Returns the kept answer, or `None` if the component must be asked again, as for an answer that was judged by other
+    /// rules.
     fn read_kept(&self, digest: &Digest, json: &str) -> Option<Answer> {
         match serde_json::from_str(json) {
-            Ok(Kept::Tools(tools)) => Some(Ok(tools.into())),
+            Ok(Kept::Judged { rules, tools }) => (rules == RULES).then(|| Ok(tools.into())),
             Ok(Kept::Problem { code, message, under }) => {
                 (under == self.conditions()).then_some(Err(Problem { code, message }))
             }
-            // Another version's words.
             Err(error) => {
-                tracing::warn!(%digest, "a kept answer cannot be read: {error}");
+                tracing::debug!(%digest, "a kept answer of another build is not used: {error}");
                 None
             }
         }
@@ -184,9 +189,10 @@ impl Tools {
         }
         let Ok(bytes) = self.bytes(component) else { return Ok((digest, Err(Changed))) };
         let Asked { answer, failure } = ask_component(&self.sandbox, digest, bytes).await;
-        if failure.is_none_or(|failure| failure.is_deterministic()) {
+        let own_fault = matches!(&answer, Err(problem) if problem.code == Code::Internal);
+        if !own_fault && failure.is_none_or(|failure| failure.is_deterministic()) {
             let kept = match answer.clone() {
-                Ok(tools) => Kept::Tools(tools.to_vec()),
+                Ok(tools) => Kept::Judged { rules: RULES, tools: tools.to_vec() },
                 Err(Problem { code, message }) => Kept::Problem { code, message, under: self.conditions() },
             };
             // Texts and numbers alone: there is nothing that JSON could not hold.
@@ -206,20 +212,26 @@ impl Tools {
 
     /// What a failure to describe depends on, besides the component.
     fn conditions(&self) -> String {
-        format!("{} {:?}", env!("CARGO_PKG_VERSION"), self.sandbox.limits())
+        format!("{} rules {RULES} {:?}", env!("CARGO_PKG_VERSION"), self.sandbox.limits())
     }
 }
 
-/// Checks that the input schema of each tool is a schema of an object that the host can enforce.
+/// Checks that the host can enforce the input schema of each tool of one component, on a thread for work that blocks:
+/// hostile schemas take some 50 ms.
 ///
 /// # Errors
-/// `invalid_component`, with the first tool whose schema is not.
-pub fn check_schemas(tools: Vec<ToolSpec>) -> Result<Vec<ToolSpec>, Problem> {
-    for tool in &tools {
-        if let Err(problem) = schema::compile(&tool.input_schema) {
-            let message = format!("The input schema of tool '{}' is no schema of an object: {problem}.", tool.name);
-            return Err(Problem::new(Code::InvalidComponent, message));
+/// `invalid_component`, with the first tool whose schema is refused.
+async fn check_schemas(tools: Vec<ToolSpec>) -> Result<Vec<ToolSpec>, Problem> {
+    let check = move || {
+        let mut patterns = PatternBudget::default();
+        for tool in &tools {
+            Schema::compile(&tool.input_schema, &mut patterns)
+                .map_err(|error| Problem::new(Code::InvalidComponent, error.of_tool(tool.name.as_str())))?;
         }
-    }
-    Ok(tools)
+        Ok(tools)
+    };
+    let checked = tokio::task::spawn_blocking(check).await;
+    checked.unwrap_or_else(|error| {
+        Err(Problem::new(Code::Internal, format!("The schemas could not be checked: {error}.")))
+    })
 }

@@ -17,6 +17,9 @@ pub enum ToolError {
         /// The first thing that is wrong, and where.
         problem: String,
     },
+    /// The tool's schema cannot be used: a snapshot of an older build has it.
+    #[error("{0}")]
+    Schema(String),
     /// The operator has blocked the component.
     #[error("{0}")]
     Blocked(#[from] Blocked),
@@ -56,6 +59,7 @@ impl ToolError {
         match self {
             Self::NotFound(_) => Code::ToolNotFound,
             Self::InvalidInput { .. } => Code::InvalidInput,
+            Self::Schema(_) => Code::InvalidComponent,
             Self::Blocked(_) => Code::Blocked,
             Self::Failure { failure, .. } => failure.code(),
             Self::Internal { code, .. } => *code,

@@ -1,45 +1,92 @@
-use patchbay_core::{Code, Outcome, ToolSpec, text::clean_line};
-use serde_json::{Map, Value};
+//! The text behind a command as the input of a tool.
 
-use crate::schema;
+use patchbay_core::{Code, Outcome, ToolSpec, text::clean_line};
+use patchbay_schema::{PatternBudget, Schema};
+use serde_json::{Map, Value, json};
 
 /// Why a command's text is no input for its tool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{command} expects {schema}.")]
-pub struct InputError {
-    /// The command as the person would type it, such as `/calc`.
-    pub command: String,
-    /// The tool's schema in one line.
-    pub schema: String,
+pub enum InputError {
+    /// There is no text, and the skill says what it takes.
+    #[error("{command} requires {hint}.")]
+    Required {
+        /// The command as the person types it, such as `/web`.
+        command: String,
+        /// The skill's `input_hint`.
+        hint: String,
+        /// The tool's schema.
+        schema: Value,
+    },
+    /// The text is a JSON object that violates the schema.
+    #[error("input for {command} is invalid: {problem}.")]
+    Invalid {
+        /// The command as the person types it.
+        command: String,
+        /// The first violation, and its place.
+        problem: String,
+        /// The tool's schema.
+        schema: Value,
+    },
+    /// The text cannot become an input.
+    #[error("{command} expects {}.", clean_line(&.schema.to_string()))]
+    Expected {
+        /// The command as the person types it.
+        command: String,
+        /// The tool's schema.
+        schema: Value,
+    },
+    /// The tool's schema cannot be used: a snapshot of an older build has it.
+    #[error("{0}")]
+    Schema(String),
 }
 
 impl From<InputError> for Outcome {
     fn from(error: InputError) -> Self {
-        Outcome::error(Code::InvalidInput, error)
+        match &error {
+            InputError::Schema(_) => Outcome::error(Code::InvalidComponent, error),
+            InputError::Required { schema, .. }
+            | InputError::Invalid { schema, .. }
+            | InputError::Expected { schema, .. } => {
+                let data = json!({"schema": schema});
+                Outcome::error(Code::InvalidInput, error).with_data(data)
+            }
+        }
     }
 }
 
-/// The input that `text`, behind `command`, is for `tool`:
-/// a JSON object that satisfies the tool's schema; else, where the schema requires exactly one property and that is a
-/// string, that property; and for no text `{}`, where that satisfies it.
+/// Returns the input that `text`, typed behind `command`, is for `tool`: a JSON object as it is; other text as the one
+/// string that the schema requires, if it requires nothing else; no text as `{}`. The input satisfies the schema. `hint`
+/// is the skill's `input_hint`.
 ///
 /// # Errors
-/// [`InputError`], which shows the schema.
-pub fn input_from_text(tool: &ToolSpec, text: &str, command: &str) -> Result<Value, InputError> {
-    let error = || InputError { command: command.to_owned(), schema: clean_line(&tool.input_schema.to_string()) };
-    let validator = schema::compile(&tool.input_schema).map_err(|_| error())?;
+/// [`InputError`], with the schema.
+pub fn input_from_text(tool: &ToolSpec, text: &str, command: &str, hint: Option<&str>) -> Result<Value, InputError> {
+    let schema = Schema::compile(&tool.input_schema, &mut PatternBudget::default())
+        .map_err(|error| InputError::Schema(error.of_tool(tool.name.as_str())))?;
+    let owned = || (command.to_owned(), tool.input_schema.clone());
+    let expected = || {
+        let (command, schema) = owned();
+        InputError::Expected { command, schema }
+    };
     if text.is_empty() {
         let empty = Value::Object(Map::new());
-        return if validator.is_valid(&empty) { Ok(empty) } else { Err(error()) };
+        return schema.check(&empty).map(|()| empty).map_err(|_| match hint.map(clean_line) {
+            Some(hint) if !hint.is_empty() => {
+                let (command, schema) = owned();
+                InputError::Required { command, hint: hint.trim_end_matches('.').to_owned(), schema }
+            }
+            _ => expected(),
+        });
     }
-    if let Ok(object @ Value::Object(_)) = serde_json::from_str::<Value>(text)
-        && validator.is_valid(&object)
-    {
-        return Ok(object);
+    if let Ok(object @ Value::Object(_)) = serde_json::from_str::<Value>(text) {
+        return schema.check(&object).map(|()| object).map_err(|error| {
+            let (command, schema) = owned();
+            InputError::Invalid { command, problem: error.to_string(), schema }
+        });
     }
-    let property = only_required_string(&tool.input_schema).ok_or_else(error)?;
+    let property = only_required_string(&tool.input_schema).ok_or_else(expected)?;
     let input = Value::Object(Map::from_iter([(property.to_owned(), Value::from(text))]));
-    if validator.is_valid(&input) { Ok(input) } else { Err(error()) }
+    schema.check(&input).map(|()| input).map_err(|_| expected())
 }
 
 fn only_required_string(schema: &Value) -> Option<&str> {
@@ -64,11 +111,14 @@ mod tests {
             "type": "object", "additionalProperties": false, "required": ["expression"],
             "properties": {"expression": {"type": "string"}, "digits": {"type": "integer"}}
         }));
-        let read = |text| input_from_text(&one, text, "/calc");
+        let read = |text| input_from_text(&one, text, "/calc", None);
         assert_eq!(read("1 + 1"), Ok(json!({"expression": "1 + 1"})));
         assert_eq!(read(r#"{"expression": "2", "digits": 3}"#), Ok(json!({"expression": "2", "digits": 3})));
-        // An object that does not satisfy the schema is text like any other.
-        assert_eq!(read(r#"{"x": 1}"#), Ok(json!({"expression": r#"{"x": 1}"#})));
+        // An object that violates the schema is a mistake, not text; text that is no JSON object is text.
+        let error = read(r#"{"expression": 1}"#).unwrap_err();
+        assert_eq!(error.to_string(), r#"input for /calc is invalid: at /expression: 1 is not of type "string"."#);
+        assert_eq!(read(r#"{"x": 1"#), Ok(json!({"expression": r#"{"x": 1"#})));
+        assert_eq!(read("[1]"), Ok(json!({"expression": "[1]"})));
         assert_eq!(
             read("").unwrap_err().to_string(),
             "/calc expects {\"additionalProperties\":false,\"properties\":{\"digits\":{\"type\":\"integer\"},\
@@ -77,9 +127,33 @@ mod tests {
     }
 
     #[test]
+    fn without_text_the_hint_says_what_is_required() {
+        let web = tool(json!({"type": "object", "required": ["url"], "properties": {"url": {"type": "string"}}}));
+        let outcome = |hint| Outcome::from(input_from_text(&web, "", "/web", hint).unwrap_err());
+        let schema = json!({"schema": web.input_schema});
+        for (hint, message) in [
+            (Some("URL"), "Error: /web requires URL."),
+            (Some(" an\u{1b}\naddress. "), "Error: /web requires an address."),
+            (Some(" "), "Error: /web expects {\"properties\":{\"url\":{\"type\":\"string\"}},\"required\":[\"url\"],\"type\":\"object\"}."),
+        ] {
+            let outcome = outcome(hint);
+            assert_eq!((outcome.code, outcome.message.as_str()), (Code::InvalidInput, message));
+            assert_eq!(outcome.data, Some(schema.clone()));
+        }
+        assert_eq!(input_from_text(&web, "x", "/web", Some("URL")), Ok(json!({"url": "x"})));
+    }
+
+    #[test]
+    fn a_refused_schema_is_an_invalid_component() {
+        let refused = tool(json!({"type": "object", "$ref": "#/x"}));
+        let error = input_from_text(&refused, "", "/x", None).unwrap_err();
+        assert_eq!(Outcome::from(error).code, Code::InvalidComponent);
+    }
+
+    #[test]
     fn the_schema_is_shown_cleaned() {
         let deceit = tool(json!({"type": "object", "required": ["a", "b"], "title": "x\u{9b}2J\u{202e}y"}));
-        let error = input_from_text(&deceit, "", "/x").unwrap_err();
+        let error = input_from_text(&deceit, "", "/x", None).unwrap_err();
         assert_eq!(
             error.to_string(),
             "/x expects {\"required\":[\"a\",\"b\"],\"title\":\"x2Jy\",\"type\":\"object\"}."
@@ -89,16 +163,16 @@ mod tests {
     #[test]
     fn no_text_and_other_schemas() {
         let none = tool(json!({"type": "object"}));
-        assert_eq!(input_from_text(&none, "", "/x"), Ok(json!({})));
-        assert!(input_from_text(&none, "text", "/x").is_err());
+        assert_eq!(input_from_text(&none, "", "/x", None), Ok(json!({})));
+        assert!(input_from_text(&none, "text", "/x", None).is_err());
         let two = tool(
             json!({"type": "object", "required": ["a", "b"], "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}),
         );
-        assert!(input_from_text(&two, "text", "/x").is_err());
+        assert!(input_from_text(&two, "text", "/x", None).is_err());
         let number = tool(json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}));
-        assert!(input_from_text(&number, "5", "/x").is_err());
+        assert!(input_from_text(&number, "5", "/x", None).is_err());
         let short =
             tool(json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string", "maxLength": 2}}}));
-        assert!(input_from_text(&short, "long", "/x").is_err());
+        assert!(input_from_text(&short, "long", "/x", None).is_err());
     }
 }

@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use patchbay_core::{Code, Digest, ToolSpec};
 use patchbay_sandbox::{BoxFuture, Content, Usage};
+use patchbay_schema::{PatternBudget, Schema};
 use serde_json::Value;
 
-use crate::{ToolError, journal::Ran, schema};
+use crate::{ToolError, journal::Ran};
 
 /// A tool of the host's own. It runs in no sandbox, and is told by its name alone.
 pub trait Internal: Send + Sync {
@@ -43,13 +44,12 @@ pub(crate) async fn run(tool: &dyn Internal, input: &Value) -> (Result<Vec<Conte
 async fn answer(tool: &dyn Internal, input: &Value) -> Result<Content, ToolError> {
     let name = &tool.spec().name;
     // Compiled when it is needed: the model that called takes thousands of times as long.
-    let validator = schema::compile(&tool.spec().input_schema).map_err(|problem| ToolError::Internal {
-        code: Code::Internal,
-        message: format!("the schema of tool '{name}' cannot be used: {problem}."),
-    })?;
-    if let Some(problem) = schema::first_error(&validator, input) {
-        return Err(ToolError::InvalidInput { tool: name.to_string(), problem });
-    }
+    let schema = Schema::compile(&tool.spec().input_schema, &mut PatternBudget::default());
+    let schema =
+        schema.map_err(|error| ToolError::Internal { code: Code::Internal, message: error.of_tool(name.as_str()) })?;
+    schema
+        .check(input)
+        .map_err(|error| ToolError::InvalidInput { tool: name.to_string(), problem: error.to_string() })?;
     let internal = |InternalError { code, message }| ToolError::Internal { code, message };
     tool.run(input).await.map(Content::from).map_err(internal)
 }

@@ -20,7 +20,6 @@ mod log;
 mod nested;
 mod ready;
 mod run;
-mod schema;
 mod side;
 mod workspaces;
 
@@ -34,7 +33,7 @@ use patchbay_skill::Skill;
 use patchbay_store::{KvStore, Store, StoreError};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
-pub use describe::{Asked, Described, ask_component, check_schemas, not_asked};
+pub use describe::{Asked, Described, ask_component, not_asked};
 pub use error::ToolError;
 pub use input::{InputError, input_from_text};
 pub use internal::{Internal, InternalError};

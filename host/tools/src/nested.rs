@@ -65,7 +65,9 @@ fn told(error: ToolError) -> Fault {
         ToolError::Failure { failure: Failure::Denied(_), .. } | ToolError::Blocked(_) => "denied".to_owned(),
         ToolError::Failure { failure: Failure::Unavailable(_), .. } => "unavailable".to_owned(),
         // No tool is given the host's own ones to call.
-        ToolError::Failure { .. } | ToolError::Internal { .. } | ToolError::Store(_) => "failed".to_owned(),
+        ToolError::Failure { .. } | ToolError::Schema(_) | ToolError::Internal { .. } | ToolError::Store(_) => {
+            "failed".to_owned()
+        }
     };
     Fault::Failed { kind, message: error.to_string() }
 }

@@ -2,17 +2,19 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use jsonschema::Validator;
-use patchbay_core::{Digest, Name};
+use patchbay_core::{Digest, Name, ToolSpec};
 use patchbay_sandbox::{Failure, Loaded};
+use patchbay_schema::{PatternBudget, Schema, SchemaError};
 use patchbay_skill::Skill;
 use patchbay_store::StoreError;
 
-use crate::{Tools, schema};
+use crate::Tools;
 
 pub(crate) struct Ready {
     pub(crate) component: Arc<Loaded>,
-    validators: BTreeMap<Name, Validator>,
+    /// The schema of each tool. A snapshot of an older build may hold schemas that are refused now; that costs the tool, not
+    /// the component.
+    schemas: BTreeMap<Name, Result<Schema, SchemaError>>,
 }
 
 /// Why a component is not ready.
@@ -22,9 +24,9 @@ pub(crate) enum NotReady {
 }
 
 impl Ready {
-    /// The schema of one of its tools.
-    pub(crate) fn validator(&self, tool: &Name) -> Option<&Validator> {
-        self.validators.get(tool)
+    /// The schema of one of its tools, or why it cannot be used.
+    pub(crate) fn schema(&self, tool: &Name) -> Option<&Result<Schema, SchemaError>> {
+        self.schemas.get(tool)
     }
 }
 
@@ -36,13 +38,10 @@ impl Tools {
         }
         let bytes = self.store.component(&digest).map_err(NotReady::Store)?;
         let component = self.sandbox.load(digest, bytes).await.map_err(NotReady::Failure)?;
-        let mut validators = BTreeMap::new();
-        for tool in skill.tools.iter() {
-            let validator = schema::compile(&tool.input_schema)
-                .map_err(|problem| NotReady::Failure(Failure::InvalidComponent(problem)))?;
-            validators.insert(tool.name.clone(), validator);
-        }
-        let ready = Arc::new(Ready { component, validators });
+        let mut patterns = PatternBudget::default();
+        let compile = |tool: &ToolSpec| (tool.name.clone(), Schema::compile(&tool.input_schema, &mut patterns));
+        let schemas = skill.tools.iter().map(compile).collect();
+        let ready = Arc::new(Ready { component, schemas });
         self.held.ready.keep(digest, Arc::clone(&ready));
         Ok(ready)
     }

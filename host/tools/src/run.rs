@@ -10,7 +10,6 @@ use crate::{
     Internal, ToolError, Tools, internal,
     journal::{Entry, Ran},
     ready::NotReady,
-    schema,
     side::Side,
 };
 
@@ -110,11 +109,11 @@ impl Tools {
             NotReady::Store(error) => error.into(),
             NotReady::Failure(failure) => failed(failure),
         })?;
-        let validator = ready.validator(&tool.name).ok_or_else(|| ToolError::NotFound(full_name.to_owned()))?;
-        if !validator.is_valid(input) {
-            let problem = schema::first_error(validator, input).unwrap_or_default();
-            return Err(ToolError::InvalidInput { tool: full_name.to_owned(), problem });
-        }
+        let schema = ready.schema(&tool.name).ok_or_else(|| ToolError::NotFound(full_name.to_owned()))?;
+        let schema = schema.as_ref().map_err(|error| ToolError::Schema(error.of_tool(full_name)))?;
+        schema
+            .check(input)
+            .map_err(|error| ToolError::InvalidInput { tool: full_name.to_owned(), problem: error.to_string() })?;
         let permits = self.permits(skill, workspace)?;
         let side = Side {
             tools: Arc::clone(self),

@@ -1,0 +1,51 @@
+use std::fmt::{self, Display};
+
+use patchbay_core::text;
+
+use crate::limits;
+
+/// Why a schema is refused. The text is a predicate; [`SchemaError::of_tool`] makes it a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaError(String);
+
+impl SchemaError {
+    pub(crate) fn new(predicate: impl Display) -> Self {
+        Self(text::excerpt(&predicate.to_string(), 300))
+    }
+
+    /// The sentence for a person: `The schema of tool 'x' uses '$anchor', which is not supported; …`.
+    pub fn of_tool(&self, tool: &str) -> String {
+        format!("The schema of tool '{tool}' {self}.")
+    }
+}
+
+impl Display for SchemaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SchemaError {}
+
+/// Why an input is rejected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// The input violates the schema.
+    #[error("{}{problem}", at(.place))]
+    Invalid {
+        /// JSON pointer to the value; empty for the input itself.
+        place: String,
+        /// The violation, with the value.
+        problem: String,
+    },
+    /// The check took more than [`limits::STEPS`].
+    #[error("it takes more than {} steps to check against the schema; give a smaller input", limits::STEPS)]
+    TooManySteps,
+    /// The input is nested deeper than [`limits::INPUT_DEPTH`], or the schemas that apply are.
+    #[error("it is nested too deep to check against the schema, which enters at most {} levels", limits::INPUT_DEPTH)]
+    TooDeep,
+}
+
+fn at(place: &str) -> String {
+    if place.is_empty() { String::new() } else { format!("at {}: ", text::excerpt(place, 100)) }
+}

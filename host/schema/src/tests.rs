@@ -1,0 +1,37 @@
+//! Verdicts, compared with those of the library `jsonschema`, and limits.
+
+mod generated;
+mod hostile;
+mod keywords;
+mod patterns;
+mod random;
+mod texts;
+
+use serde_json::{Value, json};
+
+use crate::{PatternBudget, Rejection, Schema};
+
+fn compile(schema: &Value) -> Result<Schema, String> {
+    Schema::compile(schema, &mut PatternBudget::default()).map_err(|error| error.of_tool("x"))
+}
+
+fn accepts(schema: &Schema, input: &Value) -> bool {
+    match schema.check(input) {
+        Ok(()) => true,
+        Err(Rejection::Invalid { .. }) => false,
+        Err(limit) => panic!("{limit}"),
+    }
+}
+
+/// What another library makes of it.
+fn oracle(schema: &Value, input: &Value) -> bool {
+    let seven = schema.get("$schema").is_some_and(|draft| draft.to_string().contains("draft-07"));
+    let draft = if seven { jsonschema::Draft::Draft7 } else { jsonschema::Draft::Draft202012 };
+    let validator = jsonschema::options().with_draft(draft).should_validate_formats(false).build(schema);
+    validator.unwrap_or_else(|error| panic!("{error}: {schema}")).is_valid(input)
+}
+
+/// The schema of an object whose property `x` has the given schema.
+fn property(x: &Value) -> Value {
+    json!({"type": "object", "properties": {"x": x}})
+}

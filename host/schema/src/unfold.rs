@@ -1,0 +1,170 @@
+//! The shape of a compiled schema: what its references multiply, and where they go round.
+
+use crate::{
+    SchemaError,
+    keyword::{Edge, Index, Node},
+    limits,
+};
+
+/// What is wrong with the shape, and at which node.
+pub(crate) struct Misshapen {
+    pub node: Index,
+    pub problem: Shape,
+}
+
+pub(crate) enum Shape {
+    /// Applying the schema to a value leads to applying it to the same value.
+    Circle,
+    /// More than [`limits::CHAIN`] references in a row.
+    Chain,
+    /// More than [`limits::UNFOLDED`] subschemas.
+    Unfolded,
+}
+
+impl Shape {
+    pub(crate) fn error(&self) -> SchemaError {
+        match self {
+            Self::Circle => {
+                SchemaError::new("has a '$ref' that leads back to itself without entering a property or an item")
+            }
+            Self::Chain => {
+                SchemaError::new(format_args!("has a chain of more than {} references ('$ref')", limits::CHAIN))
+            }
+            Self::Unfolded => SchemaError::new(format_args!(
+                "has more than {} subschemas when each '$ref' counts what it leads to",
+                limits::UNFOLDED
+            )),
+        }
+    }
+}
+
+/// Checks the shape of a schema whose root is node 0, and marks the nodes to which a cycle leads back.
+pub(crate) fn judge(nodes: &mut [Node]) -> Result<(), Misshapen> {
+    let edges: Vec<Vec<(usize, Edge)>> = nodes
+        .iter()
+        .map(|node| {
+            let mut edges = Vec::new();
+            node.edges(|target, edge| edges.push((target as usize, edge)));
+            edges
+        })
+        .collect();
+    chains(&edges)?;
+    let components = Components::of(&edges);
+    for (node, out) in edges.iter().enumerate() {
+        for (target, edge) in out {
+            if *edge == Edge::Reference && components.of_node[node] == components.of_node[*target] {
+                nodes[*target].remember = true;
+            }
+        }
+    }
+    let size = components.of_node.first().map_or(0, |root| components.sizes[*root]);
+    if size > limits::UNFOLDED { Err(Misshapen { node: 0, problem: Shape::Unfolded }) } else { Ok(()) }
+}
+
+/// Follows what applies to one and the same value: it must not go round, nor lead through too many references.
+fn chains(edges: &[Vec<(usize, Edge)>]) -> Result<(), Misshapen> {
+    #[derive(Clone, Copy)]
+    enum Visit {
+        Not,
+        Under,
+        /// The most references in a row from here.
+        Done(u32),
+    }
+    let mut visits = vec![Visit::Not; edges.len()];
+    for start in 0..edges.len() {
+        if !matches!(visits[start], Visit::Not) {
+            continue;
+        }
+        // A node, the next of its edges, and the most references so far.
+        let mut path = vec![(start, 0, 0)];
+        visits[start] = Visit::Under;
+        while let Some((node, next, most)) = path.last_mut() {
+            let at = |problem| Misshapen { node: *node as Index, problem };
+            let Some((target, edge)) = edges[*node].get(*next) else {
+                visits[*node] = Visit::Done(*most);
+                path.pop();
+                continue;
+            };
+            if *edge == Edge::Into {
+                *next += 1;
+                continue;
+            }
+            match visits[*target] {
+                Visit::Not => {
+                    visits[*target] = Visit::Under;
+                    path.push((*target, 0, 0));
+                }
+                Visit::Under => return Err(at(Shape::Circle)),
+                Visit::Done(references) => {
+                    *most = (*most).max(references + u32::from(*edge == Edge::Reference));
+                    if *most > limits::CHAIN {
+                        return Err(at(Shape::Chain));
+                    }
+                    *next += 1;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Strongly connected components, by Tarjan's algorithm without recursion.
+struct Components {
+    of_node: Vec<usize>,
+    /// Subschemas of each component with everything that it leads to, a component counted again for each edge to it.
+    sizes: Vec<usize>,
+}
+
+impl Components {
+    fn of(edges: &[Vec<(usize, Edge)>]) -> Self {
+        const NONE: usize = usize::MAX;
+        let count = edges.len();
+        let (mut order, mut low) = (vec![NONE; count], vec![NONE; count]);
+        let mut components = Self { of_node: vec![NONE; count], sizes: Vec::new() };
+        let mut open = Vec::new();
+        let mut seen = 0;
+        for start in 0..count {
+            if order[start] != NONE {
+                continue;
+            }
+            let mut path = vec![(start, 0)];
+            while let Some((node, next)) = path.last_mut() {
+                let node = *node;
+                if *next == 0 {
+                    (order[node], low[node]) = (seen, seen);
+                    seen += 1;
+                    open.push(node);
+                }
+                if let Some((target, _)) = edges[node].get(*next) {
+                    *next += 1;
+                    if order[*target] == NONE {
+                        path.push((*target, 0));
+                    } else if components.of_node[*target] == NONE {
+                        low[node] = low[node].min(order[*target]);
+                    }
+                    continue;
+                }
+                path.pop();
+                if let Some((parent, _)) = path.last() {
+                    low[*parent] = low[*parent].min(low[node]);
+                }
+                if low[node] == order[node] {
+                    let first = open.iter().rposition(|open| *open == node).unwrap_or_default();
+                    components.close(&open.split_off(first), edges);
+                }
+            }
+        }
+        components
+    }
+
+    /// Takes the nodes of one component; those that they lead to are closed already.
+    fn close(&mut self, nodes: &[usize], edges: &[Vec<(usize, Edge)>]) {
+        let component = self.sizes.len();
+        for node in nodes {
+            self.of_node[*node] = component;
+        }
+        let out = nodes.iter().flat_map(|node| &edges[*node]).map(|(target, _)| self.of_node[*target]);
+        let below = out.filter(|target| *target != component).map(|target| self.sizes[target]);
+        self.sizes.push(below.fold(nodes.len(), usize::saturating_add));
+    }
+}

@@ -1,0 +1,186 @@
+//! Components whose schemas were made to take for ever, to fill the memory or to overflow the stack.
+
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
+
+use patchbay_core::{Asker, CallId, Code, SessionId, ToolSpec};
+use patchbay_egress::{Credentials, Egress, EgressLimits};
+use patchbay_policy::Root;
+use patchbay_sandbox::{Content, Failure, Sandbox, WORLD};
+use patchbay_skill::{Component, Found, Problem, Rules, Snapshot, Unseen, build, discover};
+use patchbay_store::{KvStore, Store};
+use patchbay_tests::{guest::Guest, schemas::hostile, services};
+use patchbay_tools::{Request, ToolError, Tools};
+use serde_json::{Value, json};
+
+use crate::{
+    internal::Nowhere,
+    support::{Ward, bounded, small},
+};
+
+/// A component with a tool for each schema.
+fn guest(schemas: &[(&str, Value)]) -> Guest {
+    let tool = |(name, schema): &(&str, Value)| ((*name).to_owned(), "Runs".to_owned(), schema.to_string());
+    Guest { tools: schemas.iter().map(tool).collect(), pages: 16, ..Guest::default() }
+}
+
+/// Tools over a store of their own.
+struct Host {
+    folder: tempfile::TempDir,
+    store: Store,
+    tools: Arc<Tools>,
+}
+
+impl Host {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let kv = KvStore::open(folder.path()).unwrap();
+        let egress = Egress::new(EgressLimits::default()).unwrap();
+        let credentials = Credentials::open(folder.path(), BTreeMap::new());
+        // Room for an answer with several schemas.
+        let limits = patchbay_sandbox::Limits { output_bytes: 8 << 20, memory_bytes: 8 << 20, ..small() };
+        let tools = Arc::new(Tools::new(Arc::new(Sandbox::new(limits)), store.clone(), kv, egress, credentials, &[]));
+        Self { folder, store, tools }
+    }
+
+    async fn describe(&self, component: Component) -> Result<Arc<[ToolSpec]>, Problem> {
+        let mut described = bounded(self.tools.describe([&component], &|_, _| {})).await.unwrap();
+        described.answers.remove(&component.digest()).unwrap()
+    }
+
+    /// A snapshot of an older build: it has the tools whatever their schemas are.
+    fn old_snapshot(&self, guest: &Guest, tools: &[(&str, Value)]) -> Arc<Snapshot> {
+        let skills = self.folder.path().join("skills");
+        std::fs::create_dir(&skills).unwrap();
+        std::fs::write(skills.join("old.wasm"), guest.packaged("---\n---\n")).unwrap();
+        let found: Vec<Found> = discover(Root::User, &skills, &Unseen).unwrap().found;
+        let bytes = found[0].candidate.as_ref().unwrap().component.as_ref().unwrap().bytes().unwrap();
+        self.store.hold_components().unwrap().add(&bytes).unwrap();
+        let spec = |(name, schema): &(&str, Value)| ToolSpec {
+            name: name.parse().unwrap(),
+            description: String::new(),
+            input_schema: schema.clone(),
+            extra: Vec::new(),
+        };
+        let specs: Arc<[ToolSpec]> = tools.iter().map(spec).collect();
+        let answer = |_: &_| Ok(Arc::clone(&specs));
+        let rules = Rules { trusted: true, built_ins: &[], surroundings: &Nowhere, tools: &answer };
+        Arc::new(build(&found, 1, &rules))
+    }
+
+    async fn call(&self, snapshot: &Arc<Snapshot>, tool: &str, input: &Value) -> Result<Vec<Content>, ToolError> {
+        let request = Request {
+            call: CallId::random(),
+            parent: None,
+            asker: Asker::Person,
+            session: SessionId::random(),
+            workspace: "/w",
+            snapshot,
+            tool,
+            input,
+            attachments: Vec::new(),
+            progress: services::nobody().progress,
+            budget: None,
+            inference: None,
+            internal: &[],
+        };
+        bounded(self.tools.run(request)).await.0
+    }
+}
+
+#[tokio::test]
+async fn hostile_schemas_are_refused_or_cheap() {
+    let host = Host::new();
+    for (name, schema, refusal) in hostile() {
+        let start = Instant::now();
+        let answer = host.describe(Component::held(guest(&[("run", schema)]).component())).await;
+        match (answer, refusal) {
+            (Err(problem), Some(words)) => {
+                assert_eq!(problem.code, Code::InvalidComponent, "{name}");
+                let sentence = format!("The schema of tool 'run' {words}");
+                assert!(problem.message.starts_with(&sentence), "{name}: {}", problem.message);
+            }
+            (Ok(_), None) => {}
+            (answer, refusal) => panic!("{name}: {answer:?} {refusal:?}"),
+        }
+        // Far above what it takes, far below for ever.
+        assert!(start.elapsed().as_secs() < 20, "{name}");
+    }
+}
+
+/// What was accepted is checked in place, on the thread of whoever calls: the input is the attacker's, too.
+#[tokio::test]
+async fn inputs_are_checked_within_steps_and_depth() {
+    let host = Host::new();
+    let words: Vec<_> = (0..4_000).map(|n| json!([n, "word"])).collect();
+    let schemas = [
+        ("tree", json!({"type": "object", "properties": {"x": {"$ref": "#"}}})),
+        ("list", json!({"type": "object", "properties": {"x": {"items": {"enum": words}}}})),
+        ("text", json!({"type": "object", "properties": {"x": {"pattern": "^(?:(?=[a-z]*b)[a-z])*$"}}})),
+    ];
+    let snapshot = host.old_snapshot(&guest(&schemas), &schemas);
+    let deep = (0..100).fold(json!({}), |inner, _| json!({"x": inner}));
+    let long = json!({"x": vec![json!([3_999, "word"]); 5_000]});
+    let text = json!({"x": format!("{}b", "a".repeat(100_000))});
+    for (tool, input, words) in [
+        ("old__tree", deep, "it is nested too deep to check against the schema, which enters at most 32 levels"),
+        ("old__list", long, "it takes more than 10000000 steps to check against the schema; give a smaller input"),
+        ("old__text", text, "it takes more than 10000000 steps to check against the schema; give a smaller input"),
+    ] {
+        let error = host.call(&snapshot, tool, &input).await.unwrap_err();
+        assert_eq!(error.code(), Code::InvalidInput);
+        assert_eq!(error.to_string(), format!("input for '{tool}' is invalid: {words}."));
+    }
+    assert!(host.call(&snapshot, "old__tree", &json!({"x": {"x": {}}})).await.is_ok());
+}
+
+/// Schemas that an older build accepted are in snapshots of its sessions.
+#[tokio::test]
+async fn a_refused_schema_of_an_old_snapshot_costs_one_tool() {
+    let host = Host::new();
+    let schemas = [
+        ("good", json!({"type": "object"})),
+        ("bad", json!({"type": "object", "unevaluatedProperties": false})),
+    ];
+    let snapshot = host.old_snapshot(&guest(&schemas), &schemas);
+    let error = host.call(&snapshot, "old__bad", &json!({})).await.unwrap_err();
+    assert_eq!(error.code(), Code::InvalidComponent);
+    assert_eq!(
+        error.to_string(),
+        "The schema of tool 'old__bad' uses 'unevaluatedProperties', which is not supported; use 'additionalProperties'."
+    );
+    let answer = host.call(&snapshot, "old__good", &json!({"a": 1})).await.unwrap();
+    assert_eq!(answer, [Content::Text(r#"{"a":1}"#.into())]);
+}
+
+/// An answer that an older build kept has no verdict of these rules: the component is asked again.
+#[tokio::test]
+async fn answers_that_other_rules_accepted_are_not_used() {
+    let host = Host::new();
+    let component = Component::held(
+        guest(&[("run", json!({"type": "object", "properties": {"a": {"$anchor": "a"}}}))]).component(),
+    );
+    let tools = json!([{"name": "run", "description": "", "input_schema": {"type": "object"}}]);
+    for kept in [json!({"tools": tools}), json!({"judged": {"rules": 0, "tools": tools}})] {
+        host.store.keep_described(component.digest(), WORLD, kept.to_string()).await.unwrap();
+        let problem = host.describe(component.clone()).await.unwrap_err();
+        assert!(problem.message.contains("'$anchor'"), "{}", problem.message);
+        let now = host.store.described(&[component.digest()], WORLD).unwrap().remove(0).unwrap();
+        assert!(now.contains("problem"), "{now}");
+    }
+}
+
+#[tokio::test]
+async fn schemas_and_extras_are_cleaned() {
+    let ward = Ward::new(small());
+    let dirty = json!({"type": "object", "title": "a\u{9b}2J\u{202e}b", "enum": [{"x": "\u{e0041}c"}]});
+    let specs = ward.describe(&guest(&[("run", dirty)])).await.unwrap();
+    assert_eq!(specs[0].input_schema, json!({"type": "object", "title": "a2Jb", "enum": [{"x": "c"}]}));
+    let key = json!({"type": "object", "properties": {"a\u{200b}b": {}}});
+    assert_eq!(
+        ward.refuses_to_describe(&guest(&[("run", key)])).await,
+        Failure::InvalidOutput(
+            "the input schema of tool 'run' has a key with characters that are not shown: 'ab'".to_owned()
+        )
+    );
+}

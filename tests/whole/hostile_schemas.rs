@@ -1,0 +1,91 @@
+//! A folder that nobody trusts, with skills whose schemas were made to stop a validator without limits.
+
+use std::{
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
+
+use patchbay_tests::{binary::Patchbay, guest::Guest, schemas::hostile};
+
+/// Far above what a command takes, about a second; far below what a hostile schema would take.
+const SLACK: Duration = Duration::from_secs(60);
+/// In MiB. Most of it is the binary itself, which is large where it is not optimized.
+const MEMORY: u64 = 200;
+
+/// Writes a skill of the workspace that dispatches `/NAME` to its tool.
+fn skill(patchbay: &Patchbay, name: &str, schema: &str) {
+    let mut guest = Guest { pages: 4, ..Guest::default() };
+    guest.tools[0].2 = schema.to_owned();
+    let skill_md = format!("---\ninvocation_mode: tool_dispatch\ncommand: {name}\ncommand_tool: run\n---\n");
+    patchbay.write(&format!("workspace/.patchbay/skills/{name}.wasm"), guest.packaged(&skill_md));
+}
+
+/// Runs lines; asserts that they end in time and within the memory. Returns standard output and error together.
+fn exec(patchbay: &Patchbay, lines: &[&str]) -> String {
+    let mut arguments = vec!["exec", "--keep-going"];
+    arguments.extend(lines);
+    let mut child =
+        patchbay.command(&arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let start = Instant::now();
+    let mut peak = 0;
+    while child.try_wait().unwrap().is_none() {
+        peak = peak.max(memory_peak(child.id()).unwrap_or_default());
+        if start.elapsed() > SLACK {
+            child.kill().unwrap();
+            panic!("{lines:?} did not end");
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert!(peak < MEMORY, "{lines:?} took {peak} MiB");
+    let output = child.wait_with_output().unwrap();
+    String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+}
+
+/// The most memory that a process has had so far, where the system tells it.
+fn memory_peak(process: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? / 1024)
+}
+
+#[test]
+fn hostile_schemas_of_an_untrusted_workspace_cost_only_their_skills() {
+    let patchbay = Patchbay::quick();
+    let hostile = hostile();
+    for (name, schema, _) in &hostile {
+        skill(&patchbay, name, &schema.to_string());
+    }
+    skill(&patchbay, "good", r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#);
+
+    let listed = exec(&patchbay, &["/skills"]);
+    for (name, _, refusal) in &hostile {
+        match refusal {
+            Some(words) => {
+                let diagnostic = format!("- {name} [invalid_component] The schema of tool 'run' {words}");
+                assert!(listed.contains(&diagnostic), "{diagnostic}\n{listed}");
+            }
+            None => assert!(listed.lines().any(|line| line == *name), "{name}\n{listed}"),
+        }
+    }
+    let reloaded = exec(&patchbay, &["/reload_skills", "/good {\"n\":1}", "/calc 6*7"]);
+    assert!(reloaded.contains("{\"n\":1}\n42"), "{reloaded}");
+
+    // A command and a model's call of each, those that are not there included.
+    let commands: Vec<_> = hostile.iter().map(|(name, ..)| format!("/{name}")).collect();
+    let answers = exec(&patchbay, &commands.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(answers.contains("unknown command '/any_of_unevaluated'"), "{answers}");
+    let deep = format!("{}{{}}{}", "{\"x\":".repeat(100), "}".repeat(100));
+    let long = format!("{{\"x\":\"{}!\"}}", "a".repeat(20_000));
+    for line in [
+        "call chain_unevaluated__run {}".to_owned(),
+        format!("call tree__run {deep}"),
+        format!("/tree {deep}"),
+        format!("/backtracking {long}"),
+        "call good__run {\"n\":2}".to_owned(),
+    ] {
+        exec(&patchbay, &[&line]);
+    }
+    let tree = exec(&patchbay, &[&format!("/tree {deep}")]);
+    assert!(tree.contains("nested too deep"), "{tree}");
+}
