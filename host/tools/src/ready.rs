@@ -10,11 +10,14 @@ use patchbay_store::StoreError;
 
 use crate::Tools;
 
+/// The schema of each tool, or why it is refused.
+type Schemas = BTreeMap<Name, Result<Schema, SchemaError>>;
+
 pub(crate) struct Ready {
     pub(crate) component: Arc<Loaded>,
     /// The schema of each tool. A snapshot of an older build may hold schemas that are refused now; that costs the tool, not
     /// the component.
-    schemas: BTreeMap<Name, Result<Schema, SchemaError>>,
+    schemas: Schemas,
 }
 
 /// Why a component is not ready.
@@ -38,11 +41,19 @@ impl Tools {
         }
         let bytes = self.store.component(&digest).map_err(NotReady::Store)?;
         let component = self.sandbox.load(digest, bytes).await.map_err(NotReady::Failure)?;
-        let mut patterns = PatternBudget::default();
-        let compile = |tool: &ToolSpec| (tool.name.clone(), Schema::compile(&tool.input_schema, &mut patterns));
-        let schemas = skill.tools.iter().map(compile).collect();
+        let schemas = compile(Arc::clone(&skill.tools)).await;
         let ready = Arc::new(Ready { component, schemas });
         self.held.ready.keep(digest, Arc::clone(&ready));
         Ok(ready)
     }
+}
+
+/// Compiles the schemas of a component's tools, on a thread for work that blocks: hostile ones take some 50 ms.
+async fn compile(tools: Arc<[ToolSpec]>) -> Schemas {
+    let compile = move || {
+        let mut patterns = PatternBudget::default();
+        tools.iter().map(|tool| (tool.name.clone(), Schema::compile(&tool.input_schema, &mut patterns))).collect()
+    };
+    // It neither panics nor is cancelled; without a schema a tool is not found.
+    tokio::task::spawn_blocking(compile).await.unwrap_or_default()
 }
