@@ -354,12 +354,12 @@ impl<'a> Compiler<'a, '_> {
     fn arrays(&mut self, reader: &Reader<'a>, keywords: &mut Vec<Keyword>) -> Result<(), SchemaError> {
         let items = reader.object.get("items");
         let (prefix, rest) = match (self.draft, items) {
-            (Draft::Seven, Some(Value::Array(_))) => ("items", reader.object.get("additionalItems")),
-            (Draft::Seven, rest) => ("", rest),
-            (Draft::TwentyTwenty, Some(list @ Value::Array(_))) => {
-                let wanted = "a schema; a list of schemas is 'prefixItems'";
-                return Err(self.invalid(reader.schema, "'items'", list, wanted));
+            (Draft::TwentyTwenty, Some(list @ Value::Array(_))) if reader.object.contains_key("prefixItems") => {
+                return Err(self.invalid(reader.schema, "'items'", list, "a schema beside 'prefixItems'"));
             }
+            // In 2020-12 a list has no meaning; generators that name no dialect, such as TypeBox, mean that of draft-07.
+            (_, Some(Value::Array(_))) => ("items", reader.object.get("additionalItems")),
+            (Draft::Seven, rest) => ("", rest),
             (Draft::TwentyTwenty, rest) => ("prefixItems", rest),
         };
         let prefix = self.list(reader, prefix)?;

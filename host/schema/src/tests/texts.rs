@@ -90,8 +90,8 @@ fn refusals_name_keyword_and_limit() {
             "is invalid at /properties/x: 'type' is 5, but must be the name of a JSON type or a list of them",
         ),
         (
-            property(&json!({"items": [{}]})),
-            "is invalid at /properties/x: 'items' is [{}], but must be a schema; a list of schemas is 'prefixItems'",
+            property(&json!({"items": [{}], "prefixItems": [{}]})),
+            "is invalid at /properties/x: 'items' is [{}], but must be a schema beside 'prefixItems'",
         ),
         (property(&json!(5)), "is invalid at /properties/x: a schema is 5, but must be an object or a boolean"),
         (
