@@ -158,10 +158,17 @@ impl Compiler<'_> {
     }
 
     fn repeat(&mut self, tree: &Tree, min: u32, max: Option<u32>, back: bool) -> Result<(), PatternError> {
+        let mut last = self.here();
         for _ in 0..min {
+            last = self.here();
             self.tree(tree, back)?;
         }
         let Some(max) = max else {
+            if min > 0 {
+                // The last copy is the one that repeats.
+                let after = self.here() + 1;
+                return self.push(Instruction::Split(last, after));
+            }
             let split = self.hole()?;
             self.tree(tree, back)?;
             self.push(Instruction::Jump(split))?;
