@@ -46,8 +46,9 @@ fn commands() {
     }
     text.push_str(
         "\nAn alias such as `/calc` is `/skill NAME` of the skill that declares it. What follows it becomes the input of the \
-         skill's `command_tool`: a JSON object that satisfies the tool's schema is taken as it is; else, where the schema \
-         requires exactly one property and that is a string, the text is that property; no text is `{}` where that will do. \
+         skill's `command_tool`: a JSON object is taken as it is, and must satisfy the tool's schema; any other text becomes \
+         the one property that the schema requires, if that is a string; no text is `{}`. If there is no text and the tool \
+         needs one, the error shows the skill's `input_hint`, such as `Error: /web requires URL.` \
          Skills without a `command_tool` put their instructions into the conversation, `$INPUT` replaced by the text.\n",
     );
     check("docs/commands.md", &text);

@@ -54,7 +54,7 @@ fn schemars<T: JsonSchema>(name: &str, settings: SchemaSettings, good: Value, ba
     let fixture = json!({"schema": schema, "good": good, "bad": bad});
     let text = format!("{}\n", serde_json::to_string_pretty(&fixture).unwrap());
     let path = folder().join("schemars").join(format!("{name}.json"));
-    if std::env::var_os("UPDATE_FIXTURES").is_some() {
+    if option_env!("UPDATE_FIXTURES").is_some() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
     } else {
