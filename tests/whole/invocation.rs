@@ -49,11 +49,11 @@ fn what_is_no_input_is_answered_with_the_schema_in_one_line() {
 #[test]
 fn without_text_the_hint_of_the_skill_is_shown() {
     let patchbay = Patchbay::new();
-    let answers = patchbay.answers(&["/web", "/skill web", "/notes"]);
+    let answers = patchbay.answers(&["/web", "/skill web", "/json"]);
     for (answer, message) in answers.iter().zip([
         "Error: /web requires URL.",
         "Error: /skill web requires URL.",
-        "Error: /notes requires add TEXT | list | search WORDS | delete NUMBER.",
+        "Error: /json requires EXPRESSION DOCUMENT.",
     ]) {
         assert_eq!((answer.code(), answer.message()), ("invalid_input", message));
         assert_eq!(answer.data()["schema"]["type"], "object");
