@@ -173,7 +173,8 @@ impl Asker {
 async fn deterministic_answers_are_kept_and_not_asked_for_again() {
     let asker = Asker::new();
     let refused = |words: &str| Err(Problem::new(Code::InvalidComponent, words));
-    let no_object = "The schema of tool 'run' does not have \"type\": \"object\" at its top level; a tool's input is an object.";
+    let no_object =
+        "The schema of tool 'run' does not have \"type\": \"object\" at its top level; a tool's input is an object.";
     for (guest, expected) in [
         (Guest::default(), Ok(1)),
         (

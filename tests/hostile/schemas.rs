@@ -138,10 +138,8 @@ async fn inputs_are_checked_within_steps_and_depth() {
 #[tokio::test]
 async fn a_refused_schema_of_an_old_snapshot_costs_one_tool() {
     let host = Host::new();
-    let schemas = [
-        ("good", json!({"type": "object"})),
-        ("bad", json!({"type": "object", "unevaluatedProperties": false})),
-    ];
+    let schemas =
+        [("good", json!({"type": "object"})), ("bad", json!({"type": "object", "unevaluatedProperties": false}))];
     let snapshot = host.old_snapshot(&guest(&schemas), &schemas);
     let error = host.call(&snapshot, "old__bad", &json!({})).await.unwrap_err();
     assert_eq!(error.code(), Code::InvalidComponent);

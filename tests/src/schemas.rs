@@ -22,8 +22,7 @@ pub fn hostile() -> Vec<(&'static str, Value, Option<&'static str>)> {
     let zz = || json!({"required": ["zz"]});
     let patterns: Map<_, _> =
         (0..1_946).map(|n| (n.to_string(), json!({"pattern": format!("\\pL{{18}}{n}")}))).collect();
-    let large: Map<_, _> =
-        (0..30).map(|n| (n.to_string(), json!({"pattern": format!("[a-z]{{19000}}{n}")}))).collect();
+    let large: Map<_, _> = (0..30).map(|n| (n.to_string(), json!({"pattern": format!("[a-z]{{19000}}{n}")}))).collect();
     let wide = vec![json!({}); 2_000];
     let giant: Vec<_> = (0..9_000).map(Value::from).collect();
     let nested = (0..80).fold(json!({}), |inner, _| json!({"items": inner}));
@@ -51,8 +50,16 @@ pub fn hostile() -> Vec<(&'static str, Value, Option<&'static str>)> {
         ),
         ("one_of", chain(60, |r| json!({"oneOf": [r, r]}), zz()), long),
         ("one_of_short", chain(25, |r| json!({"oneOf": [r, r]}), zz()), unfolded),
-        ("patterns", json!({"type": "object", "properties": patterns}), Some("takes its component over the limit of 256 patterns")),
-        ("pattern_memory", json!({"type": "object", "properties": large}), Some("takes the patterns of its component over")),
+        (
+            "patterns",
+            json!({"type": "object", "properties": patterns}),
+            Some("takes its component over the limit of 256 patterns"),
+        ),
+        (
+            "pattern_memory",
+            json!({"type": "object", "properties": large}),
+            Some("takes the patterns of its component over"),
+        ),
         ("all_of", chain(25, |r| json!({"allOf": [r, r]}), zz()), unfolded),
         ("any_of", chain(25, |r| json!({"anyOf": [r, r]}), zz()), unfolded),
         ("if", chain(25, |r| json!({"if": r, "then": r, "else": r}), zz()), unfolded),
@@ -68,12 +75,20 @@ pub fn hostile() -> Vec<(&'static str, Value, Option<&'static str>)> {
         ("itself", json!({"type": "object", "$ref": "#"}), circle),
         ("itself_below", property(json!({"allOf": [{"$ref": "#/properties/x"}]})), circle),
         ("two_in_turn", json!({"type": "object", "anyOf": [{"$ref": "#/not"}], "not": {"$ref": "#/anyOf/0"}}), circle),
-        ("into_data", property(json!({"enum": [{"$ref": "http://127.0.0.1:1/"}], "$ref": "#/properties/x/enum/0"})), Some("has the '$ref' 'http://127.0.0.1:1/', which leads out of the schema")),
+        (
+            "into_data",
+            property(json!({"enum": [{"$ref": "http://127.0.0.1:1/"}], "$ref": "#/properties/x/enum/0"})),
+            Some("has the '$ref' 'http://127.0.0.1:1/', which leads out of the schema"),
+        ),
         ("dynamic", property(json!({"$dynamicRef": "#x"})), Some("uses '$dynamicRef'")),
         ("recursive", property(json!({"$recursiveRef": "#"})), Some("uses '$recursiveRef'")),
         ("anchor", property(json!({"$anchor": "x"})), Some("uses '$anchor'")),
         ("inner_id", property(json!({"$id": "x"})), Some("uses '$id'")),
-        ("counts", property(json!({"pattern": "((a{1000}){1000}){1000}"})), Some("has the pattern '((a{1000}){1000}){1000}', which cannot be used")),
+        (
+            "counts",
+            property(json!({"pattern": "((a{1000}){1000}){1000}"})),
+            Some("has the pattern '((a{1000}){1000}){1000}', which cannot be used"),
+        ),
         ("deep", property(nested), Some("is nested more than 64 levels deep")),
         // Accepted: the work is bounded.
         ("giant_enum", property(json!({"items": {"enum": giant}, "uniqueItems": true})), None),

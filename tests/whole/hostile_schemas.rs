@@ -25,8 +25,13 @@ fn skill(patchbay: &Patchbay, name: &str, schema: &str) {
 fn exec(patchbay: &Patchbay, lines: &[&str]) -> String {
     let mut arguments = vec!["exec", "--keep-going"];
     arguments.extend(lines);
-    let mut child =
-        patchbay.command(&arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = patchbay
+        .command(&arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let start = Instant::now();
     let mut peak = 0;
     while child.try_wait().unwrap().is_none() {

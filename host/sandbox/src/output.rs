@@ -96,8 +96,7 @@ pub(crate) fn read_tools(tools: Vec<Tool>) -> Result<Vec<ToolSpec>, Failure> {
             Err(error) => return invalid(format!("the input schema of tool '{name}' is no JSON: {error}")),
         };
         let description = text::clean(&tool.description).trim().to_owned();
-        let extra =
-            tool.extra.iter().map(|pair| (text::clean_line(&pair.name), text::clean(&pair.value))).collect();
+        let extra = tool.extra.iter().map(|pair| (text::clean_line(&pair.name), text::clean(&pair.value))).collect();
         specs.push(ToolSpec { name, description, input_schema, extra });
     }
     Ok(specs)
@@ -118,9 +117,9 @@ fn clean_schema(schema: Value, tool: &Name) -> Result<Value, Failure> {
 fn unclean_key(value: &Value) -> Option<&str> {
     match value {
         Value::Array(items) => items.iter().find_map(unclean_key),
-        Value::Object(pairs) => {
-            pairs.iter().find_map(|(name, value)| if text::clean(name) == *name { unclean_key(value) } else { Some(name) })
-        }
+        Value::Object(pairs) => pairs
+            .iter()
+            .find_map(|(name, value)| if text::clean(name) == *name { unclean_key(value) } else { Some(name) }),
         _ => None,
     }
 }

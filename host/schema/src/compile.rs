@@ -58,7 +58,9 @@ const REFUSED: [(&str, &str); 8] = [
 
 pub(crate) fn compile(root: &Value, budget: &mut PatternBudget) -> Result<Schema, SchemaError> {
     if root.get("type").and_then(Value::as_str) != Some("object") {
-        return Err(SchemaError::new(r#"does not have "type": "object" at its top level; a tool's input is an object"#));
+        return Err(SchemaError::new(
+            r#"does not have "type": "object" at its top level; a tool's input is an object"#,
+        ));
     }
     check_depth(root)?;
     let mut compiler = Compiler {
@@ -232,9 +234,10 @@ impl<'a> Compiler<'a, '_> {
         let Some(value) = reader.object.get("type") else { return Ok(Types::ANY) };
         let named = |name: &Value| name.as_str().and_then(Types::named);
         let types = match value {
-            Value::Array(names) => {
-                names.iter().try_fold(Types::NONE, |types, name| Some(types.and(named(name)?))).filter(|_| !names.is_empty())
-            }
+            Value::Array(names) => names
+                .iter()
+                .try_fold(Types::NONE, |types, name| Some(types.and(named(name)?)))
+                .filter(|_| !names.is_empty()),
             name => named(name),
         };
         types.ok_or_else(|| self.invalid(reader.schema, "'type'", value, "the name of a JSON type or a list of them"))

@@ -171,7 +171,11 @@ impl Types {
             Value::Null => 1,
             Value::Bool(_) => 2,
             Value::Number(number) if self.0 & Self::NUMBER == 0 => {
-                if crate::number::is_integer(number) { Self::INTEGER } else { 0 }
+                if crate::number::is_integer(number) {
+                    Self::INTEGER
+                } else {
+                    0
+                }
             }
             Value::Number(_) => Self::NUMBER,
             Value::String(_) => 16,

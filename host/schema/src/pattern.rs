@@ -12,10 +12,7 @@ mod program;
 
 pub(crate) use matcher::Scratch;
 
-use crate::{
-    value::Exhausted,
-    validate::Steps,
-};
+use crate::{validate::Steps, value::Exhausted};
 use program::Program;
 
 /// A compiled pattern.

@@ -27,10 +27,7 @@ pub struct Described {
 #[serde(rename_all = "snake_case")]
 enum Kept {
     /// Tools whose schemas were accepted, and the number of the rules. Answers of older builds are not of this form.
-    Judged {
-        rules: u32,
-        tools: Vec<ToolSpec>,
-    },
+    Judged { rules: u32, tools: Vec<ToolSpec> },
     Problem {
         code: Code,
         message: String,

@@ -134,7 +134,10 @@ mod tests {
         for (hint, message) in [
             (Some("URL"), "Error: /web requires URL."),
             (Some(" an\u{1b}\naddress. "), "Error: /web requires an address."),
-            (Some(" "), "Error: /web expects {\"properties\":{\"url\":{\"type\":\"string\"}},\"required\":[\"url\"],\"type\":\"object\"}."),
+            (
+                Some(" "),
+                "Error: /web expects {\"properties\":{\"url\":{\"type\":\"string\"}},\"required\":[\"url\"],\"type\":\"object\"}.",
+            ),
         ] {
             let outcome = outcome(hint);
             assert_eq!((outcome.code, outcome.message.as_str()), (Code::InvalidInput, message));

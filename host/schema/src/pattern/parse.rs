@@ -367,7 +367,8 @@ impl Parser<'_, '_> {
             Some(letter) => letter.to_string(),
             None => String::new(),
         };
-        let sound = (1..=64).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "_=".contains(c));
+        let sound =
+            (1..=64).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "_=".contains(c));
         if !sound {
             return Err(unknown(&name.chars().take(64).collect::<String>()));
         }

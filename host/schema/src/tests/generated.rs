@@ -169,7 +169,8 @@ fn schemars_writes_its_fixtures() {
     let expressions = json!([
         {"value": {"Sum": [{"Literal": 1}, {"Call": {"name": "f", "arguments": [{"Literal": 2.5}]}}]}}
     ]);
-    let no_expressions = json!([{"value": {"Sum": [{"Literal": 1}]}}, {"value": {"Call": {"name": "f", "arguments": [1]}}}]);
+    let no_expressions =
+        json!([{"value": {"Sum": [{"Literal": 1}]}}, {"value": {"Call": {"name": "f", "arguments": [1]}}}]);
     schemars::<Wrapper<Expression>>("recursive_enum", new(), expressions.clone(), no_expressions.clone());
     schemars::<Wrapper<Expression>>("recursive_enum_draft_07", SchemaSettings::draft07(), expressions, no_expressions);
     schemars::<Node>(
@@ -196,5 +197,10 @@ fn schemars_writes_its_fixtures() {
         json!([{"id": 1, "kind": "box", "width": 1}, {"kind": "empty"}]),
     );
     let inline = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    schemars::<Wrapper<Shape>>("inline", inline, json!([{"value": {"kind": "empty"}}]), json!([{"value": {"kind": "no"}}]));
+    schemars::<Wrapper<Shape>>(
+        "inline",
+        inline,
+        json!([{"value": {"kind": "empty"}}]),
+        json!([{"value": {"kind": "no"}}]),
+    );
 }

@@ -45,7 +45,8 @@ fn references_that_multiply_are_refused() {
         }
         // With few links it is allowed, and cheap, except for what is not supported.
         if index > 0 {
-            let schema = compile(&chain(5, link, json!({"required": ["zz"]}))).unwrap_or_else(|error| panic!("{index}: {error}"));
+            let schema = compile(&chain(5, link, json!({"required": ["zz"]})))
+                .unwrap_or_else(|error| panic!("{index}: {error}"));
             let _ = schema.check(&json!({"x": {"x": [[[]]]}, "y": {"y": 1}}));
         }
     }

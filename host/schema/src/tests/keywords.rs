@@ -30,7 +30,11 @@ fn each_keyword_has_its_verdicts() {
         (json!({"pattern": "^a+$"}), vec![json!("aa"), json!(1)], vec![json!("ab"), json!("")]),
         (json!({"minItems": 1}), vec![json!([1]), json!({})], vec![json!([])]),
         (json!({"maxItems": 1}), vec![json!([1])], vec![json!([1, 2])]),
-        (json!({"uniqueItems": true}), vec![json!([1, "1", [1]])], vec![json!([1, 2, 1.0]), json!([{"a": 1}, {"a": 1}])]),
+        (
+            json!({"uniqueItems": true}),
+            vec![json!([1, "1", [1]])],
+            vec![json!([1, 2, 1.0]), json!([{"a": 1}, {"a": 1}])],
+        ),
         (
             json!({"uniqueItems": true}),
             vec![json!([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, "9", [9]])],
@@ -138,9 +142,7 @@ fn references_lead_anywhere_in_the_schema() {
 /// A pointer may lead into data; there it is read as a schema.
 #[test]
 fn a_reference_into_data_is_read_as_a_schema() {
-    let into = |target: &str, data: Value| {
-        json!({"type": "object", "properties": {"a": {"enum": [data]}, "b": {"$ref": target}}})
-    };
+    let into = |target: &str, data: Value| json!({"type": "object", "properties": {"a": {"enum": [data]}, "b": {"$ref": target}}});
     let compiled = compile(&into("#/properties/a/enum/0", json!({"type": "integer"}))).unwrap();
     assert!(accepts(&compiled, &json!({"b": 1})) && !accepts(&compiled, &json!({"b": "1"})));
     for data in [json!(5), json!({"type": 5}), json!({"$anchor": "a"}), json!({"$ref": "http://127.0.0.1/x"})] {

@@ -102,7 +102,8 @@ fn patterns_that_cannot_be_used_say_why() {
 
 /// Patterns of a small alphabet, so that texts match often.
 fn pattern() -> impl Strategy<Value = String> {
-    let leaf = prop::sample::select(vec!["a", "b", "c", ".", "[ab]", "[^a]", r"\w", r"\d", "^", "$", "(?=a)", "(?!b)", r"\."]);
+    let leaf =
+        prop::sample::select(vec!["a", "b", "c", ".", "[ab]", "[^a]", r"\w", r"\d", "^", "$", "(?=a)", "(?!b)", r"\."]);
     leaf.prop_map(str::to_owned).prop_recursive(4, 24, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 1..4).prop_map(|parts| parts.concat()),

@@ -57,7 +57,8 @@ fn refusals_name_keyword_and_limit() {
     };
     compile(&chain(31)).unwrap();
     let patterns = |count: usize| {
-        let properties: serde_json::Map<_, _> = (0..count).map(|n| (n.to_string(), json!({"pattern": format!("{n}")}))).collect();
+        let properties: serde_json::Map<_, _> =
+            (0..count).map(|n| (n.to_string(), json!({"pattern": format!("{n}")}))).collect();
         json!({"type": "object", "properties": properties})
     };
     compile(&patterns(256)).unwrap();
@@ -75,10 +76,16 @@ fn refusals_name_keyword_and_limit() {
             property(&json!({"unevaluatedItems": {}})),
             "uses 'unevaluatedItems', which is not supported; use 'items' beside 'prefixItems'",
         ),
-        (property(&json!({"$anchor": "a"})), "uses '$anchor', which is not supported; use a '$ref' such as '#/$defs/NAME'"),
+        (
+            property(&json!({"$anchor": "a"})),
+            "uses '$anchor', which is not supported; use a '$ref' such as '#/$defs/NAME'",
+        ),
         (property(&json!({"$dynamicRef": "#a"})), "uses '$dynamicRef', which is not supported; use '$ref'"),
         (property(&json!({"$recursiveRef": "#"})), "uses '$recursiveRef', which is not supported; use '$ref'"),
-        (property(&json!({"$id": "a"})), "uses '$id', which is not supported; only the top level may have it; remove it"),
+        (
+            property(&json!({"$id": "a"})),
+            "uses '$id', which is not supported; only the top level may have it; remove it",
+        ),
         (
             json!({"type": "object", "$ref": "http://127.0.0.1:1/x"}),
             "has the '$ref' 'http://127.0.0.1:1/x', which leads out of the schema; use one such as '#/$defs/NAME'",
@@ -94,10 +101,7 @@ fn refusals_name_keyword_and_limit() {
             "is invalid at /properties/x: 'items' is [{}], but must be a schema beside 'prefixItems'",
         ),
         (property(&json!(5)), "is invalid at /properties/x: a schema is 5, but must be an object or a boolean"),
-        (
-            property(&json!({"pattern": "(a"})),
-            "has the pattern '(a', which cannot be used: a '(' has no ')'",
-        ),
+        (property(&json!({"pattern": "(a"})), "has the pattern '(a', which cannot be used: a '(' has no ')'"),
         (property(&json!({"anyOf": wide})), "has more than 2000 subschemas when each '$ref' counts what it leads to"),
         (chain(40), "has a chain of more than 32 references ('$ref'), at /$defs/7"),
         (patterns(257), "takes its component over the limit of 256 patterns"),
