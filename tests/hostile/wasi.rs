@@ -1,12 +1,21 @@
 //! Too much of what WASI gives: it counts like everything else, and ends the guest or nothing.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use patchbay_core::Code;
-use patchbay_sandbox::{Content, Failure, Limits};
+use patchbay_policy::{Capability, Permits};
+use patchbay_sandbox::{BoxFuture, Content, Failure, Fault, Http, HttpRequest, HttpResponse, Limits};
 use serde_json::json;
 
-use crate::support::{Ward, small};
+use crate::support::{Output, Ward, permits, small};
 
 /// A sandbox with small limits, and the guest in Rust for wasip2 in it.
 struct Flooded {
@@ -22,12 +31,25 @@ impl Flooded {
     }
 
     async fn of(&self, what: &str, count: u64) -> Result<Vec<Content>, Failure> {
+        self.output_of(what, count).await.map(|output| output.content)
+    }
+
+    async fn output_of(&self, what: &str, count: u64) -> Result<Output, Failure> {
         let loaded = self.ward.load(&self.bytes).await.unwrap();
         let mut call = self.ward.call_of(&json!({"of": what, "count": count}).to_string());
         call.tool = "flood".into();
-        let answer = self.ward.run(&loaded, call).await.map(|output| output.content);
+        let answer = self.ward.run(&loaded, call).await;
         self.ward.lives().await;
         answer
+    }
+
+    /// With another way out, and the grant to use it or not.
+    fn with_http(self, http: Arc<dyn Http>, granted: bool) -> Self {
+        let http_capability = ["http:127.0.0.1:9"];
+        let permits = permits(&http_capability, if granted { &http_capability } else { &[] });
+        let mut ward = self.ward.with_permits(permits);
+        ward.services.http = http;
+        Self { ward, ..self }
     }
 
     fn log(&self) -> Vec<String> {
@@ -76,6 +98,77 @@ async fn no_read_of_randomness_takes_the_hosts_memory() {
     for count in [u64::from(u32::MAX), u64::MAX] {
         assert!(flooded.of("random bytes", count).await.is_err(), "{count}");
     }
+}
+
+/// A way out whose server answers after a while with a megabyte.
+#[derive(Default)]
+struct Large {
+    /// How many are asked for at once, and the most there were.
+    now: AtomicUsize,
+    most: AtomicUsize,
+    /// The bodies of requests.
+    bodies: Mutex<Vec<usize>>,
+}
+
+impl Http for Large {
+    fn check(&self, _: &str, permits: &Permits) -> Result<(), Fault> {
+        Ok(permits.check(&"http:127.0.0.1:9".parse::<Capability>().unwrap())?)
+    }
+
+    fn send<'a>(
+        &'a self,
+        request: HttpRequest,
+        _: &'a Permits,
+    ) -> BoxFuture<'a, Result<(HttpResponse, Vec<Capability>), Fault>> {
+        Box::pin(async move {
+            self.bodies.lock().unwrap().push(request.body.map_or(0, |body| body.len()));
+            let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(now, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            self.now.fetch_sub(1, Ordering::SeqCst);
+            Ok((HttpResponse { status: 200, headers: vec![], body: vec![b'x'; 1 << 20] }, vec![]))
+        })
+    }
+}
+
+/// The permit is asked for before any of a body is read, and what was written before is little.
+#[tokio::test]
+async fn bodies_of_requests_without_a_grant_are_not_taken() {
+    let http = Arc::new(Large::default());
+    let limits = Limits { host_calls: 1_000_000, memory_bytes: 8 << 20, output_bytes: 4 << 20, ..small() };
+    let flooded = Flooded::new(limits).with_http(http.clone(), false);
+    let content = flooded.of("bodies of requests", 40).await.unwrap();
+    let [Content::Text(text)] = &content[..] else { panic!("{content:?}") };
+    let taken: usize = text.split(' ').next().unwrap().parse().unwrap();
+    assert!(taken <= 40 * 3 * (64 << 10), "{taken} bytes were taken");
+    assert_eq!(*http.bodies.lock().unwrap(), [0; 0]);
+}
+
+/// With a grant a few are read at once, and all of them count as the call's memory.
+#[tokio::test]
+async fn bodies_of_requests_count_as_memory() {
+    let http = Arc::new(Large::default());
+    let limits = Limits { host_calls: 1_000_000, memory_bytes: 8 << 20, output_bytes: 4 << 20, ..small() };
+    let flooded = Flooded::new(limits).with_http(http.clone(), true);
+    let output = flooded.output_of("bodies of requests", 40).await.unwrap();
+    // Four of some megabytes would be more than the ceiling: those that do not fit fail, and are freed.
+    let peak = output.usage.peak_memory;
+    assert!((6 << 20..=8 << 20).contains(&peak), "{peak} bytes at once");
+    assert_eq!(*http.bodies.lock().unwrap(), [0; 0], "no request was whole");
+}
+
+#[tokio::test]
+async fn answers_that_are_kept_unread_count_as_memory() {
+    let http = Arc::new(Large::default());
+    let limits = Limits { host_calls: 100_000, memory_bytes: 16 << 20, ..small() };
+    let flooded = Flooded::new(limits).with_http(http.clone(), true);
+    let content = flooded.of("answers", 60).await.unwrap();
+    let [Content::Text(text)] = &content[..] else { panic!("{content:?}") };
+    let came: usize = text.split(' ').next().unwrap().parse().unwrap();
+    assert!((4..=15).contains(&came), "{text}");
+    assert!(text.contains("HttpResponseBodySize"), "{text}");
+    assert_eq!(http.most.load(Ordering::SeqCst), 4, "sent at once");
+    assert_eq!(http.bodies.lock().unwrap().len(), 60);
 }
 
 #[tokio::test]

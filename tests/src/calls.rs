@@ -53,7 +53,8 @@ impl Texts {
     }
 }
 
-/// A credential of a request: its name, the header it goes into, and what stands before it there.
+/// A credential of a request: its name, the header it goes into, and what stands before it there. A header `?NAME` is the
+/// parameter NAME of the query.
 pub type Credential<'a> = (&'a str, &'a str, &'a str);
 
 /// A guest that gets `url` and answers with the body of the answer. If `sentinel` is anywhere in its memory then, it traps.
@@ -71,7 +72,11 @@ pub fn fetching(url: &str, credential: Option<Credential<'_>>, sentinel: &str) -
         None => ("(i32.const 0) (i32.const 0)".to_owned(), String::new()),
         Some((name, header, prefix)) => {
             let mut lay = String::new();
-            for (at, text) in [(4096, name), (4108, header), (4116, prefix)] {
+            let query = header.strip_prefix('?');
+            if query.is_some() {
+                lay.push_str("(i32.store8 (i32.const 4104) (i32.const 1))");
+            }
+            for (at, text) in [(4096, name), (4108, query.unwrap_or(header)), (4116, prefix)] {
                 let text = texts.put(text.as_bytes());
                 writeln!(lay, "(call $pair (i32.const {at}) {text})").expect("a String takes all");
             }

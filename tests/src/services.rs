@@ -53,6 +53,10 @@ impl Kv for Nobody {
 }
 
 impl Http for Nobody {
+    fn check(&self, _: &str, _: &Permits) -> Result<(), Fault> {
+        Err(nobody_there())
+    }
+
     fn send<'a>(
         &'a self,
         _: HttpRequest,

@@ -57,7 +57,7 @@ fn a_file_that_others_may_read_is_a_warning_once_a_process() {
     keep(&patchbay, &format!("{{\"other\": {{\"token\": \"{SENTINEL}\"}}}}"), 0o644);
     let refused = patchbay.exec(&["/get", "/get"]);
     let words =
-        "credential 'forge' has no secret: set FORGE_TOKEN, or add \"forge\": {\"token\": \"…\"} to credentials.json";
+        "credential 'forge' has no secret: set FORGE_TOKEN, or add \"forge\": {\"api_key\": \"…\"} to credentials.json";
     assert_eq!(refused.err.matches(words).count(), 2, "{}", refused.err);
     assert_eq!(log(&patchbay).matches("others may read").count(), 1, "{}", log(&patchbay));
     assert!(log(&patchbay).contains("chmod 600") && !log(&patchbay).contains(SENTINEL));
@@ -68,14 +68,16 @@ fn a_file_that_others_may_read_is_a_warning_once_a_process() {
 fn a_malformed_file_is_said_with_the_place_and_nothing_of_what_stands_there() {
     let server = Server::echo();
     let patchbay = asking(&server);
-    for (text, place) in [
-        (format!("{{\n  \"forge\": \"{SENTINEL}\"\n}}"), "credentials.json, line 2, column "),
+    for (text, words) in [
+        (format!("{{\n  \"forge\": \"{SENTINEL}\"\n}}"), "credentials.json: the entry 'forge' holds no key; write "),
         (format!("{{\"forge\": {{\"token\": {SENTINEL}}}}}"), "credentials.json, line 1, column "),
         (format!("forge={SENTINEL}\n"), "credentials.json, line 1, column "),
     ] {
         keep(&patchbay, &text, 0o600);
         let said = patchbay.line("/get");
-        assert!(said.contains(place) && !said.contains(SENTINEL), "{said}");
+        assert!(said.contains(words) && !said.contains(SENTINEL), "{said}");
+        // The skill hears it, too: not where the operator's files are.
+        assert!(!said.contains("/config/"), "{said}");
     }
     assert!(!log(&patchbay).contains(SENTINEL));
     assert_eq!(server.heard().len(), 0);
@@ -108,6 +110,7 @@ fn mistakes_in_the_new_tables_are_named() {
         ("[credentials.a]\norigin = \"https://a.org/v1\"\n", "line 2, column 10: an origin has neither path nor query"),
         ("[credentials.a]\norigin = \"http://a.org\"\n", "http://a.org would get the secret without encryption"),
         ("[credentials.a]\nenv = \"A\"\n", "missing field `origin`"),
+        ("[credentials.a]\norigin = \"https://a.org\"\nquery = \"k\"\nheader = \"h\"\n", "not both"),
         ("[credentials.A]\norigin = \"https://a.org\"\n", "'A' is not a valid name"),
     ] {
         patchbay.write("home/config/config.toml", text);

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use patchbay_tests::{
     binary::{Patchbay, ran},
     calls::{Credential, fetching},
-    server::Server,
+    server::{Server, page},
 };
 
 const SENTINEL: &str = "tr0ub4dor+&3/sentinel=";
@@ -132,6 +132,93 @@ fn a_credential_is_seen_by_its_server_alone() {
     nowhere(&patchbay.home(), SENTINEL);
     let journal = patchbay.run(&["journal", "--json"]).out;
     assert!(journal.contains("credential:forge") && journal.contains("[secret]"), "{journal}");
+}
+
+/// A skill of the user's called `name` that gets `url` by the command of its name, and everything granted that it asks for.
+fn granted(patchbay: &Patchbay, name: &str, url: &str, credential: Option<Credential<'_>>, capabilities: &[&str]) {
+    let asked: Vec<String> = capabilities.iter().map(|name| format!("{{name: '{name}'}}")).collect();
+    let skill_md = format!(
+        "---\ninvocation_mode: tool_dispatch\ncommand: {name}\ncommand_tool: run\ncapabilities: [{}]\n---\n",
+        asked.join(", ")
+    );
+    patchbay.write(&format!("home/config/skills/{name}.wasm"), fetching(url, credential, SENTINEL).packaged(&skill_md));
+    for capability in capabilities {
+        assert_eq!(patchbay.run(&["grant", "add", name, capability]).code, Some(0));
+    }
+}
+
+/// A server that stores the `authorization` of a request to `/store`, and answers with it to any other.
+fn storing() -> Server {
+    let stored = std::sync::Mutex::new(String::from("nothing"));
+    Server::new(move |request| {
+        let mut stored = stored.lock().unwrap();
+        if request.starts_with("GET /store") {
+            let header = request.lines().find(|line| line.to_ascii_lowercase().starts_with("authorization:"));
+            *stored = header.unwrap_or_default().to_owned();
+            return page("stored");
+        }
+        page(&format!(
+            "it was: {stored}, {}",
+            stored.as_bytes().iter().map(|b| format!("{b:02X}:")).collect::<String>()
+        ))
+    })
+}
+
+/// Each `exec` is a process: the second one has never sent the secret.
+#[test]
+fn a_secret_stored_by_one_process_is_scrubbed_in_another() {
+    let (patchbay, server) = (Patchbay::new(), storing());
+    let (host, base) = (format!("http:{}", server.host()), format!("http://{}", server.host()));
+    patchbay.write("home/config/config.toml", format!("[credentials.forge]\norigin = \"{base}\"\nenv = \"FORGE\"\n"));
+    let credential = Some(("forge", "Authorization", "Bearer "));
+    granted(&patchbay, "store", &format!("{base}/store"), credential, &[&host, "credential:forge"]);
+    granted(&patchbay, "read", &format!("{base}/read"), None, &[&host]);
+    let exec = |line: &str| ran(patchbay.command(&["exec", line]).env("FORGE", SENTINEL).output().unwrap());
+    assert_eq!(exec("/store").out, "stored\n");
+    assert!(server.heard()[0].contains(&format!("Bearer {SENTINEL}")), "the server was not told");
+    // The guest traps where the secret is in its memory.
+    let read = exec("/read");
+    assert_eq!(read.code, Some(0), "{read:?}");
+    assert!(read.out.starts_with("it was: authorization: Bearer [secret], 61:"), "{}", read.out);
+    assert!(read.out.ends_with("20:[secret]:\n"), "{}", read.out);
+    assert!(!server.heard()[1].to_ascii_lowercase().contains("authorization"), "{}", server.heard()[1]);
+}
+
+/// A provider's key is bound to its origin as a credential is: a skill that may ask the same server does not read it.
+#[test]
+fn a_providers_key_is_scrubbed_from_answers_to_skills() {
+    let (patchbay, server) = (Patchbay::new(), Server::new(|_| page(&format!("stored: {SENTINEL}"))));
+    let (host, base) = (format!("http:{}", server.host()), format!("http://{}", server.host()));
+    let table =
+        format!("[providers.local]\nadapter = \"openai-compatible\"\norigin = \"{base}/v1\"\nenv = \"LOCAL_KEY\"\n");
+    patchbay.write("home/config/config.toml", table);
+    granted(&patchbay, "read", &format!("{base}/read"), None, &[&host]);
+    let read = ran(patchbay.command(&["exec", "/read"]).env("LOCAL_KEY", SENTINEL).output().unwrap());
+    assert_eq!(read.out, "stored: [secret]\n", "{}", read.err);
+}
+
+#[test]
+fn a_credential_goes_into_the_query_only_where_config_toml_allows_it() {
+    let (patchbay, server) = (Patchbay::new(), Server::echo());
+    let (host, base) = (format!("http:{}", server.host()), format!("http://{}", server.host()));
+    let table = |more: &str| {
+        let table = format!("[credentials.forge]\norigin = \"{base}\"\nenv = \"FORGE\"\n{more}");
+        patchbay.write("home/config/config.toml", table);
+    };
+    table("");
+    granted(&patchbay, "ask", &format!("{base}/"), Some(("forge", "?key", "")), &[&host, "credential:forge"]);
+    let exec = || ran(patchbay.command(&["exec", "--json", "/ask"]).env("FORGE", SENTINEL).output().unwrap()).out;
+    let refused = exec();
+    let words = r#"credential 'forge' may not go into the query; to allow it, write query = \"key\" in [credentials.forge] of config.toml"#;
+    assert!(refused.contains(words) && refused.contains(r#""code":"credential_placement""#), "{refused}");
+    table("header = \"private-token\"\n");
+    let elsewhere = exec();
+    assert!(elsewhere.contains("allows the header 'private-token' only"), "{elsewhere}");
+    assert_eq!(server.heard().len(), 0);
+    table("query = \"key\"\n");
+    let answered = exec();
+    assert!(answered.contains("GET /?key=[secret] HTTP/1.1"), "{answered}");
+    assert!(server.heard()[0].starts_with("GET /?key=tr0ub4dor"), "{}", server.heard()[0]);
 }
 
 #[test]

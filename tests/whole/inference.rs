@@ -55,14 +55,15 @@ fn a_skill_asks_the_model_of_the_agent_that_runs_it() {
 
 #[test]
 fn what_a_skill_asks_counts_against_its_ceiling_and_the_sessions() {
-    // The request has four words, the answer one.
-    let patchbay = with("[limits]\nsession_tokens = 5\n");
+    // The request has four words, the answer one; by its bytes it is estimated at six.
+    let patchbay = with("[limits]\nsession_tokens = 8\n");
     grant(&patchbay);
-    let answers = patchbay.answers(&["/ask", "/ask", "hello"]);
+    let answers = patchbay.answers(&["/ask", "/ask", "hello", "hello"]);
     assert_eq!(answers[0].code(), "tool_result");
     assert_eq!((answers[1].code(), answers[1].data()["kind"].as_str()), ("tool_failed", Some("quota")));
-    assert!(answers[1].message().contains("limits.session_tokens"), "{}", answers[1].message());
-    assert_eq!(answers[2].code(), "limit_tokens");
+    let words = "the prompt has about 6 tokens, and this session may use 3 more of its 8 (limits.session_tokens)";
+    assert!(answers[1].message().contains(words), "{}", answers[1].message());
+    assert_eq!((answers[2].code(), answers[3].code()), ("answered", "limit_tokens"));
     // It is the session's, and it stays.
     let session = patchbay.last_session();
     assert_eq!(patchbay.answers_in(&["--session", &session], &["hello"])[0].code(), "limit_tokens");

@@ -325,6 +325,23 @@ fn without_a_key_nothing_is_sent_and_the_message_is_kept() {
     assert_eq!(again[0].message(), "You said: Hello!");
 }
 
+/// A mistake in one entry costs that provider alone, and is said only where it is asked.
+#[test]
+fn a_bad_entry_of_credentials_json_costs_its_provider_alone() {
+    let patchbay = Patchbay::new();
+    let entries = r#"{"anthropic": {"key": "sk-s3ntinel"}, "openai": {"api_key": "s3ntinel-2", "org": "x"}}"#;
+    patchbay.write("home/config/credentials.json", entries);
+    let file = patchbay.home().join("config/credentials.json");
+    let mut command = patchbay.command(&["exec", "--keep-going", "/providers", "/model claude-x", "Hello"]);
+    let ran = ran(command.env_remove("ANTHROPIC_API_KEY").env_remove("OPENAI_API_KEY").output().unwrap());
+    assert!(ran.out.contains("present (OPENAI_API_KEY, or credentials.json)"), "{}", ran.out);
+    let words =
+        format!("{}: the entry 'anthropic' holds no key; write \"anthropic\": {{\"api_key\": \"…\"}}", file.display());
+    assert!(ran.out.contains(&words), "{}", ran.out);
+    assert!(ran.err.contains(&format!("Error: {words}.\n")), "{}", ran.err);
+    assert!(!format!("{ran:?}").contains("s3ntinel"), "{ran:?}");
+}
+
 #[test]
 fn a_file_of_keys_that_others_may_read_is_warned_of() {
     let patchbay = Patchbay::new();

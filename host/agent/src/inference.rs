@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use patchbay_core::completion::{Block, CompletionRequest, Message, Role, ToolChoice};
-use patchbay_sandbox::{BoxFuture, Fault, Inference};
+use patchbay_sandbox::{BoxFuture, Fault, Inference, estimated_tokens};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Agent, Chosen, Model, Spending, receive::Quiet};
+use crate::{Agent, Chosen, Model, Spending, receive::Quiet, spending::Reserved};
 
 /// Asks the model of one agent, and counts it as the session's.
 pub struct AgentInference {
@@ -25,12 +25,20 @@ impl AgentInference {
 
     async fn ask(&self, system: &str, prompt: &str, tokens: u64) -> (Result<String, Fault>, u64) {
         let fault = |kind: &str, message: String| Err(Fault::Failed { kind: kind.to_owned(), message });
-        if let Err(spent) = self.spending.check() {
-            return (fault("quota", spent.to_string()), 0);
+        if self.cancel.is_cancelled() {
+            return (fault("failed", "the turn was cancelled".to_owned()), 0);
         }
+        let estimate = estimated_tokens(system.len() + prompt.len());
+        let reserved = match self.spending.reserve(estimate) {
+            Ok(reserved) => reserved,
+            Err(refused) => return (fault("quota", refused), 0),
+        };
         let choice = match self.chosen.effective(&*self.model).await {
             Ok(choice) => choice,
-            Err(outcome) => return (fault("unavailable", outcome.message), 0),
+            Err(outcome) => {
+                reserved.settle(0);
+                return (fault("unavailable", outcome.message), 0);
+            }
         };
         let part = Block::Text(prompt.to_owned()).into();
         let request = CompletionRequest {
@@ -40,25 +48,67 @@ impl AgentInference {
             tools: Vec::new(),
             tool_choice: ToolChoice::Auto,
             thinking: None,
-            max_output_tokens: Some(u32::try_from(tokens).unwrap_or(u32::MAX).min(MOST)),
+            max_output_tokens: Some(answer_tokens(tokens.saturating_sub(estimate))),
         };
-        let mut quiet = Quiet::default();
+        // Whatever ends this future from here on, the tokens count.
+        let mut sent = Sent { quiet: Quiet::default(), reserved: Some(reserved), estimate };
         let completed = tokio::select! {
             biased;
-            () = self.cancel.cancelled() => return (fault("failed", "the turn was cancelled".to_owned()), 0),
-            completed = self.model.complete(&choice, request, &mut quiet) => completed,
+            () = self.cancel.cancelled() => None,
+            completed = self.model.complete(&choice, request, &mut sent.quiet) => Some(completed),
         };
-        let used = quiet.0.usage.total();
-        self.spending.spend(used);
         match completed {
-            Ok(_) => (Ok(quiet.0.text()), used),
-            Err(outcome) => (fault("failed", outcome.message), used),
+            Some(Ok(_)) => (Ok(sent.quiet.0.text()), sent.ended()),
+            Some(Err(outcome)) => (fault("failed", outcome.message), sent.ended()),
+            None => (fault("failed", "the turn was cancelled".to_owned()), sent.used()),
         }
     }
 }
 
 /// Tokens of an answer at most: every model can give so many.
 const MOST: u32 = 4_096;
+
+/// The most tokens of an answer, where `left` tokens may be used.
+fn answer_tokens(left: u64) -> u32 {
+    u32::try_from(left).unwrap_or(u32::MAX).clamp(1, MOST)
+}
+
+/// A request that was sent, and its tokens. If it is dropped before its end, it counts what it has used so far, or the estimate
+/// where the provider has not said anything yet.
+struct Sent<'a> {
+    quiet: Quiet,
+    /// `None` once the tokens are counted.
+    reserved: Option<Reserved<'a>>,
+    estimate: u64,
+}
+
+impl Sent<'_> {
+    /// Counts what the provider says; returns it.
+    fn ended(&mut self) -> u64 {
+        let used = self.quiet.0.usage.total();
+        if let Some(reserved) = self.reserved.take() {
+            reserved.settle(used);
+        }
+        used
+    }
+
+    /// The tokens of a request that has not ended.
+    fn used(&self) -> u64 {
+        match self.quiet.0.usage.total() {
+            0 => self.estimate,
+            used => used,
+        }
+    }
+}
+
+impl Drop for Sent<'_> {
+    fn drop(&mut self) {
+        let used = self.used();
+        if let Some(reserved) = self.reserved.take() {
+            reserved.settle(used);
+        }
+    }
+}
 
 impl Inference for AgentInference {
     fn complete<'a>(
@@ -68,5 +118,115 @@ impl Inference for AgentInference {
         tokens: u64,
     ) -> BoxFuture<'a, (Result<String, Fault>, u64)> {
         Box::pin(self.ask(system, prompt, tokens))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::Future as _,
+        pin::pin,
+        task::{Context, Waker},
+    };
+
+    use patchbay_core::{
+        Code, Outcome,
+        completion::{StreamEvent, TokenUsage},
+    };
+    use patchbay_provider::{Choice, Completed, Selector, Sink};
+
+    use super::*;
+    use crate::About;
+
+    /// Reports what it has used so far, and never ends.
+    struct Hangs {
+        used: Option<TokenUsage>,
+    }
+
+    impl Model for Hangs {
+        fn default_choice(&self) -> BoxFuture<'_, Result<Choice, Outcome>> {
+            let choice = Choice { provider: "demo".parse().unwrap(), model: "demo-1".to_owned(), level: None };
+            Box::pin(async { Ok(choice) })
+        }
+
+        fn select<'a>(&'a self, _: &'a Choice, _: Selector) -> BoxFuture<'a, Option<String>> {
+            Box::pin(async { None })
+        }
+
+        fn resolve<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Choice, Outcome>> {
+            Box::pin(async { Err(Outcome::error(Code::Internal, "unused")) })
+        }
+
+        fn about<'a>(&'a self, _: &'a Choice) -> BoxFuture<'a, About> {
+            Box::pin(async { About::default() })
+        }
+
+        fn complete<'a>(
+            &'a self,
+            _: &'a Choice,
+            request: CompletionRequest,
+            sink: &'a mut dyn Sink,
+        ) -> BoxFuture<'a, Result<Completed, Outcome>> {
+            assert_eq!(request.max_output_tokens, Some(70));
+            Box::pin(async move {
+                if let Some(used) = self.used {
+                    sink.event(StreamEvent::Usage(used));
+                }
+                std::future::pending().await
+            })
+        }
+    }
+
+    fn asking(used: Option<TokenUsage>, ceiling: u64) -> AgentInference {
+        AgentInference {
+            model: Arc::new(Hangs { used }),
+            chosen: Chosen::default(),
+            spending: Spending::new(0, ceiling),
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    const SO_FAR: TokenUsage = TokenUsage { input: 40, output: 2, thinking: 0, cache_read: 0, cache_write: 0 };
+
+    /// 90 bytes are 30 tokens.
+    #[test]
+    fn a_dropped_request_counts_what_it_used_or_the_estimate() {
+        for (used, counted) in [(None, 30), (Some(SO_FAR), 42)] {
+            let inference = asking(used, 1_000);
+            {
+                let prompt = "p".repeat(80);
+                let mut future = pin!(inference.ask("0123456789", &prompt, 100));
+                assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+                assert_eq!(inference.spending.take_unsaved(), 0);
+            }
+            assert_eq!(inference.spending.take_unsaved(), counted);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_cancelled_request_counts_too() {
+        for (used, counted) in [(None, 30), (Some(SO_FAR), 42)] {
+            let inference = asking(used, 1_000);
+            let prompt = "p".repeat(90);
+            let (answer, ()) = tokio::join!(inference.ask("", &prompt, 100), async {
+                tokio::task::yield_now().await;
+                inference.cancel.cancel();
+            });
+            assert!(matches!(answer, (Err(Fault::Failed { .. }), tokens) if tokens == counted), "{answer:?}");
+            assert_eq!(inference.spending.take_unsaved(), counted);
+            // Nothing is sent, and nothing counted, once the turn is cancelled.
+            assert!(matches!(inference.ask("", &prompt, 100).await, (Err(_), 0)));
+            assert_eq!(inference.spending.take_unsaved(), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_prompt_over_what_the_session_has_left_is_not_sent() {
+        let inference = asking(None, 29);
+        let (answer, used) = inference.ask("", &"p".repeat(90), 100).await;
+        let Err(Fault::Failed { kind, message }) = answer else { panic!("{answer:?}") };
+        assert_eq!((kind.as_str(), used), ("quota", 0));
+        assert!(message.contains("may use 29 more of its 29 (limits.session_tokens)"), "{message}");
+        assert_eq!(inference.spending.take_unsaved(), 0);
     }
 }

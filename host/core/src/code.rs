@@ -67,6 +67,7 @@ codes! {
     "A tool failed" {
         ToolFailed = "tool_failed", "The skill itself says that it failed; `data.kind` is the skill's word.";
         Denied = "denied", "The tool lacks a grant; the message names the command that gives it.";
+        CredentialPlacement = "credential_placement", "The skill wants a credential at a place of a request that the operator did not allow; the message says what would allow it.";
         Blocked = "blocked", "The operator has blocked the component; the message names the command that lifts it.";
         Trap = "trap", "The component trapped: it ran into `unreachable`, a bad pointer, or its own panic.";
         InvalidOutput = "invalid_output", "The component's answer is not what the contract says.";

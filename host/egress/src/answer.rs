@@ -7,7 +7,7 @@ use reqwest::{StatusCode, header::CONTENT_ENCODING};
 use tokio::io::AsyncReadExt;
 use tokio_util::io::StreamReader;
 
-use crate::{EgressError, Scrubber, exchange::Exchange, headers};
+use crate::{EgressError, Scrubber, exchange::Exchange, headers, places::Place};
 
 /// The head of an answer, and its body as it comes.
 pub struct Answer {
@@ -41,6 +41,7 @@ impl Answer {
         response: reqwest::Response,
         head_only: bool,
         exchange: Arc<Exchange>,
+        place: Place,
     ) -> Result<Self, EgressError> {
         let status = response.status();
         if status == StatusCode::SWITCHING_PROTOCOLS {
@@ -55,12 +56,15 @@ impl Answer {
         }
         let wire = wire(response, exchange.clone());
         let source = if gzip { Source::Packed(wire) } else { Source::Plain(wire) };
-        let body = Body { source, released: exchange.scrub.stream(), decoded: 0, end: None, exchange };
+        let scrubber = (!exchange.scrub.is_empty()).then(|| exchange.scrub.blind_stream());
+        let body = Body { source, scrubber, decoded: 0, end: None, exchange, place: Some(place) };
         Ok(Self { status: status.as_u16(), headers, body })
     }
 
-    /// The next piece of the body, decompressed and scrubbed, as soon as it is there; None at its end. Held back is only
-    /// what could be the beginning of a secret. A call that is given up loses nothing: the next one goes on.
+    /// The next piece of the body, decompressed and scrubbed, as soon as it is there; None at its end. Where secrets are bound to
+    /// the server, the bytes since the last line end are withheld, so that the reader learns nothing from what is missing
+    /// ([`Scrub::blind_stream`](crate::Scrub::blind_stream)); a piece that is withheld as a whole is an empty one. A call that is
+    /// cancelled loses nothing: the next one continues.
     ///
     /// # Errors
     /// A limit of time or size, or a body that is damaged or cut short. Every later call says the same.
@@ -99,23 +103,36 @@ enum Source {
 
 struct Body {
     source: Source,
-    released: Scrubber,
+    /// `None`: no secret is bound to the server.
+    scrubber: Option<Scrubber>,
     decoded: u64,
     /// How it ended.
     end: Option<Result<(), EgressError>>,
     exchange: Arc<Exchange>,
+    /// Its place among the requests at once, until it has ended.
+    place: Option<Place>,
 }
 
 impl Body {
     async fn chunk(&mut self) -> Result<Option<Vec<u8>>, EgressError> {
         while self.end.is_none() {
-            let (clean, end) = match self.next().await {
-                Ok(Some(piece)) => (self.released.push(&piece), None),
-                Ok(None) => (self.released.finish(), Some(Ok(()))),
-                Err(error) => (Vec::new(), Some(Err(error))),
+            let piece = self.next().await;
+            let clean = match (&piece, &mut self.scrubber) {
+                (Ok(Some(piece)), Some(scrubber)) => scrubber.push(piece),
+                (Ok(Some(piece)), None) => piece.to_vec(),
+                (Ok(None), Some(scrubber)) => scrubber.finish(),
+                (Ok(None), None) | (Err(_), _) => Vec::new(),
             };
-            self.end = end;
-            if !clean.is_empty() {
+            self.end = match piece {
+                Ok(Some(_)) => None,
+                Ok(None) => Some(Ok(())),
+                Err(error) => Some(Err(error)),
+            };
+            if self.end.is_some() {
+                self.place = None;
+            }
+            // An empty piece was withheld: the reader sees that the server is not silent.
+            if !clean.is_empty() || self.end.is_none() {
                 return Ok(Some(clean));
             }
         }

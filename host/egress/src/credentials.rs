@@ -1,8 +1,13 @@
 //! The credentials that the operator named in `config.toml`: what each is bound to, and where its secret is.
 
-use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use patchbay_core::Name;
+use patchbay_core::{Name, text};
 use schemars::JsonSchema;
 use serde::{
     Deserialize, Deserializer,
@@ -10,8 +15,7 @@ use serde::{
 };
 
 use crate::{
-    Origin, Secret, SecretError,
-    address::Class,
+    Binding, Origin, Placement, RequestError, Secret, SecretError, headers,
     secrets::{Malformed, Place, Secrets},
 };
 
@@ -24,9 +28,82 @@ pub struct CredentialConfig {
     /// The environment variable that may hold the secret. If it is not named, it is the credential's name in capitals, each
     /// `-` an `_`, and `_TOKEN`: `GITHUB_TOKEN`.
     pub env: Option<String>,
+    /// The one header that a request may carry the secret in, such as `"private-token"`. If neither `header` nor `query` is set, a
+    /// skill chooses the header.
+    pub header: Option<String>,
+    /// The one parameter of the query that a request may carry the secret in, such as `"key"`. Servers keep URLs in their logs and
+    /// store what a query says, so that no secret goes there unless this is set.
+    pub query: Option<String>,
+}
+
+/// Why a credential may not be placed where a skill wants it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlacementError {
+    /// The query was not allowed.
+    #[error(
+        "credential '{name}' may not go into the query; to allow it, write query = {parameter:?} in [credentials.{name}] of config.toml"
+    )]
+    Query {
+        /// The credential.
+        name: Name,
+        /// The parameter that the skill names.
+        parameter: String,
+    },
+    /// The operator allowed another place.
+    #[error("credential '{name}' may not go into {asked}; [credentials.{name}] of config.toml allows {allowed} only")]
+    Elsewhere {
+        /// The credential.
+        name: Name,
+        /// The place that the skill names.
+        asked: String,
+        /// The place that `config.toml` names.
+        allowed: String,
+    },
+    /// The request has it already.
+    #[error("credential '{name}' is placed more than once in a request; place it once")]
+    Twice {
+        /// The credential.
+        name: Name,
+    },
 }
 
 impl CredentialConfig {
+    /// Checks that the secret of the credential `name` may be placed at `placement`.
+    ///
+    /// # Errors
+    /// [`PlacementError::Query`], [`PlacementError::Elsewhere`].
+    pub fn check(&self, name: &Name, placement: &Placement) -> Result<(), PlacementError> {
+        let words = |placement: &Placement| match placement {
+            Placement::Header { name, .. } => format!("the header '{}'", text::excerpt(name, 40)),
+            Placement::Query(name) => format!("the query's '{}'", text::excerpt(name, 40)),
+        };
+        let allowed = match (&self.header, &self.query) {
+            (Some(header), _) => Placement::Header { name: header.clone(), prefix: String::new() },
+            (None, Some(parameter)) => Placement::Query(parameter.clone()),
+            (None, None) => {
+                return match placement {
+                    Placement::Header { .. } => Ok(()),
+                    Placement::Query(parameter) => {
+                        let parameter = text::excerpt(parameter, 40);
+                        Err(PlacementError::Query { name: name.clone(), parameter })
+                    }
+                };
+            }
+        };
+        let fits = match (&allowed, placement) {
+            (Placement::Header { name: allowed, .. }, Placement::Header { name, .. }) => {
+                allowed.eq_ignore_ascii_case(name)
+            }
+            (Placement::Query(allowed), Placement::Query(name)) => allowed == name,
+            _ => false,
+        };
+        if fits {
+            return Ok(());
+        }
+        let (asked, allowed) = (words(placement), words(&allowed));
+        Err(PlacementError::Elsewhere { name: name.clone(), asked, allowed })
+    }
+
     /// The environment variable of the credential `name`: `env`, else the name in capitals, each `-` an `_`, and `_TOKEN`.
     pub fn variable(&self, name: &Name) -> String {
         let made = || format!("{}_TOKEN", name.as_str().to_ascii_uppercase().replace('-', "_"));
@@ -34,7 +111,7 @@ impl CredentialConfig {
     }
 }
 
-/// Why a credential cannot be used. No text holds a secret, or a path.
+/// Why a credential cannot be used. No text holds a secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CredentialError {
@@ -48,7 +125,7 @@ pub enum CredentialError {
     },
     /// Neither the environment nor `credentials.json` has its secret.
     #[error(
-        "credential '{name}' has no secret: set {variable}, or add \"{name}\": {{\"token\": \"…\"}} to credentials.json"
+        "credential '{name}' has no secret: set {variable}, or add \"{name}\": {{\"api_key\": \"…\"}} to credentials.json"
     )]
     NoSecret {
         /// The credential.
@@ -67,11 +144,29 @@ pub enum CredentialError {
         source: SecretError,
     },
     /// `credentials.json` is there and cannot be read.
-    #[error("credentials.json cannot be read: {0}")]
-    Unreadable(std::io::Error),
-    /// `credentials.json` is not of its form.
-    #[error("credentials.json, {0}")]
-    Malformed(#[from] Malformed),
+    #[error("{} cannot be read: {source}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// `credentials.json` as a whole cannot be used.
+    #[error("{}, {source}", file.display())]
+    Malformed {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        source: Malformed,
+    },
+    /// The credential's entry of `credentials.json` cannot be used.
+    #[error("{}: the entry '{name}' holds no key; write \"{name}\": {{\"api_key\": \"…\"}}", file.display())]
+    Entry {
+        /// The file.
+        file: PathBuf,
+        /// The credential.
+        name: Name,
+    },
 }
 
 impl CredentialError {
@@ -79,7 +174,23 @@ impl CredentialError {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NotConfigured { .. } => "not-found",
-            Self::NoSecret { .. } | Self::Unusable { .. } | Self::Unreadable(_) | Self::Malformed(_) => "unavailable",
+            Self::NoSecret { .. }
+            | Self::Unusable { .. }
+            | Self::Unreadable { .. }
+            | Self::Malformed { .. }
+            | Self::Entry { .. } => "unavailable",
+        }
+    }
+
+    /// The text for a plugin, which does not learn where the operator's files are.
+    pub fn without_path(&self) -> String {
+        match self {
+            Self::Unreadable { source, .. } => format!("credentials.json cannot be read: {source}"),
+            Self::Malformed { source, .. } => format!("credentials.json, {source}"),
+            Self::Entry { name, .. } => {
+                format!("credentials.json: the entry '{name}' holds no key; write \"{name}\": {{\"api_key\": \"…\"}}")
+            }
+            error => error.to_string(),
         }
     }
 }
@@ -107,18 +218,35 @@ impl Credentials {
         Self::new(table, Arc::new(Secrets::open(config)))
     }
 
-    /// The same with secrets that others look up, too.
+    /// The same with secrets that others look up, too. Binds each secret to its origin.
     pub fn new(table: BTreeMap<Name, CredentialConfig>, secrets: Arc<Secrets>) -> Self {
+        secrets.bind(table.iter().map(|(name, config)| Binding {
+            name: name.clone(),
+            variable: config.variable(name),
+            origin: config.origin.clone(),
+        }));
         Self { table, secrets }
     }
 
-    /// The credential `name`. Its secret is read when it is first asked for, and held from then on.
+    /// The secrets of the home.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// What the operator wrote of the credential `name`.
+    ///
+    /// # Errors
+    /// [`CredentialError::NotConfigured`].
+    pub fn config(&self, name: &Name) -> Result<&CredentialConfig, CredentialError> {
+        self.table.get(name).ok_or_else(|| CredentialError::NotConfigured { name: name.clone() })
+    }
+
+    /// The credential `name`.
     ///
     /// # Errors
     /// [`CredentialError`], which says what to do next. It is looked for anew the next time.
     pub fn get(&self, name: &Name) -> Result<Credential, CredentialError> {
-        let not_configured = || CredentialError::NotConfigured { name: name.clone() };
-        let config = self.table.get(name).ok_or_else(not_configured)?;
+        let config = self.config(name)?;
         let secret = self.secrets.get(name, &config.variable(name))?;
         Ok(Credential { origin: config.origin.clone(), secret })
     }
@@ -134,6 +262,10 @@ impl<'de> Deserialize<'de> for CredentialConfig {
             origin: Origin,
             #[serde(default, deserialize_with = "variable")]
             env: Option<String>,
+            #[serde(default, deserialize_with = "header")]
+            header: Option<String>,
+            #[serde(default, deserialize_with = "query")]
+            query: Option<String>,
         }
         struct TableAlone;
         impl<'de> Visitor<'de> for TableAlone {
@@ -144,8 +276,13 @@ impl<'de> Deserialize<'de> for CredentialConfig {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CredentialConfig, A::Error> {
-                let Table { origin, env } = Table::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(CredentialConfig { origin, env })
+                let Table { origin, env, header, query } = Table::deserialize(MapAccessDeserializer::new(map))?;
+                if header.is_some() && query.is_some() {
+                    return Err(A::Error::custom(
+                        "a credential goes into one place: set `header` or `query`, not both",
+                    ));
+                }
+                Ok(CredentialConfig { origin, env, header, query })
             }
 
             fn visit_str<E: Error>(self, _: &str) -> Result<CredentialConfig, E> {
@@ -160,16 +297,33 @@ impl<'de> Deserialize<'de> for CredentialConfig {
 
 fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error> {
     let origin: Origin = String::deserialize(deserializer)?.parse().map_err(D::Error::custom)?;
-    let loopback = match origin.host().parse() {
-        Ok(address) => matches!(Class::of(address), Class::Loopback),
-        Err(_) => origin.host() == "localhost" || origin.host().ends_with(".localhost"),
-    };
-    if origin.is_plain() && !loopback {
+    if origin.is_plain() && !origin.is_this_machine() {
         return Err(D::Error::custom(format!(
             "{origin} would get the secret without encryption: plain http is only for this machine. Use https"
         )));
     }
     Ok(origin)
+}
+
+fn header<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let header = String::deserialize(deserializer)?;
+    // What stands there may be the secret itself, so that it is not quoted.
+    match headers::checked(&header, "") {
+        Ok(_) => Ok(Some(header)),
+        Err(RequestError::ReservedHeader(name)) => {
+            Err(D::Error::custom(format!("the header '{name}' is set by the host")))
+        }
+        Err(_) => Err(D::Error::custom("this is not the name of a header: use letters, digits and '-'")),
+    }
+}
+
+fn query<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let parameter = String::deserialize(deserializer)?;
+    let fits = (1..=64).contains(&parameter.len()) && parameter.bytes().all(|byte| byte.is_ascii_graphic());
+    match fits {
+        true => Ok(Some(parameter)),
+        false => Err(D::Error::custom("a parameter of the query has 1 to 64 ASCII characters without white space")),
+    }
 }
 
 /// Whether `text` can name an environment variable.

@@ -5,6 +5,7 @@ use reqwest::{Client, redirect, retry};
 use crate::{
     Answer, EgressError, EgressLimits, Request, Resolver, Response, System,
     exchange::Exchange,
+    places::Places,
     pools::{Key, Pools},
     resolve::Guard,
     tls::{Tls, Trust},
@@ -19,6 +20,7 @@ struct Inner {
     resolver: Arc<dyn Resolver>,
     tls: Tls,
     pools: Pools,
+    places: Places,
 }
 
 impl std::fmt::Debug for Egress {
@@ -46,7 +48,8 @@ impl Egress {
 
     pub(crate) fn with(limits: EgressLimits, resolver: Arc<dyn Resolver>, trust: Trust) -> Result<Self, EgressError> {
         limits.check()?;
-        Ok(Self(Arc::new(Inner { limits, resolver, tls: Tls::new(trust), pools: Pools::default() })))
+        let places = Places::new(&limits);
+        Ok(Self(Arc::new(Inner { limits, resolver, tls: Tls::new(trust), pools: Pools::default(), places })))
     }
 
     /// Sends `request` and gives the whole answer, whatever its status.
@@ -78,12 +81,14 @@ impl Egress {
         let head_only = outgoing.method() == reqwest::Method::HEAD;
         let origin = request.target.origin().clone();
         let exchange = Arc::new(Exchange::new(origin, limits.clone(), scrub, request.timeout));
+        let place = self.0.places.take(&request.owner);
+        let place = exchange.within("the wait for other requests to end", place).await?;
         let answer = async {
             let client = self.client(request).await?;
             client.execute(outgoing).await.map_err(|error| exchange.fault(&error))
         };
         let response = exchange.within("the head of the answer", answer).await??;
-        Answer::new(response, head_only, exchange)
+        Answer::new(response, head_only, exchange, place)
     }
 
     /// The client whose connections this request may use.

@@ -15,9 +15,10 @@
 //! - *Requests* are built anew from their parts: the host sets where a request ends, whom it goes to and how the
 //!   connection is used; [`is_reserved_header`] tells what a plugin may not set.
 //! - *Limits* of time and size, [`EgressLimits`], each with an error of its own.
-//! - *Secrets.* A [`Secret`] goes in last, only for the origin that it is bound to; a [`Scrub`] takes it out of whatever
-//!   comes back, and of every error. [`Credentials`] knows what the operator bound to which origin; [`Secrets`] reads the
-//!   environment and `credentials.json`.
+//! - *Secrets.* A [`Secret`] goes in last, only for the origin that it is bound to. A [`Scrub`] removes every secret that is
+//!   bound to an origin from all answers of that origin, and from every error, whether or not the request carried it.
+//!   [`Credentials`] holds the operator's table; [`Secrets`] reads the environment and `credentials.json`, and knows all bindings.
+//! - *Places.* The number of requests at once is limited, for the process and for each owner.
 //! - *Connections* are kept for further requests of the same owner by the same rule, and shared no further.
 //!
 //! An [`EgressError`] is one of a few kinds, in the words of the plugins' contract.
@@ -30,6 +31,7 @@ mod error;
 mod exchange;
 mod headers;
 mod limits;
+mod places;
 mod pools;
 mod request;
 mod resolve;
@@ -44,7 +46,7 @@ mod tls;
 
 pub use address::Reach;
 pub use answer::{Answer, Response};
-pub use credentials::{Credential, CredentialConfig, CredentialError, Credentials, is_variable};
+pub use credentials::{Credential, CredentialConfig, CredentialError, Credentials, PlacementError, is_variable};
 pub use egress::Egress;
 pub use error::EgressError;
 pub use headers::is_reserved_header;
@@ -53,5 +55,5 @@ pub use request::{Request, RequestError};
 pub use resolve::{Resolver, Resolving, System};
 pub use scrub::{Scrub, Scrubber};
 pub use secret::{Placed, Placement, Secret, SecretError};
-pub use secrets::{Malformed, Place, Secrets};
+pub use secrets::{Binding, Loader, Malformed, Place, Secrets};
 pub use target::{Checked, Origin, Target, UrlError};

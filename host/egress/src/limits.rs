@@ -11,6 +11,8 @@ const HOUR: u64 = 3_600_000;
 const HEADERS: usize = 1_000;
 const HEADER_BYTES: usize = 256 << 10;
 const GIGABYTE: u64 = 1 << 30;
+/// Requests at once: more than a process has file descriptors for.
+const REQUESTS: usize = 10_000;
 
 /// What one request may take, and what its answer may be. `[egress]` in `config.toml` sets them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -48,6 +50,14 @@ pub struct EgressLimits {
     /// Bytes of an answer's body once it is decompressed: what fits a plugin's memory with room to work.
     #[schemars(range(min = 1, max = GIGABYTE))]
     pub body_bytes: u64,
+    /// Requests of the process that run at once; the next one waits. Each holds a connection and up to `body_bytes`, so that this
+    /// bounds both.
+    #[schemars(range(min = 1, max = REQUESTS))]
+    pub requests_at_once: usize,
+    /// Requests of one skill that run at once; the next one waits. Browsers open six connections to a server; no skill keeps all
+    /// others from the network.
+    #[schemars(range(min = 1, max = REQUESTS))]
+    pub owner_requests_at_once: usize,
 }
 
 impl Default for EgressLimits {
@@ -63,6 +73,8 @@ impl Default for EgressLimits {
             response_header_bytes: 64 << 10,
             wire_bytes: 4 << 20,
             body_bytes: 8 << 20,
+            requests_at_once: 64,
+            owner_requests_at_once: 16,
         }
     }
 }
@@ -85,6 +97,8 @@ impl EgressLimits {
             ("response_header_bytes", self.response_header_bytes as u64, HEADER_BYTES as u64),
             ("wire_bytes", self.wire_bytes, GIGABYTE),
             ("body_bytes", self.body_bytes, GIGABYTE),
+            ("requests_at_once", self.requests_at_once as u64, REQUESTS as u64),
+            ("owner_requests_at_once", self.owner_requests_at_once as u64, REQUESTS as u64),
         ] {
             if !(1..=most).contains(&value) {
                 return Err(EgressError::Limit { key, value, most });

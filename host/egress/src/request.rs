@@ -25,6 +25,8 @@ pub struct Request {
     pub timeout: Option<Duration>,
     /// Secrets, which go in last.
     pub secrets: Vec<Placed>,
+    /// What removes the secrets that are bound to the target from its answer. Those of this request are removed in any case.
+    pub scrub: Scrub,
 }
 
 /// Why a request cannot be sent as it is.
@@ -64,6 +66,7 @@ impl Request {
             body: Bytes::new(),
             timeout: None,
             secrets: Vec::new(),
+            scrub: Scrub::default(),
         }
     }
 
@@ -99,7 +102,7 @@ impl Request {
         if !self.body.is_empty() {
             *request.body_mut() = Some(self.body.clone().into());
         }
-        Ok((request, Scrub::new(self.secrets.iter().map(|placed| &placed.secret))))
+        Ok((request, self.scrub.and(self.secrets.iter().map(|placed| &placed.secret))))
     }
 }
 

@@ -1,44 +1,73 @@
+mod forms;
+mod matcher;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
-use base64::{Engine, engine::general_purpose};
+use self::matcher::{Matcher, Range, Search, Window};
+use crate::{Secret, spelling};
 
-use crate::{
-    Secret,
-    spelling::{self, Found},
-};
-
-/// What stands where a secret stood.
+/// What replaces a secret.
 const PLACEHOLDER: &[u8] = b"[secret]";
 
-/// Takes secrets out of bytes: as they are, in any case, percent-encoded (once or twice), escaped for JSON or HTML, in
-/// base64 and in hexadecimal, these two escaped or not, and all of it mixed.
+/// Removes secrets from bytes: as they are, in any case, percent-encoded (once or twice), escaped for JSON or HTML, in base64
+/// and in hexadecimal (both also broken into lines or groups), and all of it mixed.
 ///
-/// It undoes an echo. A server that was given a secret and wants to pass it on in a form of its own making cannot be
-/// kept from that; which server is given a secret is the operator's word.
+/// It takes time linear in the bytes, whatever they are. It undoes an echo: a server that was sent a secret and wants to pass
+/// it on in a form of its own cannot be prevented from that. Which server is sent a secret is the operator's decision.
 #[derive(Clone)]
-pub struct Scrub(Arc<Texts>);
+pub struct Scrub(Arc<Inner>);
 
-struct Texts {
-    texts: Vec<Vec<u8>>,
-    /// Whether any text can begin with these bytes. Nearly all of any body is passed over by this alone.
-    leads: Pairs,
+struct Inner {
+    secrets: Vec<Secret>,
+    matcher: Matcher,
 }
 
 impl Scrub {
-    /// Takes these secrets out.
+    /// Removes these secrets.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
-        let mut texts: Vec<Vec<u8>> = secrets.into_iter().flat_map(forms).collect();
-        texts.sort();
-        texts.dedup();
-        let mut leads = Pairs::default();
-        for text in &texts {
-            spelling::leads(text).for_each(|pair| leads.insert(pair));
+        let mut own: Vec<Secret> = Vec::new();
+        for secret in secrets {
+            if !own.iter().any(|there| there.is(secret)) {
+                own.push(secret.clone());
+            }
         }
-        Self(Arc::new(Texts { texts, leads }))
+        let matcher = Matcher::new(own.iter().flat_map(forms::forms).collect());
+        Self(Arc::new(Inner { secrets: own, matcher }))
+    }
+
+    /// Removes these secrets, too. The same scrub if it removes them already.
+    #[must_use]
+    pub fn and<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
+        let new: Vec<&Secret> = secrets.into_iter().filter(|secret| !self.removes(secret)).collect();
+        if new.is_empty() {
+            return self.clone();
+        }
+        Self::new(self.0.secrets.iter().chain(new))
+    }
+
+    /// Whether `secret` is one of the secrets.
+    fn removes(&self, secret: &Secret) -> bool {
+        self.0.secrets.iter().any(|there| there.is(secret))
+    }
+
+    /// Whether these are exactly the secrets that it removes.
+    pub(crate) fn is_of(&self, secrets: &[Secret]) -> bool {
+        secrets.iter().all(|secret| self.removes(secret))
+            && self.0.secrets.iter().all(|own| secrets.iter().any(|secret| own.is(secret)))
+    }
+
+    /// Whether there is nothing to remove.
+    pub fn is_empty(&self) -> bool {
+        self.0.matcher.is_empty()
     }
 
     /// `bytes` without the secrets.
     pub fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
+        if self.is_empty() {
+            return bytes.to_vec();
+        }
         let mut scrubber = self.stream();
         let mut clean = scrubber.push(bytes);
         clean.extend(scrubber.finish());
@@ -47,26 +76,29 @@ impl Scrub {
 
     /// `text` without the secrets.
     pub fn text(&self, text: &str) -> String {
+        if self.is_empty() {
+            return text.to_owned();
+        }
         String::from_utf8_lossy(&self.bytes(text.as_bytes())).into_owned()
     }
 
-    /// The same for bytes that come in pieces, wherever they are cut.
+    /// The same for bytes that arrive in pieces, wherever they are cut. Only bytes that may begin a secret are withheld, so
+    /// that they arrive soon: for people.
     pub fn stream(&self) -> Scrubber {
-        Scrubber { scrub: self.clone(), held: Vec::new() }
+        Scrubber::new(self.clone(), None)
     }
 
-    /// The longest of the texts at the beginning of `bytes`; more must be seen if that could change the answer.
-    fn begins(&self, bytes: &[u8], end: bool) -> Found {
-        let mut found = Found::No;
-        for text in &self.0.texts {
-            match (spelling::begins(bytes, text, end), found) {
-                (Found::More, _) => return Found::More,
-                (Found::Here(length), Found::Here(longest)) if length <= longest => {}
-                (Found::Here(length), _) => found = Found::Here(length),
-                (Found::No, _) => {}
-            }
-        }
-        found
+    /// The same for a reader that must learn nothing from what is withheld: for plugins. The bytes since the last one that is in
+    /// no secret whatsoever, such as a line end behind `}`, are withheld until more arrives, whatever they are.
+    pub fn blind_stream(&self) -> Scrubber {
+        Scrubber::new(self.clone(), Some(Run::default()))
+    }
+}
+
+impl Default for Scrub {
+    /// Removes nothing.
+    fn default() -> Self {
+        Self::new([])
     }
 }
 
@@ -76,253 +108,115 @@ impl std::fmt::Debug for Scrub {
     }
 }
 
-/// A [`Scrub`] over pieces. Whatever the pieces, what comes out is what [`Scrub::bytes`] makes of the whole; held back
-/// is only what could be the beginning of a secret.
-#[derive(Debug)]
+/// A [`Scrub`] over pieces. Whatever the pieces are, their output is what [`Scrub::bytes`] makes of the whole.
 pub struct Scrubber {
     scrub: Scrub,
-    held: Vec<u8>,
+    search: Search,
+    /// The bytes that are not released, and before them as many of the released ones as a spelling may have.
+    bytes: Vec<u8>,
+    /// The position of the first of `bytes` in the stream.
+    position: u64,
+    /// The position of the first byte that is not released.
+    released: u64,
+    /// Where the bytes that may be in a secret begin, by their kind alone.
+    run: Option<Run>,
+}
+
+impl std::fmt::Debug for Scrubber {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Scrubber([secret])")
+    }
 }
 
 impl Scrubber {
-    /// The next piece; gives what can be shown by now, which may be nothing.
+    fn new(scrub: Scrub, run: Option<Run>) -> Self {
+        let search = scrub.0.matcher.search();
+        Self { scrub, search, bytes: Vec::new(), position: 0, released: 0, run }
+    }
+
+    /// Takes the next piece; returns what can be released by now, which may be nothing.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
-        self.held.extend_from_slice(piece);
-        self.release(false)
-    }
-
-    /// Nothing follows; gives the rest.
-    pub fn finish(&mut self) -> Vec<u8> {
-        self.release(true)
-    }
-
-    fn release(&mut self, end: bool) -> Vec<u8> {
-        let mut clean = Vec::with_capacity(self.held.len());
-        let mut rest = self.held.as_slice();
-        loop {
-            // What can begin no text is passed on in one go. The last byte alone is not enough to tell.
-            let leads = &self.scrub.0.leads;
-            let suspect = rest.array_windows().position(|pair| leads.contains(*pair));
-            let all = if end { rest.len() } else { rest.len().saturating_sub(1) };
-            let (innocents, suspects) = rest.split_at(suspect.unwrap_or(all));
-            clean.extend_from_slice(innocents);
-            rest = suspects;
-            let Some(first) = rest.first() else { break };
-            match self.scrub.begins(rest, end) {
-                Found::More => break,
-                Found::Here(length) => {
-                    clean.extend_from_slice(PLACEHOLDER);
-                    rest = rest.get(length..).unwrap_or_default();
-                }
-                Found::No => {
-                    clean.push(*first);
-                    rest = rest.get(1..).unwrap_or_default();
-                }
-            }
+        if self.scrub.is_empty() {
+            return piece.to_vec();
         }
-        self.held = rest.to_vec();
+        self.bytes.extend_from_slice(piece);
+        let window = Window { bytes: &self.bytes, position: self.position };
+        let matcher = &self.scrub.0.matcher;
+        matcher.read(&mut self.search, window);
+        let mut until = matcher.pending(&self.search, window);
+        if let Some(run) = &mut self.run {
+            run.read(piece);
+            until = until.min(run.start.max(self.search.position().saturating_sub(matcher.longest as u64)));
+        }
+        // A range that may still grow is released as a whole.
+        if let Some(open) = self.search.found.iter().find(|range| range.end > until) {
+            until = until.min(open.start);
+        }
+        self.release(until)
+    }
+
+    /// Nothing follows; returns the rest.
+    pub fn finish(&mut self) -> Vec<u8> {
+        self.release(self.search.position())
+    }
+
+    /// Releases the bytes before the position `until`, which is within no range.
+    fn release(&mut self, until: u64) -> Vec<u8> {
+        let (position, bytes) = (self.position, &self.bytes);
+        let between = |from: u64, to: u64| {
+            let index = |at: u64| usize::try_from(at.saturating_sub(position)).unwrap_or(usize::MAX);
+            bytes.get(index(from)..index(to)).unwrap_or_default()
+        };
+        let mut clean = Vec::new();
+        let done = self.search.found.partition_point(|range| range.end <= until);
+        for Range { start, end } in self.search.found.drain(..done) {
+            clean.extend_from_slice(between(self.released, start));
+            clean.extend_from_slice(PLACEHOLDER);
+            self.released = end;
+        }
+        clean.extend_from_slice(between(self.released, until));
+        self.released = self.released.max(until);
+        let kept = self.search.position().saturating_sub(spelling::LONGEST as u64).min(self.released);
+        let gone = usize::try_from(kept.saturating_sub(self.position)).unwrap_or(0);
+        if gone > 0 {
+            self.bytes.drain(..gone.min(self.bytes.len()));
+            self.position = kept;
+        }
         clean
     }
 }
 
-/// A set of two bytes each, in which upper and lower case are one: a bit for every two.
-struct Pairs(Vec<u64>);
-
-impl Default for Pairs {
-    fn default() -> Self {
-        Self(vec![0; (1 << 16) / 64])
-    }
+/// The last bytes of a stream that may be within a secret, judged by their kind, never by what the secrets are.
+#[derive(Debug, Default)]
+struct Run {
+    /// The position of the first of them.
+    start: u64,
+    /// Bytes that were read.
+    position: u64,
+    /// Line ends and tabs in a row at the end.
+    separators: u8,
+    /// Whether before these there is a character that base64 or hexadecimal ends a line with, however it is spelled.
+    after_code: bool,
 }
 
-impl Pairs {
-    fn place([one, two]: [u8; 2]) -> (usize, u64) {
-        let pair = u16::from_be_bytes([one.to_ascii_lowercase(), two.to_ascii_lowercase()]);
-        (usize::from(pair / 64), 1 << (pair % 64))
-    }
-
-    fn insert(&mut self, pair: [u8; 2]) {
-        let (word, bit) = Self::place(pair);
-        if let Some(word) = self.0.get_mut(word) {
-            *word |= bit;
-        }
-    }
-
-    fn contains(&self, pair: [u8; 2]) -> bool {
-        let (word, bit) = Self::place(pair);
-        self.0.get(word).is_some_and(|word| word & bit != 0)
-    }
-}
-
-/// The texts by which a secret gives itself away, each of which may be spelled in many ways.
-fn forms(secret: &Secret) -> Vec<Vec<u8>> {
-    let secret = secret.expose().as_bytes();
-    let mut forms = vec![secret.to_vec(), hex::encode(secret).into_bytes()];
-    for engine in [general_purpose::STANDARD_NO_PAD, general_purpose::URL_SAFE_NO_PAD] {
-        // In base64 three bytes are four characters, so that a secret looks different at each of three offsets. The
-        // characters at its ends that also tell of its neighbours are not part of it.
-        for (offset, shared) in [(0, 0), (1, 2), (2, 3)] {
-            let mut shifted = vec![0; offset];
-            shifted.extend_from_slice(secret);
-            let own = shifted.len() * 8 / 6;
-            forms.extend(engine.encode(&shifted).into_bytes().get(shared..own).map(<[u8]>::to_vec));
-        }
-    }
-    forms
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::{collection::vec, prelude::*};
-
-    use super::*;
-
-    /// With every kind of character that an encoder treats in its own way.
-    const SENTINEL: &str = "sk-Test/9+Q=~_.a\"b'c<d>&e\\f g%";
-
-    fn scrub(secrets: &[&str]) -> Scrub {
-        Scrub::new(&secrets.iter().map(|text| Secret::new(text).unwrap()).collect::<Vec<_>>())
-    }
-
-    fn percent(keep: impl Fn(u8) -> bool, upper: bool) -> String {
-        let encode = |b: u8| match (keep(b), upper) {
-            (true, _) => char::from(b).to_string(),
-            (_, true) => format!("%{b:02X}"),
-            (_, false) => format!("%{b:02x}"),
-        };
-        SENTINEL.bytes().map(encode).collect()
-    }
-
-    #[test]
-    fn every_form_of_an_echo_goes() {
-        // A string of JSON without its quotes.
-        let json = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
-        let html: String = SENTINEL
-            .chars()
-            .map(|c| match c {
-                '&' => "&amp;".to_owned(),
-                '<' => "&lt;".to_owned(),
-                '>' => "&gt;".to_owned(),
-                '"' => "&quot;".to_owned(),
-                '\'' => "&#39;".to_owned(),
-                c => c.to_string(),
-            })
-            .collect();
-        let mut echoes = vec![
-            SENTINEL.to_owned(),
-            SENTINEL.to_uppercase(),
-            SENTINEL.to_lowercase(),
-            percent(|_| false, true),
-            percent(|_| false, false),
-            percent(|b| b.is_ascii_alphanumeric(), true),
-            percent(|b| b.is_ascii_alphanumeric() || b"-_.~".contains(&b), false),
-            percent(|b| b.is_ascii_alphanumeric() || b"-_.!~*'()/".contains(&b), true),
-            percent(|b| b.is_ascii_alphanumeric(), true).replace("%20", "+"),
-            percent(|b| b.is_ascii_alphanumeric(), true).replace('%', "%25"),
-            json(SENTINEL),
-            json(SENTINEL).replace('/', "\\/"),
-            json(SENTINEL).replace('<', "\\u003c").replace('>', "\\u003E").replace('&', "\\u0026"),
-            SENTINEL.bytes().map(|b| format!("\\u{b:04x}")).collect(),
-            html.clone(),
-            html.replace("&#39;", "&#x27;").replace('+', "&#43;"),
-            html.replace("&#39;", "&apos;").replace('/', "&#x2F;"),
-            SENTINEL.bytes().map(|b| format!("&#{b};")).collect(),
-            SENTINEL.bytes().map(|b| format!("&#x{b:X};")).collect(),
-            hex::encode(SENTINEL),
-            hex::encode_upper(SENTINEL),
-        ];
-        for engine in [general_purpose::STANDARD, general_purpose::URL_SAFE] {
-            echoes.push(engine.encode(SENTINEL).trim_end_matches('=').to_owned());
-            echoes.push(json(&engine.encode(SENTINEL)).replace('/', "\\/").trim_end_matches('=').to_owned());
-        }
-        let scrub = scrub(&[SENTINEL]);
-        for echo in echoes {
-            let text = format!("before:{echo}:after {echo}{echo}");
-            // In base64 a last character can tell of the neighbour, too: two bits are no secret.
-            let clean = scrub.text(&text);
-            assert!(clean.starts_with("before:[secret]"), "{echo} gives {clean}");
-            assert!(clean.matches("[secret]").count() == 3 && clean.len() < 60, "{echo} gives {clean}");
-        }
-    }
-
-    #[test]
-    fn base64_of_something_around_it_goes() {
-        let scrub = scrub(&["sentinel-0123456789"]);
-        for before in ["", "u", "us", "use", "user:", "Bearer "] {
-            for after in ["", "\n", ":x", " and more"] {
-                for engine in [general_purpose::STANDARD, general_purpose::URL_SAFE_NO_PAD] {
-                    let clean = scrub.text(&engine.encode(format!("{before}sentinel-0123456789{after}")));
-                    assert!(clean.contains("[secret]"), "{before}…{after} gives {clean}");
-                    // What is left on either side decodes to no part of it that is worth the name.
-                    assert!(!clean.contains(&general_purpose::STANDARD_NO_PAD.encode("012345")), "{clean}");
+impl Run {
+    fn read(&mut self, piece: &[u8]) {
+        for byte in piece {
+            self.position += 1;
+            match byte {
+                b' ' | b':' => {}
+                b' '..=b'~' => {
+                    self.separators = 0;
+                    self.after_code = byte.is_ascii_alphanumeric() || b"+/_-;".contains(byte);
+                }
+                b'\n' | b'\r' | b'\t' if self.after_code && self.separators < matcher::SEPARATORS_IN_A_ROW => {
+                    self.separators += 1;
+                }
+                _ => {
+                    self.start = self.position;
+                    self.after_code = false;
                 }
             }
-        }
-    }
-
-    #[test]
-    fn innocent_text_stays() {
-        let scrub = scrub(&["sentinel-0123456789"]);
-        for text in ["", "sentinel-012345678", "entinel-0123456789", "sk-0", "%73%", "\\u0073", "s", "日本語 & <b>"]
-        {
-            assert_eq!(scrub.text(text), text);
-        }
-        assert_eq!(scrub.bytes(&[0xff, 0, b's', 0xfe]), [0xff, 0, b's', 0xfe]);
-        assert_eq!(Scrub::new(&[]).text("sentinel-0123456789"), "sentinel-0123456789");
-        assert_eq!(format!("{scrub:?} {:?}", scrub.stream()).matches("sentinel").count(), 0);
-    }
-
-    #[test]
-    fn the_longest_of_several_goes() {
-        let scrub = scrub(&["token-abcdef", "token-abcdef-long", "cdef-long-tail"]);
-        assert_eq!(
-            scrub.text("token-abcdef token-abcdef-long token-abcdef-long-tail"),
-            "[secret] [secret] [secret]-tail"
-        );
-    }
-
-    #[test]
-    fn only_what_could_be_a_secret_is_held_back() {
-        let mut stream = scrub(&["sentinel-0123456789"]).stream();
-        assert_eq!(stream.push(b"data: hello\n\n"), b"data: hello\n\n");
-        assert_eq!(stream.push(b"data: sentinel-01"), b"data: ");
-        assert_eq!(stream.push(b"2345678"), b"");
-        assert_eq!(stream.push(b"9\n"), b"[secret]\n");
-        assert_eq!(stream.push(b"sentinel-"), b"");
-        assert_eq!(stream.finish(), b"sentinel-");
-    }
-
-    proptest! {
-        #[test]
-        fn pieces_give_what_the_whole_gives(
-            parts in vec(
-                prop_oneof![
-                    Just("sk-te%st0%"), Just("SK-TE%ST0%"), Just("sk-te%25st0%25"), Just("%73k-te%st"), Just("0%"), Just("sk-te"),
-                    Just("sk-te%st0%sk-te%st1"), Just("736b2d7465257374302"), Just("c2stdGUlc3QwJQ"), Just("%2"), Just("5"),
-                    Just("\\u0073\\u006"), Just("b"), Just("&#115;k-te%"), Just("st0"), Just("&"), Just("x"), Just("s"),
-                ],
-                0..12,
-            ),
-            cuts in vec(1usize..9, 0..40),
-        ) {
-            let whole = parts.concat();
-            let scrub = scrub(&["sk-te%st0%", "sk-te%st0%sk-te%st1", "0%sk-te%s"]);
-            let mut stream = scrub.stream();
-            let (mut clean, mut rest) = (Vec::new(), whole.as_bytes());
-            for cut in cuts {
-                let (piece, after) = rest.split_at(cut.min(rest.len()));
-                clean.extend(stream.push(piece));
-                rest = after;
-            }
-            clean.extend(stream.push(rest));
-            clean.extend(stream.finish());
-            prop_assert_eq!(clean, scrub.bytes(whole.as_bytes()));
-        }
-
-        #[test]
-        fn a_secret_is_gone_wherever_it_stands(before in "\\PC{0,20}", after in "\\PC{0,20}", secret in "[!-~]{8,40}") {
-            let clean = Scrub::new(&[Secret::new(&secret).unwrap()]).text(&format!("{before}{secret}{after}"));
-            prop_assert!(clean.contains("[secret]"));
-            prop_assert!(!clean.contains(&secret), "{}", clean);
         }
     }
 }

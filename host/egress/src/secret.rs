@@ -69,6 +69,11 @@ impl Secret {
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
+
+    /// Whether `other` is the same text.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
 }
 
 impl fmt::Debug for Secret {

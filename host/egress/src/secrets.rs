@@ -1,32 +1,58 @@
-//! Where the operator keeps secrets: in the environment, else in `credentials.json`.
+//! Where the operator keeps secrets: in the environment, else in `credentials.json`. And which origin each is bound to.
+
+mod file;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     env,
     ffi::OsString,
     fmt,
-    fs::File,
-    io::{self, Read as _},
-    path::{Path, PathBuf},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    future::Future,
+    path::Path,
+    pin::Pin,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use patchbay_core::Name;
-use serde::Deserialize;
-use serde_json::error::Category;
 
-use crate::{CredentialError, Secret, SecretError};
+use self::file::CredentialsFile;
+use crate::{CredentialError, Origin, Scrub, Secret, SecretError};
 
-/// The secrets of one home. A secret that was found is held; one that was not is looked for anew.
+pub use self::file::Malformed;
+
+/// The secrets of one home, and the origins that they are bound to.
+///
+/// A secret that was found is kept while the process lives: a file that is lost or damaged later does not remove it, and one that
+/// is replaced is still scrubbed.
 pub struct Secrets {
-    file: PathBuf,
     environment: fn(&str) -> Option<OsString>,
-    found: Mutex<HashMap<(Name, String), Secret>>,
-    /// Whether it was said that others may read the file.
-    warned: AtomicBool,
+    file: CredentialsFile,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Every value that was found for a name and its variable, the newest last.
+    found: HashMap<(Name, String), Vec<Secret>>,
+    bound: Vec<Binding>,
+    /// What adds the bindings that are only known later.
+    loaders: Vec<Loader>,
+    /// The scrub of each origin that was asked for.
+    scrubs: HashMap<Origin, Scrub>,
+}
+
+/// Adds bindings with [`Secrets::bind`] before answers are scrubbed.
+pub type Loader = std::sync::Arc<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// A secret and an origin that it is sent to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// The name of the secret in `credentials.json`.
+    pub name: Name,
+    /// The environment variable that may hold it.
+    pub variable: String,
+    /// The origin.
+    pub origin: Origin,
 }
 
 /// Where a secret was found.
@@ -47,25 +73,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// Where `credentials.json` is not of its form. What stands there is never told: it may be a secret.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}, column {column}: {what}")]
-pub struct Malformed {
-    /// The line, from 1.
-    pub line: usize,
-    /// The column, in bytes.
-    pub column: usize,
-    /// What is wrong.
-    pub what: &'static str,
-}
-
-/// One entry of `credentials.json`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
-    #[serde(alias = "api_key")]
-    token: String,
-}
+/// Values that are kept of one secret. Nobody replaces a key more often while a process lives.
+const VALUES: usize = 64;
 
 impl Secrets {
     /// The secrets of the environment and of `credentials.json` in the folder `config`. Nothing is read yet.
@@ -75,59 +84,94 @@ impl Secrets {
 
     /// The same with another environment.
     pub(crate) fn with_environment(config: &Path, environment: fn(&str) -> Option<OsString>) -> Self {
-        let file = config.join("credentials.json");
-        Self { file, environment, found: Mutex::default(), warned: AtomicBool::new(false) }
+        let file = CredentialsFile::new(config.join("credentials.json"));
+        Self { environment, file, state: Mutex::default() }
     }
 
-    /// The secret called `name`: what the environment variable `variable` holds, unless that is empty; else the entry `name`
-    /// of `credentials.json`, `{"NAME": {"token": "…"}}` (or `api_key`). Reads a small file when it is first asked.
+    /// The secret `name`: the value of the environment variable `variable`, unless that is empty; else the entry `name` of
+    /// `credentials.json`, `{"NAME": {"api_key": "…"}}` (or `token`). The file is read again when it has changed.
     ///
     /// # Errors
     /// [`CredentialError`], but never [`CredentialError::NotConfigured`].
     pub fn get(&self, name: &Name, variable: &str) -> Result<Secret, CredentialError> {
-        let key = (name.clone(), variable.to_owned());
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(secret) = found.get(&key) {
-            return Ok(secret.clone());
+        let found = self.find(name, variable);
+        let mut state = self.state();
+        let values = state.found.entry((name.clone(), variable.to_owned())).or_default();
+        match found {
+            Ok(secret) => {
+                if !values.last().is_some_and(|last| last.is(&secret)) {
+                    values.retain(|value| !value.is(&secret));
+                    values.push(secret.clone());
+                    let over = values.len().saturating_sub(VALUES);
+                    values.drain(..over);
+                }
+                Ok(secret)
+            }
+            Err(error) => values.last().cloned().ok_or(error),
         }
-        let secret = self.look(name, variable)?;
-        found.insert(key, secret.clone());
-        Ok(secret)
     }
 
-    fn look(&self, name: &Name, variable: &str) -> Result<Secret, CredentialError> {
+    fn find(&self, name: &Name, variable: &str) -> Result<Secret, CredentialError> {
         let unusable = |place| |source| CredentialError::Unusable { name: name.clone(), place, source };
         if let Some(value) = (self.environment)(variable).filter(|value| !value.is_empty()) {
             let secret = value.to_str().ok_or(SecretError::Characters).and_then(Secret::new);
             return secret.map_err(unusable(Place::Variable(variable.to_owned())));
         }
-        match self.read()?.get(name.as_str()) {
-            Some(Entry { token }) if !token.is_empty() => Secret::new(token).map_err(unusable(Place::File)),
-            _ => Err(CredentialError::NoSecret { name: name.clone(), variable: variable.to_owned() }),
+        match self.file.entry(name)? {
+            Some(text) => Secret::new(&text).map_err(unusable(Place::File)),
+            None => Err(CredentialError::NoSecret { name: name.clone(), variable: variable.to_owned() }),
         }
     }
 
-    fn read(&self) -> Result<BTreeMap<String, Entry>, CredentialError> {
-        let mut file = match File::open(&self.file) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-            Err(error) => return Err(CredentialError::Unreadable(error)),
+    /// Binds secrets to origins: from now on, answers of an origin are scrubbed of them. A binding is never removed.
+    pub fn bind(&self, bindings: impl IntoIterator<Item = Binding>) {
+        let mut state = self.state();
+        for binding in bindings {
+            if !state.bound.contains(&binding) {
+                state.bound.push(binding);
+            }
+        }
+    }
+
+    /// Runs `loader` before answers are scrubbed.
+    pub fn bind_with(&self, loader: Loader) {
+        self.state().loaders.push(loader);
+    }
+
+    /// What removes every secret from an answer of `origin` that is bound to its host, whether or not this process has sent it.
+    /// Secrets that cannot be read are left out: no other process can read them either.
+    pub async fn scrub(&self, origin: &Origin) -> Scrub {
+        let loaders = self.state().loaders.clone();
+        for loader in loaders {
+            loader().await;
+        }
+        let bound: Vec<_> = {
+            let state = self.state();
+            let same = state.bound.iter().filter(|binding| binding.origin.shares_host_with(origin));
+            same.map(|binding| (binding.name.clone(), binding.variable.clone())).collect()
         };
-        if let Some(warning) = self.warning(&file) {
-            tracing::warn!("{warning}");
+        for (name, variable) in &bound {
+            if let Err(error @ (CredentialError::Unreadable { .. } | CredentialError::Malformed { .. })) =
+                self.get(name, variable)
+            {
+                tracing::debug!("a secret cannot be scrubbed: {error}");
+            }
         }
-        let mut text = Vec::new();
-        file.read_to_end(&mut text).map_err(CredentialError::Unreadable)?;
-        Ok(parse(&text)?)
+        let mut state = self.state();
+        let values: Vec<Secret> = bound.iter().filter_map(|key| state.found.get(key)).flatten().cloned().collect();
+        if values.is_empty() {
+            return Scrub::default();
+        }
+        if let Some(scrub) = state.scrubs.get(origin).filter(|scrub| scrub.is_of(&values)) {
+            return scrub.clone();
+        }
+        let scrub = Scrub::new(&values);
+        state.scrubs.insert(origin.clone(), scrub.clone());
+        scrub
     }
 
-    /// What is to be said of a file that others may read, once.
-    fn warning(&self, file: &File) -> Option<String> {
-        if !open_to_others(file) || self.warned.swap(true, Ordering::Relaxed) {
-            return None;
-        }
-        let path = self.file.display();
-        Some(format!("others may read {path}, which holds secrets; to close it: chmod 600 '{path}'"))
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -136,30 +180,6 @@ impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secrets").finish_non_exhaustive()
     }
-}
-
-fn parse(text: &[u8]) -> Result<BTreeMap<String, Entry>, Malformed> {
-    serde_json::from_slice(text).map_err(|error| Malformed {
-        line: error.line(),
-        column: error.column(),
-        // The error's own text quotes what it found.
-        what: match error.classify() {
-            Category::Eof => "the file ends too early",
-            Category::Syntax | Category::Io => "this is not JSON",
-            Category::Data => "the file reads {\"NAME\": {\"token\": \"…\"}}, and has nothing else",
-        },
-    })
-}
-
-#[cfg(unix)]
-fn open_to_others(file: &File) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.metadata().is_ok_and(|file| file.permissions().mode() & 0o077 != 0)
-}
-
-#[cfg(not(unix))]
-fn open_to_others(_: &File) -> bool {
-    false
 }
 
 #[cfg(test)]

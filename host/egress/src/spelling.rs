@@ -1,11 +1,16 @@
+//! The ways in which an encoder may write one ASCII character: as it is, percent-encoded, escaped for JSON or HTML.
+
 use std::sync::LazyLock;
 
-/// How each ASCII character may be written, itself first. Letters stand in lower case: upper and lower are one.
+/// Bytes of the longest spelling: `&#x0041;`.
+pub(crate) const LONGEST: usize = 8;
+
+/// Every spelling of each ASCII character, itself first. Letters are in lower case: upper and lower case are equal.
 static SPELLINGS: LazyLock<Vec<Vec<Vec<u8>>>> = LazyLock::new(|| (0..128).map(spell).collect());
 
 fn spell(byte: u8) -> Vec<Vec<u8>> {
     let byte = byte.to_ascii_lowercase();
-    // A letter may be either, and its codes differ.
+    // The codes of an upper-case letter and its lower-case form differ.
     let mut codes = vec![byte, byte.to_ascii_uppercase()];
     codes.dedup();
     let mut spellings = vec![vec![byte]];
@@ -28,6 +33,9 @@ fn spell(byte: u8) -> Vec<Vec<u8>> {
         );
     }
     let named: &[&str] = match byte {
+        b'\n' => &["\\n"],
+        b'\r' => &["\\r"],
+        b'\t' => &["\\t"],
         b' ' => &["+"],
         b'"' => &["\\\"", "&quot;"],
         b'\'' => &["\\'", "&apos;"],
@@ -44,61 +52,80 @@ fn spell(byte: u8) -> Vec<Vec<u8>> {
     spellings
 }
 
-/// Every way of writing `byte`.
-fn spellings(byte: u8) -> &'static [Vec<u8>] {
-    SPELLINGS.get(usize::from(byte)).map_or(&[], Vec::as_slice)
+/// Every spelling of `byte`.
+pub(crate) fn spellings(byte: u8) -> &'static [Vec<u8>] {
+    SPELLINGS.get(usize::from(byte.to_ascii_lowercase())).map_or(&[], Vec::as_slice)
 }
 
-/// The two bytes by which some way of writing `text`, of two characters or more, begins.
-pub(crate) fn leads(text: &[u8]) -> impl Iterator<Item = [u8; 2]> {
-    let nth = |at: usize| text.get(at).map_or(&[][..], |byte| spellings(*byte));
-    nth(0).iter().flat_map(move |first| {
-        let next = nth(1).iter().filter(|_| first.len() == 1);
-        let next = first.get(1).into_iter().chain(next.filter_map(|second| second.first()));
-        next.filter_map(|next| Some([*first.first()?, *next]))
+/// The first two bytes of every spelling of a text that begins with `first`, whose next character is one of `next`.
+pub(crate) fn leads(first: u8, next: &[u8]) -> impl Iterator<Item = [u8; 2]> {
+    spellings(first).iter().flat_map(move |first| {
+        let after = next.iter().filter(|_| first.len() == 1).flat_map(|next| spellings(*next));
+        let seconds = first.get(1).into_iter().chain(after.filter_map(|spelling| spelling.first()));
+        seconds.filter_map(|second| Some([*first.first()?, *second]))
     })
 }
 
-/// What stands at a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// Not the text, whatever follows.
-    No,
-    /// More bytes must be seen to tell.
-    More,
-    /// The text, as this many bytes.
-    Here(usize),
+/// Whether a spelling of more than one byte may begin with `byte`.
+pub(crate) fn is_escape(byte: u8) -> bool {
+    matches!(byte, b'%' | b'\\' | b'&')
 }
 
-/// Whether `bytes` begins with `text`, each character of it in any spelling. `end`: whether nothing follows `bytes`.
-/// Where spellings can be read in more than one way, the longest reading counts.
-pub(crate) fn begins(bytes: &[u8], text: &[u8], end: bool) -> Found {
-    // The places to which what was read so far can lead. There is hardly ever more than one.
-    let mut places = vec![0];
-    let mut next = Vec::new();
-    let mut more = false;
-    for byte in text {
-        for rest in places.drain(..).filter_map(|place| bytes.get(place..)) {
-            let place = bytes.len() - rest.len();
-            for spelling in spellings(*byte) {
-                let (seen, unseen) = spelling.split_at(spelling.len().min(rest.len()));
-                let equal = rest.get(..seen.len()).is_some_and(|rest| rest.eq_ignore_ascii_case(seen));
-                if equal && !unseen.is_empty() {
-                    more = !end;
-                } else if equal && !next.contains(&(place + seen.len())) {
-                    next.push(place + seen.len());
-                }
-            }
-        }
-        if next.is_empty() {
-            break;
-        }
-        std::mem::swap(&mut places, &mut next);
+/// The characters, in lower case, that the whole of `bytes` spells: none, one, or two for `+`, which may be a space.
+pub(crate) fn read(bytes: &[u8]) -> [Option<u8>; 2] {
+    let found = match bytes {
+        [b'+'] => return [Some(b'+'), Some(b' ')],
+        [byte] => Some(*byte),
+        [b'\\', byte] => match byte.to_ascii_lowercase() {
+            b'n' => Some(b'\n'),
+            b'r' => Some(b'\r'),
+            b't' => Some(b'\t'),
+            byte @ (b'"' | b'\'' | b'/' | b'\\') => Some(byte),
+            _ => None,
+        },
+        [b'%', hex @ ..] if hex.len() == 2 => number(hex, 16),
+        [b'%', b'2', b'5', hex @ ..] if hex.len() == 2 => number(hex, 16),
+        [b'\\', b'u' | b'U', hex @ ..] if hex.len() == 4 => number(hex, 16),
+        [b'\\', b'x' | b'X', hex @ ..] if hex.len() == 2 => number(hex, 16),
+        [b'&', b'#', b'x' | b'X', hex @ .., b';'] => number(hex, 16),
+        [b'&', b'#', decimal @ .., b';'] => number(decimal, 10),
+        [b'&', name @ .., b';'] => entity(name),
+        _ => None,
+    };
+    [found.filter(u8::is_ascii).map(|byte| byte.to_ascii_lowercase()), None]
+}
+
+fn entity(name: &[u8]) -> Option<u8> {
+    ENTITIES.iter().find(|(known, _)| name.eq_ignore_ascii_case(known)).map(|(_, byte)| *byte)
+}
+
+const ENTITIES: &[(&[u8], u8)] = &[(b"amp", b'&'), (b"lt", b'<'), (b"gt", b'>'), (b"quot", b'"'), (b"apos", b'\'')];
+
+fn number(digits: &[u8], radix: u32) -> Option<u8> {
+    let add = |sum: u32, digit: &u8| Some(sum * radix + char::from(*digit).to_digit(radix)?);
+    if digits.is_empty() || digits.len() > 4 {
+        return None;
     }
-    match places.into_iter().max() {
-        _ if more => Found::More,
-        Some(length) => Found::Here(length),
-        None => Found::No,
+    digits.iter().try_fold(0, add).and_then(|sum| u8::try_from(sum).ok())
+}
+
+/// Whether more bytes can make a spelling of `bytes`, which is not whole yet.
+pub(crate) fn is_partial(bytes: &[u8]) -> bool {
+    let [escape, rest @ ..] = bytes else { return false };
+    let hex = |rest: &[u8]| rest.iter().all(u8::is_ascii_hexdigit);
+    match (escape, rest) {
+        (b'%' | b'\\' | b'&', []) => true,
+        (b'%', [_]) => hex(rest),
+        (b'%', [b'2', b'5', rest @ ..]) => rest.len() < 2 && hex(rest),
+        (b'\\', [b'u' | b'U', rest @ ..]) => rest.len() < 4 && hex(rest),
+        (b'\\', [b'x' | b'X', rest @ ..]) => rest.len() < 2 && hex(rest),
+        (b'&', [b'#']) => true,
+        (b'&', [b'#', b'x' | b'X', rest @ ..]) => rest.len() <= 4 && hex(rest),
+        (b'&', [b'#', rest @ ..]) => rest.len() <= 3 && rest.iter().all(u8::is_ascii_digit),
+        (b'&', rest) => ENTITIES.iter().any(|(name, _)| {
+            rest.len() <= name.len() && name.get(..rest.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(rest))
+        }),
+        _ => false,
     }
 }
 
@@ -107,52 +134,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_spelling_is_the_text() {
-        for (bytes, text, found) in [
-            ("abc", "abc", Found::Here(3)),
-            ("ABCd", "abc", Found::Here(3)),
-            ("a%62c", "aBc", Found::Here(5)),
-            ("%61\\u0042&#99;", "abc", Found::Here(14)),
-            ("a%2522", "a\"", Found::Here(6)),
-            ("\\\"&quot;&#X22;", "\"\"\"", Found::Here(14)),
-            ("a+b", "a b", Found::Here(3)),
-            ("a%2fb", "a/b", Found::Here(5)),
-            ("a\\/b", "a/b", Found::Here(4)),
-            // A percent sign that is spelled, or that spells.
-            ("%25", "%25", Found::Here(3)),
-            ("%2525", "%25", Found::Here(5)),
-            ("%25", "%", Found::Here(3)),
-            ("abd", "abc", Found::No),
-            ("", "a", Found::No),
-            ("ab", "abc", Found::No),
-        ] {
-            assert_eq!(begins(bytes.as_bytes(), text.as_bytes(), true), found, "{bytes} for {text}");
+    fn every_spelling_is_read_and_its_beginnings_are_partial() {
+        for byte in 0..128_u8 {
+            for spelling in spellings(byte) {
+                assert!(spelling.len() <= LONGEST, "{spelling:?}");
+                for case in [spelling.to_ascii_lowercase(), spelling.to_ascii_uppercase()] {
+                    let lower = byte.to_ascii_lowercase();
+                    assert!(read(&case).contains(&Some(lower)), "{case:?} is not read as {byte}");
+                    for length in 1..case.len() {
+                        assert!(is_partial(&case[..length]), "{:?} of {case:?}", &case[..length]);
+                    }
+                }
+            }
         }
     }
 
     #[test]
-    fn two_bytes_tell_how_a_text_can_begin() {
-        let found: Vec<String> = leads(b"/A").map(|pair| String::from_utf8_lossy(&pair).into_owned()).collect();
+    fn other_bytes_spell_nothing() {
+        for bytes in ["", "%4", "%zz", "\\q", "&nope;", "&#;", "&#x;", "&#300;", "ab", "%2", "\\u00e9", "&#233;"] {
+            assert_eq!(read(bytes.as_bytes()), [None, None], "{bytes}");
+        }
+        assert_eq!(read(&[0xe9]), [None, None]);
+        for bytes in ["", "a", "%z", "% ", "\\q", "& ", "&nope", "&#z", "\\u00e9", "50%4z"] {
+            assert!(!is_partial(bytes.as_bytes()), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn two_bytes_show_how_a_text_can_begin() {
+        let found: Vec<String> = leads(b'/', b"A").map(|pair| String::from_utf8_lossy(&pair).into_owned()).collect();
         let mut sorted = found.clone();
         sorted.sort();
         sorted.dedup();
         assert_eq!(sorted, ["%2", "&#", "/%", "/&", "/\\", "/a", "\\/", "\\u", "\\x"]);
-    }
-
-    #[test]
-    fn what_is_not_seen_yet_may_still_come() {
-        for (bytes, text, found) in [
-            ("", "abc", Found::More),
-            ("ab", "abc", Found::More),
-            ("ab%", "abc", Found::More),
-            ("ab\\u00", "abc", Found::More),
-            ("abd", "abc", Found::No),
-            ("abc", "abc", Found::Here(3)),
-            // The percent sign itself, or the beginning of a longer spelling.
-            ("%", "%", Found::More),
-            ("%x", "%", Found::Here(1)),
-        ] {
-            assert_eq!(begins(bytes.as_bytes(), text.as_bytes(), false), found, "{bytes} for {text}");
-        }
     }
 }

@@ -60,6 +60,20 @@ pub struct Checked {
 }
 
 impl Origin {
+    /// Whether both may be the same server: one host, or both this machine, whatever scheme and port. What is bound to one is
+    /// scrubbed from answers of the other.
+    pub(crate) fn shares_host_with(&self, other: &Self) -> bool {
+        self.host == other.host || (self.is_this_machine() && other.is_this_machine())
+    }
+
+    /// Whether it is this machine, by its name or its address.
+    pub(crate) fn is_this_machine(&self) -> bool {
+        match self.host.parse() {
+            Ok(address) => matches!(Class::of(address), Class::Loopback),
+            Err(_) => self.host == "localhost" || self.host.ends_with(".localhost"),
+        }
+    }
+
     /// A name in lower case and ASCII, or an IPv4 address as four decimal numbers.
     pub fn host(&self) -> &str {
         &self.host

@@ -134,6 +134,12 @@ pub enum Denial {
         /// The exact command.
         command: String,
     },
+    /// The operator did not allow the credential at this place of a request.
+    #[error("{message}")]
+    Placement {
+        /// What is refused, and what would allow it.
+        message: String,
+    },
 }
 
 impl Permits {

@@ -9,12 +9,12 @@ mod request;
 mod tests;
 
 use std::{
-    sync::{Arc, OnceLock},
+    sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
 
 use patchbay_core::{Code, Name, completion::CompletionRequest};
-use patchbay_egress::{Egress, EgressError, Secrets};
+use patchbay_egress::{Egress, EgressError, Scrub, Secret, Secrets};
 use patchbay_sandbox::{
     Sandbox,
     adapter::{AdapterFailure, RetryHint},
@@ -50,6 +50,27 @@ struct Way<'a> {
     egress: &'a Egress,
     secrets: &'a Secrets,
     limits: &'a ExchangeLimits,
+}
+
+/// The scrub of the attempt that runs.
+type SharedScrub = Arc<RwLock<Scrub>>;
+
+/// The secrets of one attempt, read before its adapter begins.
+struct Keys {
+    /// The provider's own key; `None`: it has none.
+    own: Result<Option<Secret>, ExchangeError>,
+    /// Removes every secret that is bound to the provider's origin, whether or not the adapter places one.
+    scrub: Scrub,
+}
+
+impl Keys {
+    async fn read(way: &Way<'_>) -> Self {
+        let Some(base) = way.base else { return Self { own: Ok(None), scrub: Scrub::default() } };
+        let own = way.credential.map(|credential| request::secret(way, credential)).transpose();
+        let bound = way.secrets.scrub(&base.origin).await;
+        let scrub = bound.and(own.iter().flatten());
+        Self { own, scrub }
+    }
 }
 
 /// How an attempt stopped.
@@ -102,7 +123,7 @@ pub(crate) async fn complete(
     request: CompletionRequest,
     sink: &mut dyn Sink,
 ) -> Result<Completed, ExchangeError> {
-    let scrub = Arc::new(OnceLock::new());
+    let scrub = SharedScrub::default();
     let log = Arc::new(Log { provider: route.provider.clone(), scrub: scrub.clone() });
     let adapter = Sandboxed {
         sandbox: &world.sandbox,
@@ -128,13 +149,15 @@ async fn drive<W: Future<Output = ()> + Send>(
     adapter: &impl Adapter,
     request: CompletionRequest,
     sink: &mut dyn Sink,
-    scrub: &Arc<OnceLock<patchbay_egress::Scrub>>,
+    shared: &SharedScrub,
     wait: impl Fn(Duration) -> W,
 ) -> Result<Completed, ExchangeError> {
     let mut done = 0;
     loop {
+        let keys = Keys::read(way).await;
+        *shared.write().unwrap_or_else(PoisonError::into_inner) = keys.scrub.clone();
         // An attempt keeps what it is given only until its instance has read it.
-        let ended = match Attempt::new(way, sink, scrub).run(adapter, request.clone()).await {
+        let ended = match Attempt::new(way, sink, keys).run(adapter, request.clone()).await {
             Ok(completed) => return Ok(completed),
             Err(ended) => ended,
         };

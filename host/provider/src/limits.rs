@@ -160,6 +160,9 @@ impl ExchangeLimits {
             // What compression cannot make smaller is a little larger with it.
             wire_bytes: (self.answer_bytes + self.answer_bytes / 64 + 1024).min(GIGABYTE),
             body_bytes: self.answer_bytes,
+            // One request in each completion; how many of these run at once is a limit of the sandbox.
+            requests_at_once: self.concurrent as usize,
+            owner_requests_at_once: self.concurrent as usize,
             ..EgressLimits::default()
         }
     }

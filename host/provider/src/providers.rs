@@ -11,7 +11,7 @@ use patchbay_core::{
     completion::{CompletionRequest, ThinkingLevel},
     text,
 };
-use patchbay_egress::{CredentialError, EgressError, Secrets};
+use patchbay_egress::{Binding, CredentialError, EgressError, Secrets};
 use patchbay_sandbox::{Sandbox, adapter::ModelEntry};
 use patchbay_store::{Store, StoreError};
 use tokio::sync::broadcast;
@@ -97,7 +97,7 @@ impl Providers {
     ) -> Result<Arc<Self>, EgressError> {
         let Sources { folder, bundled, settings, limits } = sources;
         let world = World { sandbox, egress: limits.egress()?, secrets, limits };
-        Ok(Arc::new(Self {
+        let providers = Arc::new(Self {
             store,
             world,
             bundled: adapters::bundled(bundled),
@@ -106,7 +106,27 @@ impl Providers {
             current: RwLock::default(),
             making: tokio::sync::Mutex::default(),
             notices: broadcast::Sender::new(NOTICES),
-        }))
+        });
+        let weak = Arc::downgrade(&providers);
+        providers.world.secrets.bind_with(Arc::new(move || {
+            let weak = weak.clone();
+            Box::pin(async move {
+                if let Some(providers) = weak.upgrade() {
+                    providers.bind_keys().await;
+                }
+            })
+        }));
+        Ok(providers)
+    }
+
+    /// Binds the key of each provider that may be asked to its origin, so that skills' answers from there are scrubbed of it, too.
+    async fn bind_keys(&self) {
+        let registry = self.registry().await;
+        let ready = registry.entries.iter().filter(|entry| self.is_ready(entry));
+        self.world.secrets.bind(ready.filter_map(|entry| {
+            let (base, variable) = (entry.base.as_ref()?, entry.variable.as_ref()?);
+            Some(Binding { name: entry.name.clone(), variable: variable.clone(), origin: base.origin.clone() })
+        }));
     }
 
     /// What changes among the providers, each in a sentence for the person.
@@ -269,7 +289,14 @@ impl Providers {
         let failed = |failure| ModelError::Adapter { provider: choice.provider.clone(), failure };
         let sandbox = &self.world.sandbox;
         let adapter = entry.adapter.loaded(sandbox).await.map_err(failed)?;
-        let plan = sandbox.explain_thinking(&adapter, &choice.model, choice.level).await.map_err(failed)?;
+        // The contract gives `explain-thinking` no options: an option by which levels are not sent is judged here.
+        let off = entry.thinking_off();
+        let level = if off.is_some() { None } else { choice.level };
+        let mut plan = sandbox.explain_thinking(&adapter, &choice.model, level).await.map_err(failed)?;
+        if let (Some((option, value)), Some(_)) = (off, choice.level) {
+            plan.warning =
+                Some(format!("Thinking levels are not sent: option '{option}' of this provider is '{value}'"));
+        }
         let label = entry.adapter.manifest.extra.iter().find(|(name, _)| name == "api-label");
         let label = label.map(|(_, label)| format!(" ({label})")).unwrap_or_default();
         let model = text::clean_line(&choice.model);

@@ -84,6 +84,14 @@ impl Entry {
         self.base_url == self.adapter.manifest.default_base_url
     }
 
+    /// The option, and its value, that the operator has set and by which the adapter sends no thinking level. The adapter names it in
+    /// its manifest: `thinking-off-option`, `NAME=VALUE`.
+    pub(crate) fn thinking_off(&self) -> Option<(&str, &str)> {
+        let named = self.adapter.manifest.extra.iter().filter(|(name, _)| name == "thinking-off-option");
+        let mut pairs = named.filter_map(|(_, pair)| pair.split_once('='));
+        pairs.find(|(option, off)| self.options.iter().any(|(name, value)| name == option && value == off))
+    }
+
     /// What it asks for.
     pub(crate) fn wanted(&self) -> Allowance {
         Allowance {

@@ -4,14 +4,14 @@ use std::{
     fs, io,
     path::Path,
     sync::{Arc, Weak},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::{
     sync::mpsc,
     task::JoinHandle,
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use crate::Providers;
@@ -20,6 +20,9 @@ use crate::Providers;
 const SETTLED: Duration = Duration::from_millis(150);
 /// How long is waited for quiet at most.
 const PATIENCE: Duration = Duration::from_millis(600);
+/// How often `config.toml` is looked at until it has stopped changing. What is cut off while it is written is valid TOML with less in
+/// it: providers, their origins and their keys would be gone for a moment.
+const LOOKS: u32 = 20;
 
 /// Watches as long as it is held.
 #[derive(Debug)]
@@ -90,6 +93,14 @@ async fn reload(providers: Weak<Providers>, mut watcher: RecommendedWatcher, mut
         while let Ok(Ok(Some(also))) = timeout_at(patience, timeout(SETTLED, told.recv())).await {
             anew |= also;
         }
+        let Some(folder) = providers.upgrade().map(|providers| providers.folder().to_owned()) else { return };
+        if let Some(config) = folder.parent() {
+            settled(&config.join("config.toml")).await;
+        }
+        // They are about what is read now.
+        while let Ok(also) = told.try_recv() {
+            anew |= also;
+        }
         let Some(providers) = providers.upgrade() else { return };
         if anew {
             // None there: its return is told by the watch on the folder above.
@@ -99,25 +110,45 @@ async fn reload(providers: Weak<Providers>, mut watcher: RecommendedWatcher, mut
     }
 }
 
+/// Waits until the size and the time of change of `file` are the same twice.
+async fn settled(file: &Path) {
+    let mut before = stamp(file);
+    for _ in 0..LOOKS {
+        sleep(SETTLED).await;
+        let now = stamp(file);
+        if now == before {
+            return;
+        }
+        before = now;
+    }
+}
+
+fn stamp(file: &Path) -> Option<(u64, Option<SystemTime>)> {
+    let metadata = fs::metadata(file).ok()?;
+    Some((metadata.len(), metadata.modified().ok()))
+}
+
 #[cfg(test)]
 mod tests {
     use patchbay_egress::Secrets;
     use patchbay_sandbox::{Limits, Sandbox};
     use patchbay_store::Store;
-    use tokio::{sync::broadcast, time::sleep};
+    use std::{io::Write as _, sync::Mutex};
+
+    use tokio::sync::broadcast;
 
     use super::*;
-    use crate::{ExchangeLimits, Settings, Sources};
+    use crate::{ExchangeLimits, Settings, SettingsSource, Sources};
 
     fn providers(home: &Path) -> Arc<Providers> {
+        with_settings(home, Box::new(|| Ok(Settings::default())))
+    }
+
+    fn with_settings(home: &Path, settings: SettingsSource) -> Arc<Providers> {
         let config = home.join("config");
         fs::create_dir_all(&config).unwrap();
-        let sources = Sources {
-            folder: config.join("providers"),
-            bundled: &[],
-            settings: Box::new(|| Ok(Settings::default())),
-            limits: ExchangeLimits::default(),
-        };
+        let sources =
+            Sources { folder: config.join("providers"), bundled: &[], settings, limits: ExchangeLimits::default() };
         let store = Store::open(&home.join("data")).unwrap();
         let sandbox = Arc::new(Sandbox::new(Limits::default()));
         Providers::new(store, sandbox, Arc::new(Secrets::open(&config)), sources).unwrap()
@@ -154,5 +185,39 @@ mod tests {
             fs::write(folder.join(file), "x").unwrap();
             told(&mut notices, file).await;
         }
+    }
+    /// Written in pieces for longer than anybody is patient.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn config_toml_is_read_once_it_has_stopped_changing() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("config/config.toml");
+        let (seen, read) = (Arc::new(Mutex::new(Vec::new())), file.clone());
+        let source = {
+            let seen = Arc::clone(&seen);
+            move || {
+                seen.lock().unwrap().push(fs::read_to_string(&read).unwrap_or_default());
+                Ok(Settings::default())
+            }
+        };
+        let all = with_settings(home.path(), Box::new(source));
+        fs::write(&file, "before").unwrap();
+        let _watch = all.watch().unwrap();
+        let read = async |count: usize| {
+            let read = async {
+                while seen.lock().unwrap().len() < count {
+                    sleep(Duration::from_millis(10)).await;
+                }
+            };
+            timeout(Duration::from_secs(30), read).await.unwrap();
+        };
+        read(1).await;
+        let mut writer = fs::File::create(&file).unwrap();
+        for _ in 0..30 {
+            writer.write_all(b"# a line\n").unwrap();
+            sleep(Duration::from_millis(50)).await;
+        }
+        read(2).await;
+        let seen = seen.lock().unwrap();
+        assert_eq!(*seen, ["before".to_owned(), "# a line\n".repeat(30)]);
     }
 }

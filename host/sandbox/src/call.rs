@@ -77,7 +77,7 @@ impl Sandbox {
         let usage = Usage {
             fuel: fuel.saturating_sub(left),
             time: start.elapsed(),
-            peak_memory: state.limiter.peak,
+            peak_memory: state.limiter.peak(),
             host_calls: state.spent.host_calls,
             output_bytes: state.spent.output_bytes,
             inference_tokens: state.spent.inference_tokens,

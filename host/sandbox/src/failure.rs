@@ -147,6 +147,7 @@ impl Failure {
         match self {
             Self::InvalidComponent(_) => Code::InvalidComponent,
             Self::Failed { .. } => Code::ToolFailed,
+            Self::Denied(Denial::Placement { .. }) => Code::CredentialPlacement,
             Self::Denied(_) => Code::Denied,
             Self::Trap { .. } => Code::Trap,
             Self::InvalidOutput(_) => Code::InvalidOutput,

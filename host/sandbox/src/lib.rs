@@ -42,7 +42,7 @@ pub use call::Call;
 pub use capability::{
     Fault,
     http::{Auth, Http, HttpRequest, HttpResponse, Placement},
-    inference::Inference,
+    inference::{Inference, estimated_tokens},
     kv::Kv,
     log::{Level, LogSink},
     progress::Progress,

@@ -1,47 +1,100 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use wasmtime::ResourceLimiter;
 
 use crate::{Failure, Limits};
 
 /// Counts all memories and tables of a store together; wasmtime's own limiter counts each apart.
-pub(crate) struct Limiter {
+pub(crate) struct Limiter(Arc<Memory>);
+
+/// The memory of one call: that of the guest, and bodies of requests that the host keeps for it.
+pub(crate) struct Memory {
     ceiling: usize,
-    used: usize,
+    used: AtomicUsize,
     /// The most that was in use.
-    pub(crate) peak: usize,
+    peak: AtomicUsize,
+}
+
+impl Memory {
+    /// Counts `bytes` as used. The bytes that would be used with them if that is over the ceiling.
+    fn take(&self, bytes: usize) -> Result<(), usize> {
+        let wanted = |used: usize| used.checked_add(bytes).filter(|wanted| *wanted <= self.ceiling);
+        match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, wanted) {
+            Ok(before) => {
+                self.peak.fetch_max(before + bytes, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(used) => Err(used.saturating_add(bytes)),
+        }
+    }
+
+    /// Counts bytes that the host keeps for the guest, until the reservation is dropped.
+    pub(crate) fn reserve(self: &Arc<Self>) -> Reservation {
+        Reservation { memory: Arc::clone(self), bytes: 0 }
+    }
+}
+
+/// Bytes that the host keeps for a guest.
+pub(crate) struct Reservation {
+    memory: Arc<Memory>,
+    bytes: usize,
+}
+
+impl Reservation {
+    /// Counts `bytes` more. Whether they are within the ceiling.
+    pub(crate) fn grow(&mut self, bytes: usize) -> bool {
+        let fits = self.memory.take(bytes).is_ok();
+        if fits {
+            self.bytes += bytes;
+        }
+        fits
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.memory.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 impl Limiter {
     /// A limiter with a ceiling in bytes.
     pub(crate) fn new(ceiling: usize) -> Self {
-        Self { ceiling, used: 0, peak: 0 }
+        Self(Arc::new(Memory { ceiling, used: AtomicUsize::new(0), peak: AtomicUsize::new(0) }))
     }
 
     /// Bytes that may still be used.
     pub(crate) fn left(&self) -> usize {
-        self.ceiling.saturating_sub(self.used)
+        self.0.ceiling.saturating_sub(self.0.used.load(Ordering::Relaxed))
+    }
+
+    /// The most that was in use.
+    pub(crate) fn peak(&self) -> usize {
+        self.0.peak.load(Ordering::Relaxed)
+    }
+
+    /// What it counts in.
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        &self.0
     }
 
     /// Over the ceiling the guest is stopped rather than told `-1`: most guests would answer that with a trap that says
     /// nothing of memory.
     fn grow(&mut self, current: usize, desired: usize) -> wasmtime::Result<bool> {
-        let wanted = self.used.saturating_add(desired.saturating_sub(current));
-        if wanted > self.ceiling {
-            let failure = Failure::Memory {
-                wanted: format!("{wanted} bytes of memory and tables"),
-                limit: format!("{} bytes", self.ceiling),
-            };
-            return Err(failure.into());
-        }
-        self.used = wanted;
-        self.peak = self.peak.max(wanted);
-        Ok(true)
+        self.0.take(desired.saturating_sub(current)).map(|()| true).map_err(|wanted| {
+            let (wanted, limit) = (format!("{wanted} bytes of memory and tables"), format!("{} bytes", self.0.ceiling));
+            Failure::Memory { wanted, limit }.into()
+        })
     }
 }
 
 impl ResourceLimiter for Limiter {
     fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
         // Past its own declared maximum the growth fails by itself, and must not be counted.
-        if maximum.is_some_and(|maximum| desired > maximum) && desired <= self.ceiling {
+        if maximum.is_some_and(|maximum| desired > maximum) && desired <= self.0.ceiling {
             return Ok(true);
         }
         self.grow(current, desired)
@@ -71,7 +124,19 @@ mod tests {
         assert!(limiter.memory_growing(0, 400, None).unwrap());
         assert!(limiter.table_growing(0, 20, None).unwrap());
         assert!(limiter.table_growing(20, 30, None).is_err());
-        assert_eq!(limiter.peak, 960);
+        assert_eq!(limiter.peak(), 960);
+    }
+
+    #[test]
+    fn bodies_draw_on_the_same_ceiling_until_they_are_gone() {
+        let mut limiter = Limiter::new(1000);
+        let mut body = limiter.memory().reserve();
+        assert!(body.grow(600) && !body.grow(500) && body.grow(100));
+        assert!(limiter.memory_growing(0, 301, None).is_err());
+        assert!(limiter.memory_growing(0, 300, None).unwrap());
+        assert_eq!((limiter.left(), limiter.peak()), (0, 1000));
+        drop(body);
+        assert_eq!((limiter.left(), limiter.peak()), (700, 1000));
     }
 
     #[test]
@@ -88,7 +153,7 @@ mod tests {
     fn a_declared_maximum_is_the_guests_own_affair() {
         let mut limiter = Limiter::new(1000);
         assert!(limiter.memory_growing(0, 500, Some(400)).unwrap());
-        assert_eq!(limiter.used, 0);
+        assert_eq!(limiter.left(), 1000);
         assert!(limiter.memory_growing(0, 5000, Some(400)).is_err());
     }
 }

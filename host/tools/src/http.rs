@@ -1,30 +1,39 @@
 //! A skill's requests: each shown to the policy first, its credentials looked up by the host, then sent by egress.
 
 use patchbay_core::{Name, text};
-use patchbay_egress::{Credential, CredentialError, EgressError, Placed, Placement, Request, Target};
-use patchbay_policy::{Capability, Permits};
+use patchbay_egress::{
+    Checked, Credential, CredentialError, EgressError, Placed, Placement, PlacementError, Request, Target,
+};
+use patchbay_policy::{Capability, Denial, Host, Permits};
 use patchbay_sandbox::{Auth, BoxFuture, Fault, Http, HttpRequest, HttpResponse, Placement as AskedPlacement};
 
 use crate::side::Side;
 
 impl Http for Side {
+    fn check(&self, url: &str, permits: &Permits) -> Result<(), Fault> {
+        target(url, permits).map(|_| ())
+    }
+
     fn send<'a>(
         &'a self,
         request: HttpRequest,
         permits: &'a Permits,
     ) -> BoxFuture<'a, Result<(HttpResponse, Vec<Capability>), Fault>> {
         Box::pin(async move {
-            let target = Target::parse(&request.url).map_err(|error| refused(error.into()))?;
-            let origin = target.origin();
-            let rule = permits.check_http(origin.host(), origin.port(), origin.is_default_port())?;
-            let target = target.allow(rule.clone()).map_err(refused)?;
+            let (target, rule) = target(&request.url, permits)?;
             let mut used = vec![Capability::Http(rule)];
             let mut secrets = Vec::with_capacity(request.auth.len());
             for auth in request.auth {
                 let (placed, capability) = self.place(auth, permits)?;
+                if let Capability::Credential(name) = &capability
+                    && used.contains(&capability)
+                {
+                    return Err(misplaced(&PlacementError::Twice { name: name.clone() }));
+                }
                 secrets.push(placed);
                 used.push(capability);
             }
+            let scrub = self.tools.credentials.secrets().scrub(target.origin()).await;
             let request = Request {
                 owner: self.owner.to_string(),
                 method: request.method,
@@ -33,6 +42,7 @@ impl Http for Side {
                 body: request.body.unwrap_or_default().into(),
                 timeout: Some(request.timeout),
                 secrets,
+                scrub,
             };
             let answer = self.tools.egress.send(request).await.map_err(refused)?;
             Ok((HttpResponse { status: answer.status, headers: answer.headers, body: answer.body }, used))
@@ -49,13 +59,28 @@ impl Side {
         })?;
         let capability = Capability::Credential(name.clone());
         permits.check(&capability)?;
-        let Credential { origin, secret } = self.tools.credentials.get(&name).map_err(missing)?;
         let placement = match auth.placement {
             AskedPlacement::Header { name, prefix } => Placement::Header { name, prefix },
             AskedPlacement::Query(name) => Placement::Query(name),
         };
+        let credentials = &self.tools.credentials;
+        let config = credentials.config(&name).map_err(missing)?;
+        config.check(&name, &placement).map_err(|error| misplaced(&error))?;
+        let Credential { origin, secret } = credentials.get(&name).map_err(missing)?;
         Ok((Placed { secret, placement, origin }, capability))
     }
+}
+
+/// Reads a URL and finds the permit for it.
+fn target(url: &str, permits: &Permits) -> Result<(Checked, Host), Fault> {
+    let target = Target::parse(url).map_err(|error| refused(error.into()))?;
+    let origin = target.origin();
+    let rule = permits.check_http(origin.host(), origin.port(), origin.is_default_port())?;
+    Ok((target.allow(rule.clone()).map_err(refused)?, rule))
+}
+
+fn misplaced(error: &PlacementError) -> Fault {
+    Denial::Placement { message: error.to_string() }.into()
 }
 
 fn refused(error: EgressError) -> Fault {
@@ -63,5 +88,5 @@ fn refused(error: EgressError) -> Fault {
 }
 
 fn missing(error: CredentialError) -> Fault {
-    Fault::Failed { kind: error.kind().to_owned(), message: error.to_string() }
+    Fault::Failed { kind: error.kind().to_owned(), message: error.without_path() }
 }

@@ -35,6 +35,10 @@ fn mistakes_are_named_where_they_stand() {
         ("[a]\norigin = \"https://a.org\"\nenv = \"\"", "not the name of an environment variable"),
         ("[a]\norigin = \"https://a.org\"\nenv = \"sk-123456789\"", "not the name of an environment variable"),
         ("[a]\norigin = \"https://a.org\"\ntoken = \"x\"", "unknown field `token`"),
+        ("[a]\norigin = \"https://a.org\"\nheader = \"sk 12345\"", "this is not the name of a header"),
+        ("[a]\norigin = \"https://a.org\"\nheader = \"Host\"", "the header 'host' is set by the host"),
+        ("[a]\norigin = \"https://a.org\"\nquery = \"\"", "has 1 to 64 ASCII characters"),
+        ("[a]\norigin = \"https://a.org\"\nquery = \"a\"\nheader = \"b\"", "set `header` or `query`, not both"),
         ("a = \"sk-12345\"", "a credential is a table with `origin`"),
         ("[A]\norigin = \"https://a.org\"", "'A' is not a valid name"),
     ] {
@@ -57,7 +61,7 @@ fn a_credential_is_bound_to_its_origin_and_an_error_says_what_to_do() {
     assert_eq!(missing.kind(), "unavailable");
     assert_eq!(
         missing.to_string(),
-        "credential 'b' has no secret: set SURELY_NOT_SET, or add \"b\": {\"token\": \"…\"} to credentials.json"
+        "credential 'b' has no secret: set SURELY_NOT_SET, or add \"b\": {\"api_key\": \"…\"} to credentials.json"
     );
     // A secret alone is bound to nothing, and goes nowhere.
     let unbound = credentials.get(&name("c")).unwrap_err();
@@ -67,4 +71,50 @@ fn a_credential_is_bound_to_its_origin_and_an_error_says_what_to_do() {
         "there is no credential 'c': config.toml needs a table [credentials.c] with the origin that it is for"
     );
     assert!(!format!("{credentials:?} {credential:?}").contains("sk-"));
+}
+
+#[test]
+fn a_secret_goes_into_a_header_or_where_the_operator_says() {
+    let header = |name: &str| Placement::Header { name: name.to_owned(), prefix: "Bearer ".to_owned() };
+    let query = |name: &str| Placement::Query(name.to_owned());
+    let refused = "credential 'x' may not go into";
+    for (place, placement, expected) in [
+        ("", header("Authorization"), Ok(())),
+        ("", header("x-anything"), Ok(())),
+        (
+            "",
+            query("key"),
+            Err(format!("{refused} the query; to allow it, write query = \"key\" in [credentials.x] of config.toml")),
+        ),
+        ("query = \"key\"", query("key"), Ok(())),
+        (
+            "query = \"key\"",
+            query("Key"),
+            Err(format!("{refused} the query's 'Key'; [credentials.x] of config.toml allows the query's 'key' only")),
+        ),
+        (
+            "query = \"key\"",
+            header("a"),
+            Err(format!("{refused} the header 'a'; [credentials.x] of config.toml allows the query's 'key' only")),
+        ),
+        ("header = \"private-token\"", header("Private-Token"), Ok(())),
+        (
+            "header = \"private-token\"",
+            header("authorization"),
+            Err(format!(
+                "{refused} the header 'authorization'; [credentials.x] of config.toml allows the header 'private-token' only"
+            )),
+        ),
+        (
+            "header = \"private-token\"",
+            query("key"),
+            Err(format!(
+                "{refused} the query's 'key'; [credentials.x] of config.toml allows the header 'private-token' only"
+            )),
+        ),
+    ] {
+        let table = table(&format!("[x]\norigin = \"https://a.org\"\n{place}")).unwrap();
+        let found = table["x"].check(&name("x"), &placement).map_err(|error| error.to_string());
+        assert_eq!(found, expected, "{place} {placement:?}");
+    }
 }

@@ -1,4 +1,4 @@
-use std::fs;
+use std::fs::{self, File};
 
 use super::*;
 
@@ -60,42 +60,120 @@ fn a_missing_file_is_no_error_and_one_that_comes_is_read() {
     assert!(matches!(secrets.get(&name("a"), "UNSET"), Err(CredentialError::NoSecret { .. })));
     write(&home, r#"{"a": {"token": "from-the-file"}}"#);
     assert_eq!(secrets.get(&name("a"), "UNSET").unwrap().expose(), "from-the-file");
-    // What was found is held: neither the file nor its loss is looked at again.
+    // What was found is kept: neither the loss of the file nor damage to it takes it away.
     fs::remove_file(home.path().join("credentials.json")).unwrap();
     assert_eq!(secrets.get(&name("a"), "UNSET").unwrap().expose(), "from-the-file");
+    write(&home, "{\"a\": {\"token\": \"from-th");
+    assert_eq!(secrets.get(&name("a"), "UNSET").unwrap().expose(), "from-the-file");
+}
+
+fn origin(text: &str) -> Origin {
+    text.parse().unwrap()
+}
+
+fn binding(of: &str, variable: &str, to: &str) -> Binding {
+    Binding { name: name(of), variable: variable.to_owned(), origin: origin(to) }
+}
+
+#[tokio::test]
+async fn answers_are_scrubbed_of_every_secret_bound_to_the_host() {
+    let home = home(r#"{"a": {"token": "secret-of-a"}, "b": {"token": "secret-of-b"}, "c": {"token": "secret-of-c"}}"#);
+    let secrets = Secrets::with_environment(home.path(), environment);
+    secrets.bind([
+        binding("a", "UNSET", "https://a.org"),
+        binding("b", "UNSET", "https://a.org:8443"),
+        binding("c", "UNSET", "https://c.org"),
+        binding("d", "SET", "http://localhost:8080"),
+        // Not there; it costs nothing.
+        binding("e", "UNSET", "https://a.org"),
+    ]);
+    let text = "secret-of-a secret-of-b secret-of-c from-the-environment";
+    for (to, clean) in [
+        ("https://a.org", "[secret] [secret] secret-of-c from-the-environment"),
+        ("http://127.0.0.1:8080", "secret-of-a secret-of-b secret-of-c [secret]"),
+        ("http://localhost:9", "secret-of-a secret-of-b secret-of-c [secret]"),
+        ("https://d.org", text),
+    ] {
+        assert_eq!(secrets.scrub(&origin(to)).await.text(text), clean, "{to}");
+    }
+    assert!(secrets.scrub(&origin("https://d.org")).await.is_empty());
+}
+
+/// A key that is replaced while the process runs is used, and the one before is still scrubbed.
+#[tokio::test]
+async fn a_replaced_secret_is_used_and_both_are_scrubbed() {
+    let home = home(r#"{"a": {"api_key": "the-first-key"}}"#);
+    let secrets = Secrets::with_environment(home.path(), environment);
+    secrets.bind([binding("a", "UNSET", "https://a.org")]);
+    let scrubbed = async || secrets.scrub(&origin("https://a.org")).await.text("the-first-key the-second-key!");
+    assert_eq!(scrubbed().await, "[secret] the-second-key!");
+    write(&home, r#"{"a": {"api_key": "the-second-key!"}}"#);
+    assert_eq!(secrets.get(&name("a"), "UNSET").unwrap().expose(), "the-second-key!");
+    assert_eq!(scrubbed().await, "[secret] [secret]");
+}
+
+#[tokio::test]
+async fn bindings_that_are_known_late_are_loaded_first() {
+    let home = home(r#"{"a": {"api_key": "the-first-key"}}"#);
+    let secrets = std::sync::Arc::new(Secrets::with_environment(home.path(), environment));
+    let late = std::sync::Arc::downgrade(&secrets);
+    secrets.bind_with(std::sync::Arc::new(move || {
+        let late = late.upgrade().unwrap();
+        Box::pin(async move { late.bind([binding("a", "UNSET", "https://a.org")]) })
+    }));
+    assert_eq!(secrets.scrub(&origin("https://a.org")).await.text("the-first-key"), "[secret]");
 }
 
 #[test]
 fn a_malformed_file_names_the_place_and_never_what_stands_there() {
-    let data = "the file reads {\"NAME\": {\"token\": \"…\"}}, and has nothing else";
-    for (text, line, column, what) in [
-        ("{\"a\": {\"token\": \"sk-secret", 1, 26, "the file ends too early"),
-        ("{\"a\":\n  sk-secret}", 2, 3, "this is not JSON"),
-        ("", 1, 0, "the file ends too early"),
-        ("[\"sk-secret\"]", 1, 0, data),
-        ("{\"a\": \"sk-secret\"}", 1, 17, data),
-        ("{\"a\": {\"token\": 5}}", 1, 17, data),
-        ("{\"a\": {\"sk-secret\": \"x\"}}", 1, 18, data),
-        ("{\"a\": {\"token\": \"sk-secret\", \"api_key\": \"sk-secret\"}}", 1, 38, data),
-        ("{\"a\": {}}", 1, 8, data),
+    for (text, what) in [
+        ("{\"a\": {\"token\": \"sk-secret", "line 1, column 26: the file ends too early"),
+        ("{\"a\":\n  sk-secret}", "line 2, column 3: this is not JSON"),
+        ("", "line 1, column 0: the file ends too early"),
+        ("[\"sk-secret\"]", "the file must be an object: {\"NAME\": {\"api_key\": \"…\"}}"),
     ] {
         let home = home(text);
         let error = Secrets::with_environment(home.path(), environment).get(&name("a"), "UNSET").unwrap_err();
-        let CredentialError::Malformed(found) = &error else { panic!("{text}: {error}") };
-        assert_eq!(*found, Malformed { line, column, what }, "{text}");
-        assert!(error.to_string().starts_with(&format!("credentials.json, line {line}, column {column}: ")));
+        let file = home.path().join("credentials.json");
+        assert_eq!(error.to_string(), format!("{}, {what}", file.display()), "{text}");
+        assert_eq!(error.without_path(), format!("credentials.json, {what}"), "{text}");
         assert!(!format!("{error} {error:?}").contains("sk-"), "{error:?}");
         assert_eq!(error.kind(), "unavailable");
     }
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_an_error_without_its_path() {
+fn a_bad_entry_costs_no_other_and_unknown_keys_are_ignored() {
+    let home = home(
+        r#"{"a": {"api_key": "the-key-of-a", "org": "x", "token": 5}, "b": "sk-secret", "c": {"sk-secret": "x"}, "d": {"token": 5},
+            "e": {}, "f": ["sk-secret"], "note": null}"#,
+    );
+    let secrets = Secrets::with_environment(home.path(), environment);
+    assert_eq!(secrets.get(&name("a"), "UNSET").unwrap().expose(), "the-key-of-a");
+    assert!(matches!(secrets.get(&name("g"), "UNSET"), Err(CredentialError::NoSecret { .. })));
+    for bad in ["b", "c", "d", "e", "f"] {
+        let error = secrets.get(&name(bad), "UNSET").unwrap_err();
+        let words = format!("the entry '{bad}' holds no key; write \"{bad}\": {{\"api_key\": \"…\"}}");
+        assert_eq!(error.to_string(), format!("{}: {words}", home.path().join("credentials.json").display()));
+        assert_eq!(error.without_path(), format!("credentials.json: {words}"));
+        assert!(!format!("{error:?}").contains("sk-"), "{error:?}");
+        // The environment comes first, whatever the file holds.
+        assert_eq!(secrets.get(&name(bad), "SET").unwrap().expose(), "from-the-environment");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_an_error() {
     let home = tempfile::tempdir().unwrap();
-    fs::create_dir(home.path().join("credentials.json")).unwrap();
+    let file = home.path().join("credentials.json");
+    fs::create_dir(&file).unwrap();
     let error = Secrets::with_environment(home.path(), environment).get(&name("a"), "UNSET").unwrap_err();
-    assert!(matches!(error, CredentialError::Unreadable(_)), "{error}");
-    assert!(!error.to_string().contains(home.path().to_str().unwrap()), "{error}");
+    assert_eq!(error.to_string(), format!("{} cannot be read: it is not a regular file", file.display()));
+    assert_eq!(error.without_path(), "credentials.json cannot be read: it is not a regular file");
+    fs::remove_dir(&file).unwrap();
+    fs::write(&file, vec![b' '; (1 << 20) + 1]).unwrap();
+    let error = Secrets::with_environment(home.path(), environment).get(&name("a"), "UNSET").unwrap_err();
+    assert!(error.to_string().ends_with("it has more than 1048576 bytes"), "{error}");
 }
 
 #[cfg(unix)]
@@ -106,7 +184,7 @@ fn a_file_that_others_may_read_is_a_warning_once() {
     for (mode, open) in [(0o600, false), (0o400, false), (0o640, true), (0o604, true), (0o620, true)] {
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
         let secrets = Secrets::with_environment(home.path(), environment);
-        let warning = || secrets.warning(&File::open(&path).unwrap());
+        let warning = || secrets.file.warning(&File::open(&path).unwrap());
         let words = format!("others may read {0}, which holds secrets; to close it: chmod 600 '{0}'", path.display());
         assert_eq!(warning(), open.then_some(words), "{mode:o}");
         assert_eq!(warning(), None, "{mode:o}");

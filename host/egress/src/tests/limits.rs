@@ -175,3 +175,59 @@ async fn a_head_has_limits() {
         assert_eq!(error.kind(), "too-large");
     }
 }
+
+/// A server that answers after a while, and counts how many wait for it.
+async fn slow() -> (Server, Arc<std::sync::Mutex<(usize, usize)>>) {
+    let counts = Arc::new(std::sync::Mutex::new((0, 0)));
+    let shared = counts.clone();
+    let server = Server::then(move |mut stream| {
+        let counts = shared.clone();
+        async move {
+            {
+                let mut counts = counts.lock().unwrap();
+                counts.0 += 1;
+                counts.1 = counts.1.max(counts.0);
+            }
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            counts.lock().unwrap().0 -= 1;
+            stream.write_all(&ok("", "x")).await.unwrap();
+        }
+    })
+    .await;
+    (server, counts)
+}
+
+#[tokio::test]
+async fn requests_at_once_are_limited_for_an_owner_and_for_all() {
+    for (owners, at_once) in [(1, 2), (3, 5)] {
+        let (server, counts) = slow().await;
+        let limits = EgressLimits { requests_at_once: 5, owner_requests_at_once: 2, ..limits() };
+        let egress = egress(limits);
+        let requests = (0..24).map(|number| {
+            let request = Request { owner: format!("owner {}", number % owners), ..get(&server.url("/")) };
+            let egress = egress.clone();
+            tokio::spawn(async move { egress.send(request).await.unwrap() })
+        });
+        for answer in requests.collect::<Vec<_>>() {
+            assert_eq!(answer.await.unwrap().body, b"x");
+        }
+        assert_eq!(counts.lock().unwrap().1, at_once);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_holds_its_place_until_it_has_ended() {
+    let server = Server::answering(ok("", "hello")).await;
+    let limits = EgressLimits { owner_requests_at_once: 1, idle_ms: 100, ..limits() };
+    let egress = egress(limits);
+    let mut first = egress.open(get(&server.url("/"))).await.unwrap();
+    let error = egress.open(get(&server.url("/"))).await.unwrap_err();
+    assert!(error.to_string().starts_with("the wait for other requests to end took longer than 100 ms"), "{error}");
+    // Another owner has places of its own.
+    let other = Request { owner: "other".to_owned(), ..get(&server.url("/")) };
+    assert_eq!(egress.send(other).await.unwrap().body, b"hello");
+    while first.chunk().await.unwrap().is_some() {}
+    let second = egress.open(get(&server.url("/"))).await.unwrap();
+    drop(second);
+    assert_eq!(egress.send(get(&server.url("/"))).await.unwrap().body, b"hello");
+}

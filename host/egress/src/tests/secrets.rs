@@ -6,7 +6,7 @@ use base64::{
 };
 
 use crate::{
-    EgressError, Origin, Placed, Placement, Request, RequestError, Secret,
+    EgressError, Origin, Placed, Placement, Request, RequestError, Scrub, Secret,
     tests::{
         egress, get, limits,
         server::{Server, gzip, ok},
@@ -138,6 +138,24 @@ async fn an_echo_is_silenced() {
             assert_eq!(response.headers[1].0, "x-[secret]");
             assert!(String::from_utf8_lossy(&response.body).contains("[secret]"), "{echo}");
         }
+    }
+}
+
+/// The server tells it in an answer to a request that does not carry it: what is bound counts, not what was sent.
+#[tokio::test]
+async fn a_secret_is_scrubbed_from_answers_to_requests_without_it() {
+    let wrapped: Vec<_> =
+        hex::encode(SENTINEL).as_bytes().chunks(2).map(String::from_utf8_lossy).map(String::from).collect();
+    let mut forms = echoes();
+    forms.push(wrapped.join(":"));
+    for echo in forms {
+        let server = Server::answering(ok(&format!("X-Echo: {echo}\r\n"), format!("stored: {echo}"))).await;
+        let secret = Secret::new(SENTINEL).unwrap();
+        let request = Request { scrub: Scrub::new([&secret]), ..get(&server.url("/")) };
+        let response = egress(limits()).send(request).await.unwrap();
+        let body = String::from_utf8(response.body).unwrap();
+        assert!(body.contains("[secret]") && response.headers[0].1.contains("[secret]"), "{echo}: {body}");
+        assert!(!tells(&format!("{body}{:?}", response.headers)), "{echo}: {body}");
     }
 }
 

@@ -1,16 +1,17 @@
 //! What an exchange wants of an adapter. The sandbox has it; tests have scripts.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, PoisonError};
 
 use patchbay_core::{
     Name,
     completion::{Blob, CompletionRequest},
 };
-use patchbay_egress::Scrub;
 use patchbay_sandbox::{
     Failure, Level, LogSink, Sandbox,
     adapter::{Action, Budgets, Input, LoadedAdapter, Running},
 };
+
+use super::SharedScrub;
 
 /// Where instances of an adapter come from.
 pub(crate) trait Adapter: Sync {
@@ -63,13 +64,13 @@ impl Adapter for Sandboxed<'_> {
 /// Where an adapter's log goes: what it puts together again of an echo is scrubbed here.
 pub(crate) struct Log {
     pub(crate) provider: Name,
-    pub(crate) scrub: Arc<OnceLock<Scrub>>,
+    pub(crate) scrub: SharedScrub,
 }
 
 impl LogSink for Log {
     fn write(&self, level: Level, message: &str) {
         let provider = self.provider.as_str();
-        let message = self.scrub.get().map_or_else(|| message.to_owned(), |scrub| scrub.text(message));
+        let message = self.scrub.read().unwrap_or_else(PoisonError::into_inner).text(message);
         match level {
             Level::Debug => tracing::debug!(target: "plugin", provider, "{message}"),
             Level::Info => tracing::info!(target: "plugin", provider, "{message}"),

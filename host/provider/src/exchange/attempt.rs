@@ -4,16 +4,13 @@
 //! that leaves both is told of whichever comes first, and then of the other; a timer that is due goes before an answer,
 //! which may never pause. A step that leaves neither, and does not end, breaks the law.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::time::Duration;
 
 use patchbay_core::{
     Code,
     completion::{CompletionRequest, FailureKind},
 };
-use patchbay_egress::{EgressError, Scrub};
+use patchbay_egress::EgressError;
 use patchbay_sandbox::{
     Failure,
     adapter::{Action, AdapterFailure, AdapterRequest, Input, RetryHint},
@@ -21,7 +18,7 @@ use patchbay_sandbox::{
 use tokio::time::Instant;
 
 use super::{
-    Breach, Stop, Way,
+    Breach, Keys, Stop, Way,
     adapter::{Adapter, Instance},
     flight::{self, Flight},
     law::Law,
@@ -41,7 +38,7 @@ pub(super) struct Ended {
 pub(super) struct Attempt<'a> {
     way: &'a Way<'a>,
     sink: &'a mut dyn Sink,
-    scrub: &'a Arc<OnceLock<Scrub>>,
+    keys: Keys,
     /// When it must be over.
     until: Instant,
     law: Law,
@@ -56,12 +53,12 @@ pub(super) struct Attempt<'a> {
 
 impl<'a> Attempt<'a> {
     /// Its time runs from now.
-    pub(super) fn new(way: &'a Way<'a>, sink: &'a mut dyn Sink, scrub: &'a Arc<OnceLock<Scrub>>) -> Self {
+    pub(super) fn new(way: &'a Way<'a>, sink: &'a mut dyn Sink, keys: Keys) -> Self {
         let until = Instant::now() + way.limits.total();
         Self {
             way,
             sink,
-            scrub,
+            keys,
             until,
             law: Law::default(),
             flight: None,
@@ -112,7 +109,7 @@ impl<'a> Attempt<'a> {
                     self.timer = Some(Instant::now() + time.min(Duration::from_secs(u32::MAX.into())))
                 }
                 Action::Emit(event) => {
-                    self.law.tell(event, self.way.limits.answer_bytes, self.scrub.get(), self.sink)?;
+                    self.law.tell(event, self.way.limits.answer_bytes, &self.keys.scrub, self.sink)?;
                 }
                 Action::Finish(_) | Action::Fail(_) if !last => {
                     return Err(Breach::violation("wanted more after it had ended".to_owned()).into());
@@ -148,7 +145,7 @@ impl<'a> Attempt<'a> {
         // The earlier answer goes first, so that never two bodies stand side by side.
         self.flight = None;
         self.lost = None;
-        let request = request::build(self.way, request, instance, self.scrub)?;
+        let request = request::build(self.way, request, instance, &self.keys)?;
         self.flight = Some(Flight::new(self.way.egress, request, self.way.limits));
         Ok(())
     }
@@ -281,10 +278,7 @@ impl<'a> Attempt<'a> {
     }
 
     fn clean(&self, text: String) -> String {
-        match self.scrub.get() {
-            Some(scrub) => scrub.text(&text),
-            None => text,
-        }
+        self.keys.scrub.text(&text)
     }
 }
 

@@ -58,31 +58,34 @@ impl Flight {
     async fn listen(&mut self) -> Result<Input, EgressError> {
         let limits = &self.limits;
         let until = *self.until.get_or_insert_with(|| Instant::now() + limits.idle());
-        let late = if self.begun {
-            EgressError::Timeout { what: "the next piece of the answer", key: "idle_ms", ms: limits.idle_ms }
-        } else {
-            EgressError::Timeout {
+        let silent = |begun: bool| match begun {
+            true => EgressError::Timeout { what: "the next piece of the answer", key: "idle_ms", ms: limits.idle_ms },
+            false => EgressError::Timeout {
                 what: "the first byte of the answer",
                 key: "first_byte_ms",
                 ms: limits.first_byte_ms,
-            }
+            },
         };
         let answer = match &mut self.way {
             State::Opening(opening) => {
-                let mut answer = timeout_at(until, opening).await.map_err(|_| late)??;
+                let mut answer = timeout_at(until, opening).await.map_err(|_| silent(self.begun))??;
                 let (status, headers) = (answer.status, std::mem::take(&mut answer.headers));
                 self.way = State::Body(Box::new(answer));
                 return Ok(Input::Head { status, headers });
             }
             State::Body(answer) => answer,
         };
-        if self.held.is_empty() && self.end.is_none() {
-            match timeout_at(until, answer.chunk()).await.map_err(|_| late)? {
+        let mut until = until;
+        while self.held.is_empty() && self.end.is_none() {
+            match timeout_at(until, answer.chunk()).await.map_err(|_| silent(self.begun))? {
                 Ok(Some(piece)) => self.held.extend_from_slice(&piece),
                 Ok(None) => self.end = Some(Ok(())),
                 Err(error) => self.end = Some(Err(error)),
             }
             self.begun = true;
+            // A piece that is withheld is no silence.
+            until = Instant::now() + limits.idle();
+            self.until = Some(until);
         }
         // A server sends small pieces faster than an adapter steps: those that are there go into one.
         while self.held.len() < CHUNK && self.end.is_none() {

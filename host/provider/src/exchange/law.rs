@@ -45,7 +45,7 @@ impl Law {
         &mut self,
         event: StreamEvent,
         most: u64,
-        scrub: Option<&Scrub>,
+        scrub: &Scrub,
         sink: &mut dyn Sink,
     ) -> Result<(), Breach> {
         self.told = self.told.saturating_add(weight(&event));
@@ -53,7 +53,7 @@ impl Law {
             let what = format!("told more than {most} bytes, the limit 'exchange.answer_bytes'");
             return Err(Breach { code: Code::LimitExchange, what });
         }
-        let clean = |text: String| scrub.map_or_else(|| text.clone(), |scrub| scrub.text(&text));
+        let clean = |text: String| scrub.text(&text);
         let event = match event {
             StreamEvent::BlockStart { index, kind } => {
                 self.start(index, &kind)?;
@@ -116,12 +116,14 @@ impl Law {
     }
 
     /// What of a delta may be told by now.
-    fn delta(&mut self, index: u32, text: String, scrub: Option<&Scrub>) -> Result<String, Breach> {
+    fn delta(&mut self, index: u32, text: String, scrub: &Scrub) -> Result<String, Breach> {
         let Some(open) = self.open.get_mut(&index) else { return Err(self.not_open("added to", index)) };
         if open.opaque {
             return Err(Breach::violation(format!("added to block {index}, which is opaque")));
         }
-        let Some(scrub) = scrub else { return Ok(text) };
+        if scrub.is_empty() {
+            return Ok(text);
+        }
         let scrubber = open.scrubber.get_or_insert_with(|| scrub.stream());
         Ok(as_text(scrubber.push(text.as_bytes())))
     }

@@ -1,7 +1,5 @@
 //! An adapter's request, judged and made whole: the path joined to the base, the secret in its place, the body put together.
 
-use std::sync::OnceLock;
-
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use patchbay_core::{Code, text};
@@ -11,24 +9,21 @@ use patchbay_sandbox::{
     adapter::{AdapterRequest, BodyPiece},
 };
 
-use super::{Breach, Stop, Way, adapter::Instance};
+use super::{Breach, Keys, Stop, Way, adapter::Instance};
 use crate::{
     ExchangeError,
     path::{JoinError, join},
     route::{Base, RouteCredential},
 };
 
-/// Places of a request that carry the credential. APIs have one.
-const PLACES: usize = 4;
-
-/// What is to be sent for `request`. From here on the answers are scrubbed of its secret, `scrub` too.
+/// What is to be sent for `request`.
 pub(super) fn build(
     way: &Way<'_>,
     request: AdapterRequest,
     instance: &impl Instance,
-    scrub: &OnceLock<Scrub>,
+    keys: &Keys,
 ) -> Result<Request, Stop> {
-    let AdapterRequest { method, path_and_query, headers, auth, body } = scrubbed(request, scrub.get());
+    let AdapterRequest { method, path_and_query, headers, auth, body } = scrubbed(request, &keys.scrub);
     let Some(base) = way.base else {
         let provider = way.provider;
         let what = format!("made a request, and there is no base URL: set origin in [providers.{provider}]");
@@ -42,14 +37,14 @@ pub(super) fn build(
         JoinError::Base(error) => Stop::Refused(error),
     })?;
     let body = assemble(body, instance, way.limits.request_bytes)?;
-    let secrets = place(way, base, auth, scrub)?;
+    let secrets = place(way, base, auth, keys)?;
     let owner = format!("provider:{}", way.provider);
-    Ok(Request { owner, method, target, headers, body, timeout: None, secrets })
+    Ok(Request { owner, method, target, headers, body, timeout: None, secrets, scrub: keys.scrub.clone() })
 }
 
 /// What an adapter put together again of an echo is in no line of a request, and in no error about one.
-fn scrubbed(mut request: AdapterRequest, scrub: Option<&Scrub>) -> AdapterRequest {
-    if let Some(scrub) = scrub {
+fn scrubbed(mut request: AdapterRequest, scrub: &Scrub) -> AdapterRequest {
+    if !scrub.is_empty() {
         let pairs = request.headers.iter_mut().flat_map(|(name, value)| [name, value]);
         let credentials = request.auth.iter_mut().map(|auth| &mut auth.credential);
         for text in pairs.chain(credentials).chain([&mut request.method, &mut request.path_and_query]) {
@@ -59,12 +54,12 @@ fn scrubbed(mut request: AdapterRequest, scrub: Option<&Scrub>) -> AdapterReques
     request
 }
 
-/// The secret in each of its places, bound to the base's origin.
-fn place(way: &Way<'_>, base: &Base, auth: Vec<Auth>, scrub: &OnceLock<Scrub>) -> Result<Vec<Placed>, Stop> {
+/// The secret in its one place, bound to the base's origin.
+fn place(way: &Way<'_>, base: &Base, auth: Vec<Auth>, keys: &Keys) -> Result<Vec<Placed>, Stop> {
     // A local server wants no key, and its adapter need not know.
     let Some(credential) = way.credential else { return Ok(Vec::new()) };
-    if auth.len() > PLACES {
-        return Err(Breach::violation(format!("put its credential into more than {PLACES} places of a request")).into());
+    if auth.len() > 1 {
+        return Err(Breach::violation("put its credential into more than one place of a request".to_owned()).into());
     }
     if let Some(other) = auth.iter().find(|auth| auth.credential != credential.id) {
         let (other, own) = (text::excerpt(&other.credential, 40), &credential.id);
@@ -73,8 +68,7 @@ fn place(way: &Way<'_>, base: &Base, auth: Vec<Auth>, scrub: &OnceLock<Scrub>) -
     if auth.is_empty() {
         return Ok(Vec::new());
     }
-    let secret = secret(way, credential)?;
-    scrub.get_or_init(|| Scrub::new([&secret]));
+    let Some(secret) = keys.own.clone()? else { return Ok(Vec::new()) };
     let placed = |auth: Auth| Placed {
         secret: secret.clone(),
         placement: match auth.placement {
@@ -86,7 +80,11 @@ fn place(way: &Way<'_>, base: &Base, auth: Vec<Auth>, scrub: &OnceLock<Scrub>) -
     Ok(auth.into_iter().map(placed).collect())
 }
 
-fn secret(way: &Way<'_>, credential: &RouteCredential) -> Result<Secret, Stop> {
+/// The provider's key.
+///
+/// # Errors
+/// [`ExchangeError::MissingCredentials`].
+pub(super) fn secret(way: &Way<'_>, credential: &RouteCredential) -> Result<Secret, ExchangeError> {
     way.secrets.get(way.provider, &credential.variable).map_err(|error| {
         let (provider, variable) = (way.provider, &credential.variable);
         let mut message = match error {
@@ -97,13 +95,13 @@ fn secret(way: &Way<'_>, credential: &RouteCredential) -> Result<Secret, Stop> {
                 format!("No credentials for {provider}. Set {variable} or add to credentials.json")
             }
             // There is one, or a file where one should be.
-            error => return Stop::Failed(ExchangeError::MissingCredentials { message: error.to_string() }),
+            error => return ExchangeError::MissingCredentials { message: format!("Error: {error}.") },
         };
         if let Some(page) = &credential.obtain_url {
             message.push_str("\n\nGet your API key at: ");
             message.push_str(page);
         }
-        Stop::Failed(ExchangeError::MissingCredentials { message })
+        ExchangeError::MissingCredentials { message }
     })
 }
 

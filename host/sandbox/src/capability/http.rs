@@ -63,12 +63,23 @@ pub struct HttpResponse {
 
 /// Who sends requests: checks each against what the call may do, and sends it by the process's one way out.
 pub trait Http: Send + Sync {
+    /// Whether a request to `url` may be sent at all, before anything of its body is accepted.
+    ///
+    /// # Errors
+    /// The [`Fault`] that [`Http::send`] would return for it.
+    fn check(&self, url: &str, permits: &Permits) -> Result<(), Fault>;
+
     /// Sends a request. Gives the answer and the capabilities that it took.
     fn send<'a>(
         &'a self,
         request: HttpRequest,
         permits: &'a Permits,
     ) -> BoxFuture<'a, Result<(HttpResponse, Vec<Capability>), Fault>>;
+}
+
+/// Whether a request to `url` may be sent.
+pub(crate) fn check(reach: &Reach, url: &str) -> Result<(), WitError> {
+    reach.services.http.check(url, &reach.permits).map_err(|fault| reach.tell(fault))
 }
 
 /// The one function behind `patchbay:host/http` and `wasi:http`.

@@ -9,9 +9,16 @@ use crate::{
     state::State,
 };
 
+/// The tokens of a request of `bytes` bytes, estimated before it is sent. Text has three to four bytes a token; a low number of
+/// bytes keeps the estimate from being too small.
+pub fn estimated_tokens(bytes: usize) -> u64 {
+    (bytes as u64).div_ceil(3)
+}
+
 /// Who asks the model of the agent that runs the tool.
 pub trait Inference: Send + Sync {
-    /// Has a model answer `prompt`, with `tokens` for both. Gives the answer, and the tokens that were used, however it ended.
+    /// Has a model answer `prompt`, with `tokens` for both, which are at least their [`estimated_tokens`]. Returns the answer, and
+    /// the tokens that were used, however it ended. Dropping the future cancels the request, whose tokens count nevertheless.
     fn complete<'a>(
         &'a self,
         system: &'a str,
@@ -35,14 +42,23 @@ impl wit::Host for State {
         if system.len().saturating_add(prompt.len()) > most {
             return Ok(Err(too_large("prompt", most)));
         }
-        let left = self.inference_tokens_left();
+        let (left, limit) = (self.inference_tokens_left(), self.limits.inference_tokens);
+        let estimate = estimated_tokens(system.len() + prompt.len());
         if left == 0 {
-            let limit = self.limits.inference_tokens;
             let message = format!("the call has used up its {limit} tokens (limits.inference_tokens)");
             return Ok(Err(told("quota", message)));
         }
+        if estimate > left {
+            let message = format!(
+                "the prompt has about {estimate} tokens, and the call may use {left} more of its {limit} (limits.inference_tokens); send a shorter prompt"
+            );
+            return Ok(Err(told("quota", message)));
+        }
+        // Counted before the request, so that a call which is stopped meanwhile has used them.
+        let before = self.spent.inference_tokens;
+        self.spent.inference_tokens = before.saturating_add(estimate);
         let (answer, used) = inference.complete(&system, &prompt, left).await;
-        self.spent.inference_tokens = self.spent.inference_tokens.saturating_add(used);
+        self.spent.inference_tokens = before.saturating_add(used);
         Ok(match answer {
             Ok(answer) if answer.len() > most => Err(too_large("answer", most)),
             Ok(answer) => Ok(text::clean(&answer)),

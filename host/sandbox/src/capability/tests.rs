@@ -76,6 +76,10 @@ impl Progress for Fake {
 
 /// Echoes the URL, and tells how long it was given.
 impl Http for Fake {
+    fn check(&self, _: &str, permits: &Permits) -> Result<(), Fault> {
+        Ok(permits.check(&"http:example.com".parse().unwrap())?)
+    }
+
     fn send<'a>(
         &'a self,
         request: HttpRequest,
@@ -403,12 +407,41 @@ async fn inference_stays_within_its_tokens_and_bytes() {
     let told = complete(&mut state, "p").await.unwrap_err();
     assert_eq!(told, ("quota".into(), "the call has used up its 10 tokens (limits.inference_tokens)".into()));
     assert_eq!(*fake.heard.lock().unwrap(), ["s six by 10", "s eleven more 4"]);
+    // A prompt that is over the rest by its estimate is not sent: 34 bytes are 12 tokens.
+    let limits = Limits { inference_tokens: 10, ..Limits::default() };
+    let (mut long, fake) = self::state(limits, &asked, &asked);
+    let (kind, message) = complete(&mut long, &"p".repeat(33)).await.unwrap_err();
+    assert!(
+        kind == "quota" && message.contains("about 12 tokens, and the call may use 10 more of its 10"),
+        "{message}"
+    );
+    assert!(message.contains("(limits.inference_tokens)") && fake.heard.lock().unwrap().is_empty(), "{message}");
+    assert_eq!(long.inference_tokens_left(), 10);
     // Nothing is left for another tool, either.
     let limits = Limits { inference_tokens: 10, ..Limits::default() };
     let both = [Capability::Inference, Capability::Tools];
     let (mut state, _) = self::state(limits, &both, &both);
     complete(&mut state, "four").await.unwrap();
     state.call_tool("a__b", "{}", 900).await.unwrap().0.unwrap();
+    assert_eq!(state.inference_tokens_left(), 3);
+}
+
+/// The wall clock drops the future; what the provider took by then is not known, and the estimate counts.
+#[tokio::test]
+async fn inference_that_is_given_up_counts_its_estimate() {
+    struct Hangs;
+    impl Inference for Hangs {
+        fn complete<'a>(&'a self, _: &'a str, _: &'a str, _: u64) -> BoxFuture<'a, (Result<String, Fault>, u64)> {
+            Box::pin(std::future::pending())
+        }
+    }
+    let asked = [Capability::Inference];
+    let (mut state, _) = state(Limits { inference_tokens: 10, ..Limits::default() }, &asked, &asked);
+    if let Some(reach) = &mut state.reach {
+        reach.services.inference = Some(Arc::new(Hangs));
+    }
+    let asking = inference::Host::complete(&mut state, "s".into(), "p".repeat(20));
+    assert!(tokio::time::timeout(std::time::Duration::from_millis(10), asking).await.is_err());
     assert_eq!(state.inference_tokens_left(), 3);
 }
 

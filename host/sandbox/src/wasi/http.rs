@@ -1,33 +1,53 @@
 //! `wasi:http` by the way of `patchbay:host/http`: the same checks, the same way out, no sender of its own.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, header};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Full};
+use tokio::sync::Semaphore;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
 use crate::{
     Budget, HttpRequest, HttpResponse,
     bindings::patchbay::host::types::Error as WitError,
     capability,
+    limiter::{Memory, Reservation},
     state::{Reach, State},
 };
+
+/// Requests of one call that are sent at once; the others wait, and nothing of their bodies is read.
+const AT_ONCE: usize = 4;
+/// Bytes of one write to a request's body, of which two may wait to be read.
+const CHUNK: usize = 64 << 10;
+/// The same where no request can be sent: enough for the guest to reach the answer that says so.
+const CHUNK_IN_VAIN: usize = 4 << 10;
 
 /// What sends the requests of a guest that speaks `wasi:http`.
 pub(super) struct Hooks {
     /// None where nothing is granted.
     reach: Option<Reach>,
     budget: Budget,
+    /// Where bodies count, until the guest has read them.
+    memory: Arc<Memory>,
+    places: Arc<Semaphore>,
 }
 
 impl Hooks {
     pub(super) fn new(state: &State) -> Self {
-        Self { reach: state.reach.clone(), budget: state.budget.clone() }
+        let memory = Arc::clone(state.limiter.memory());
+        let places = Arc::new(Semaphore::new(AT_ONCE));
+        Self { reach: state.reach.clone(), budget: state.budget.clone(), memory, places }
     }
 }
 
 type Sent = Result<(Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>), Error>;
 
 impl WasiHttpHooks for Hooks {
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        if self.reach.is_some() { CHUNK } else { CHUNK_IN_VAIN }
+    }
+
     /// Egress sets it.
     fn set_host_header(&mut self) -> bool {
         false
@@ -40,29 +60,40 @@ impl WasiHttpHooks for Hooks {
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Sent> + Send> {
         let (reach, budget) = (self.reach.clone(), self.budget.clone());
+        let (memory, places) = (Arc::clone(&self.memory), Arc::clone(&self.places));
         Box::new(async move {
+            // The permit first: without it no byte of the body is read, and what waits of it is freed.
             let reach = reach.ok_or(Error::HttpRequestDenied)?;
-            let request = read(request, &budget, options.as_ref()).await?;
+            capability::http::check(&reach, &request.uri().to_string()).map_err(error)?;
+            let _place = places.acquire().await;
+            let mut body = memory.reserve();
+            let request = read(request, &budget, options.as_ref(), &mut body).await?;
             let response = capability::http::send(&reach, request).await.map_err(error)?;
+            drop(body);
             let io: Box<dyn Future<Output = Result<(), Error>> + Send> = Box::new(async { Ok(()) });
-            Ok((answer(response)?, io))
+            Ok((answer(response, memory.reserve())?, io))
         })
     }
 }
 
-/// The whole request, its body bounded as everything that a guest hands out.
+/// The whole request, its body bounded as everything that a guest hands out, and counted in `kept`.
 async fn read(
     request: Request<WasiBody>,
     budget: &Budget,
     options: Option<&RequestOptions>,
+    kept: &mut Reservation,
 ) -> Result<HttpRequest, Error> {
-    let (parts, body) = request.into_parts();
+    let (parts, mut body) = request.into_parts();
     let limit = budget.output_bytes;
-    let body = Limited::new(body, limit).collect().await.map_err(|error| match error.downcast::<Error>() {
-        Ok(error) => *error,
-        Err(_) => Error::HttpRequestBodySize(Some(limit as u64)),
-    })?;
-    let body = body.to_bytes();
+    let mut whole = Vec::new();
+    while let Some(frame) = body.frame().await {
+        // Trailers are left out.
+        let Ok(data) = frame?.into_data() else { continue };
+        if whole.len() + data.len() > limit || !kept.grow(data.len()) {
+            return Err(Error::HttpRequestBodySize(Some(limit as u64)));
+        }
+        whole.extend_from_slice(&data);
+    }
     let mut headers = Vec::with_capacity(parts.headers.len());
     for (name, value) in &parts.headers {
         // It follows from the body.
@@ -83,14 +114,30 @@ async fn read(
         url: parts.uri.to_string(),
         headers,
         auth: Vec::new(),
-        body: (!body.is_empty()).then(|| body.to_vec()),
+        body: (!whole.is_empty()).then_some(whole),
         timeout,
     })
 }
 
-fn answer(response: HttpResponse) -> Result<Response<WasiBody>, Error> {
+/// The body of an answer, which counts as the call's memory until nothing refers to it.
+struct Kept {
+    body: Vec<u8>,
+    _reservation: Reservation,
+}
+
+impl AsRef<[u8]> for Kept {
+    fn as_ref(&self) -> &[u8] {
+        &self.body
+    }
+}
+
+fn answer(response: HttpResponse, mut reservation: Reservation) -> Result<Response<WasiBody>, Error> {
     let HttpResponse { status, headers, body } = response;
-    let body = Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync();
+    if !reservation.grow(body.len()) {
+        return Err(Error::HttpResponseBodySize(Some(body.len() as u64)));
+    }
+    let body = Bytes::from_owner(Kept { body, _reservation: reservation });
+    let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
     let mut answer = Response::builder().status(status).body(body).map_err(|_| Error::HttpProtocolError)?;
     for (name, value) in headers {
         // A header that this form cannot hold is left out rather than the whole answer.

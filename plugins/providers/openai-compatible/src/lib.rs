@@ -37,17 +37,16 @@ impl Adapter for OpenaiCompatible {
                 obtain_url: None,
                 extra: Vec::new(),
             }],
-            extra: vec![Pair { name: "requires-origin".to_owned(), value: "true".to_owned() }],
+            extra: vec![
+                Pair { name: "requires-origin".to_owned(), value: "true".to_owned() },
+                // The host says that levels are not sent where the operator has set this option.
+                Pair { name: "thinking-off-option".to_owned(), value: "reasoning=off".to_owned() },
+            ],
         }
     }
 
     fn explain_thinking(_: &str, level: Option<&str>) -> ThinkingPlan {
-        let (effort, mut plan) = by_effort(level);
-        if effort.is_some() {
-            // Options are not known here.
-            plan.description.push("Not sent where this provider's option 'reasoning' is 'off'".to_owned());
-        }
-        plan
+        by_effort(level).1
     }
 
     fn begin(request: CompletionRequest) -> (Self, Vec<Action>) {
@@ -121,7 +120,8 @@ mod tests {
         let manifest = OpenaiCompatible::describe();
         assert!(manifest.models.is_empty() && manifest.model_prefixes.is_empty());
         assert_eq!(manifest.default_base_url, None);
-        assert_eq!(manifest.extra[0].name, "requires-origin");
+        let extra: Vec<_> = manifest.extra.iter().map(|pair| (pair.name.as_str(), pair.value.as_str())).collect();
+        assert_eq!(extra, [("requires-origin", "true"), ("thinking-off-option", "reasoning=off")]);
         let [credential] = manifest.credentials.as_slice() else { panic!("{manifest:?}") };
         assert_eq!((credential.id.as_str(), &credential.env, &credential.obtain_url), ("api-key", &None, &None));
     }
@@ -162,10 +162,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_says_what_may_not_be_sent() {
+    fn thinking_is_explained_by_its_effort() {
         let plan = OpenaiCompatible::explain_thinking("qwen3", Some("med"));
-        let lines = ["Thinking: medium effort", "Not sent where this provider's option 'reasoning' is 'off'"];
-        assert_eq!(plan.description, lines);
+        assert_eq!(plan.description, ["Thinking: medium effort"]);
         assert_eq!(OpenaiCompatible::explain_thinking("qwen3", None).description, ["Thinking: provider default"]);
     }
 }

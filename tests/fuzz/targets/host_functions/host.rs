@@ -124,6 +124,13 @@ impl Kv for Host {
 
 /// Checks a request as the host does, against the permits that come along, and sends it nowhere.
 impl Http for Host {
+    fn check(&self, url: &str, permits: &Permits) -> Result<(), Fault> {
+        let target = Target::parse(url).map_err(|error| refused(error.into()))?;
+        let origin = target.origin().clone();
+        let rule = permits.check_http(origin.host(), origin.port(), origin.is_default_port())?;
+        target.allow(rule).map(drop).map_err(refused)
+    }
+
     fn send<'a>(
         &'a self,
         request: HttpRequest,

@@ -1,7 +1,15 @@
 //! Too much of everything that WASI gives.
 
 use patchbay_sdk::{Failure, Result};
-use wasip2::{clocks::monotonic_clock, random::random, sockets};
+use wasip2::{
+    clocks::monotonic_clock,
+    http::{
+        outgoing_handler::handle,
+        types::{Fields, Method, OutgoingRequest, Scheme},
+    },
+    random::random,
+    sockets,
+};
 
 pub(crate) fn of(what: &str, count: u64) -> Result<String> {
     match what {
@@ -19,8 +27,70 @@ pub(crate) fn of(what: &str, count: u64) -> Result<String> {
                 }
             }
         }
+        "bodies of requests" => return Ok(format!("{} bytes were taken", bodies(count))),
+        "answers" => {
+            let (came, refused) = answers(count);
+            return Ok(format!("{came} answers came; {refused}"));
+        }
         "exit codes" => std::process::exit(i32::try_from(count).unwrap_or(1)),
         other => return Err(Failure::invalid(format!("there is no flood of '{other}'"))),
     }
     Ok("done".to_owned())
+}
+
+fn request(method: &Method) -> OutgoingRequest {
+    let request = OutgoingRequest::new(Fields::new());
+    let set = request.set_method(method).is_ok()
+        && request.set_scheme(Some(&Scheme::Http)).is_ok()
+        && request.set_authority(Some("127.0.0.1:9")).is_ok()
+        && request.set_path_with_query(Some("/")).is_ok();
+    assert!(set, "a request like any other");
+    request
+}
+
+/// Opens `count` requests, writes into the body of each as long as anything is taken, before and after it is sent, and ends none.
+/// The bytes that were taken.
+fn bodies(count: u64) -> u64 {
+    let mut kept = Vec::new();
+    let mut taken = 0;
+    for _ in 0..count {
+        let request = request(&Method::Post);
+        let Ok(body) = request.body() else { break };
+        let Ok(stream) = body.write() else { break };
+        let mut fill = || {
+            while let Ok(room) = stream.check_write() {
+                if room == 0 || stream.write_zeroes(room).is_err() {
+                    break;
+                }
+                taken += room;
+                stream.subscribe().ready();
+            }
+        };
+        fill();
+        let pending = handle(request, None);
+        for _ in 0..20 {
+            fill();
+            monotonic_clock::subscribe_duration(100_000).block();
+        }
+        // A stream goes before its body.
+        kept.push((stream, body, pending));
+    }
+    taken
+}
+
+/// Sends `count` requests at once and keeps the answers unread. How many came, and why the last of the others did not.
+fn answers(count: u64) -> (usize, String) {
+    let pending: Vec<_> = (0..count).map(|_| handle(request(&Method::Get), None)).collect();
+    let (mut kept, mut refused) = (Vec::new(), String::new());
+    for pending in pending {
+        let answer = pending.map(|pending| {
+            pending.subscribe().block();
+            pending.get()
+        });
+        match answer {
+            Ok(Some(Ok(Ok(response)))) => kept.push((response.consume().ok(), response)),
+            other => refused = format!("{other:?}"),
+        }
+    }
+    (kept.len(), refused)
 }

@@ -159,7 +159,7 @@ pub(super) struct Bench {
     pub(super) limits: ExchangeLimits,
     egress: OnceLock<Egress>,
     secrets: Secrets,
-    _home: tempfile::TempDir,
+    home: tempfile::TempDir,
     pub(super) heard: Heard,
     /// The waits between attempts, of which none is waited.
     pub(super) waits: Mutex<Vec<Duration>>,
@@ -180,7 +180,7 @@ impl Bench {
             limits: ExchangeLimits::default(),
             egress: OnceLock::new(),
             secrets: Secrets::open(home.path()),
-            _home: home,
+            home,
             heard: Heard::default(),
             waits: Mutex::default(),
         }
@@ -194,8 +194,7 @@ impl Bench {
     /// With a credential `key`, whose secret is known or not.
     pub(super) fn with_key(mut self, known: bool) -> Self {
         if known {
-            let entry = serde_json::json!({ "test": { "api_key": SENTINEL } });
-            std::fs::write(self._home.path().join("credentials.json"), entry.to_string()).unwrap();
+            self.write_credentials(&serde_json::json!({ "test": { "api_key": SENTINEL } }).to_string());
         }
         self.credential = Some(RouteCredential {
             id: "key".to_owned(),
@@ -203,6 +202,10 @@ impl Bench {
             obtain_url: Some("https://keys.example".to_owned()),
         });
         self
+    }
+
+    pub(super) fn write_credentials(&self, text: &str) {
+        std::fs::write(self.home.path().join("credentials.json"), text).unwrap();
     }
 
     pub(super) async fn run(&mut self, adapter: &impl Adapter) -> Result<Completed, ExchangeError> {

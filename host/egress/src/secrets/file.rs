@@ -1,0 +1,157 @@
+//! `credentials.json`: entries that are judged one by one, so that a mistake in one costs no other.
+
+use std::{
+    fs::{self, File, Metadata},
+    io::{self, Read as _},
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::SystemTime,
+};
+
+use patchbay_core::Name;
+use serde_json::{Map, Value, error::Category};
+
+use crate::CredentialError;
+
+/// Bytes of the file at most. Hundreds of keys fit.
+const MOST: u64 = 1 << 20;
+
+/// Why `credentials.json` as a whole cannot be used. The text never quotes the file: it may hold a secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// It is no JSON.
+    #[error("line {line}, column {column}: {what}")]
+    Syntax {
+        /// The line, from 1.
+        line: usize,
+        /// The column, in bytes.
+        column: usize,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// It is another JSON value than an object.
+    #[error("the file must be an object: {{\"NAME\": {{\"api_key\": \"…\"}}}}")]
+    NoObject,
+}
+
+/// The file, and what was last read of it.
+pub(super) struct CredentialsFile {
+    pub(super) path: PathBuf,
+    last: Mutex<Option<(Stamp, Arc<Entries>)>>,
+    /// Whether a warning was logged that others may read the file.
+    warned: AtomicBool,
+}
+
+type Entries = Result<Map<String, Value>, Malformed>;
+
+/// What changes with the file's content.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        Self { length: metadata.len(), modified: metadata.modified().ok() }
+    }
+}
+
+impl CredentialsFile {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, last: Mutex::default(), warned: AtomicBool::new(false) }
+    }
+
+    /// The secret of the entry `name`; `None` if there is no such entry, or it is empty.
+    ///
+    /// # Errors
+    /// [`CredentialError::Unreadable`], [`CredentialError::Malformed`], [`CredentialError::Entry`].
+    pub(super) fn entry(&self, name: &Name) -> Result<Option<String>, CredentialError> {
+        let file = || self.path.clone();
+        let entries = match self.entries() {
+            Ok(Some(entries)) => entries,
+            Ok(None) => return Ok(None),
+            Err(source) => return Err(CredentialError::Unreadable { file: file(), source }),
+        };
+        let entries = match &*entries {
+            Ok(entries) => entries,
+            Err(error) => return Err(CredentialError::Malformed { file: file(), source: error.clone() }),
+        };
+        let Some(entry) = entries.get(name.as_str()) else { return Ok(None) };
+        // Other keys are for other programs.
+        let key = entry.as_object().and_then(|entry| entry.get("api_key").or_else(|| entry.get("token")));
+        match key.and_then(Value::as_str) {
+            Some(text) => Ok(Some(text.to_owned()).filter(|text| !text.is_empty())),
+            None => Err(CredentialError::Entry { file: file(), name: name.clone() }),
+        }
+    }
+
+    /// The entries, read again if the file has changed; `None` if there is no file.
+    fn entries(&self) -> io::Result<Option<Arc<Entries>>> {
+        let metadata = match fs::metadata(&self.path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let stamp = Stamp::of(&metadata);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, entries)) = last.as_ref().filter(|(read, _)| *read == stamp) {
+            return Ok(Some(Arc::clone(entries)));
+        }
+        // Opening a pipe would wait for a writer.
+        if !metadata.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+        }
+        let file = File::open(&self.path)?;
+        if let Some(warning) = self.warning(&file) {
+            tracing::warn!("{warning}");
+        }
+        let mut text = Vec::new();
+        file.take(MOST + 1).read_to_end(&mut text)?;
+        if text.len() as u64 > MOST {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {MOST} bytes")));
+        }
+        let entries = Arc::new(parse(&text));
+        *last = Some((stamp, Arc::clone(&entries)));
+        Ok(Some(entries))
+    }
+
+    /// The warning about a file that others may read, once.
+    pub(super) fn warning(&self, file: &File) -> Option<String> {
+        if !open_to_others(file) || self.warned.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        let path = self.path.display();
+        Some(format!("others may read {path}, which holds secrets; to close it: chmod 600 '{path}'"))
+    }
+}
+
+fn parse(text: &[u8]) -> Entries {
+    match serde_json::from_slice(text) {
+        Ok(Value::Object(entries)) => Ok(entries),
+        Ok(_) => Err(Malformed::NoObject),
+        // The error's own text quotes what it found.
+        Err(error) => Err(Malformed::Syntax {
+            line: error.line(),
+            column: error.column(),
+            what: match error.classify() {
+                Category::Eof => "the file ends too early",
+                Category::Syntax | Category::Io | Category::Data => "this is not JSON",
+            },
+        }),
+    }
+}
+
+#[cfg(unix)]
+fn open_to_others(file: &File) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.metadata().is_ok_and(|file| file.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+fn open_to_others(_: &File) -> bool {
+    false
+}
