@@ -325,6 +325,23 @@ fn without_a_key_nothing_is_sent_and_the_message_is_kept() {
     assert_eq!(again[0].message(), "You said: Hello!");
 }
 
+/// What `/model` shows is what is sent: the operator's option decides.
+#[test]
+fn a_level_that_is_not_sent_is_not_promised() {
+    let patchbay = Patchbay::new();
+    let table = |more: &str| {
+        let table = "[providers.local]\nadapter = \"openai-compatible\"\norigin = \"http://127.0.0.1:9/v1\"\n";
+        patchbay.write("home/config/config.toml", format!("{table}{more}"));
+        patchbay.answers(&["/model local:qwen3/high", "/model local:qwen3"])
+    };
+    let sent = table("");
+    assert!(sent[0].message().ends_with("\n  Thinking: high effort"), "{}", sent[0].message());
+    let off = table("options = { reasoning = \"off\" }\n");
+    let words = "\n  ⚠ Thinking levels are not sent: option 'reasoning' of this provider is 'off'\n  Thinking: provider default";
+    assert!(off[0].message().ends_with(words), "{}", off[0].message());
+    assert!(!off[1].message().contains('⚠'), "{}", off[1].message());
+}
+
 /// A mistake in one entry costs that provider alone, and is said only where it is asked.
 #[test]
 fn a_bad_entry_of_credentials_json_costs_its_provider_alone() {
