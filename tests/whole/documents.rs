@@ -46,7 +46,7 @@ fn build(patchbay: &Patchbay, document: &str, name: &str) {
     // Its dependencies are those of the bundled plugins: they are on this machine, and built.
     fs::copy(checkout().join("plugins/Cargo.lock"), patchbay.folder().join(name).join("Cargo.lock")).unwrap();
     let mut build = Command::new(binary::path());
-    build.args(["plugin", "build", name]).current_dir(patchbay.folder());
+    build.args(["plugin", "build", name]).current_dir(patchbay.folder()).env("PATCHBAY_HOME", patchbay.home());
     build
         .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("plugins"))
         .env("CARGO_NET_OFFLINE", "true");
