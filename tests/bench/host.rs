@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use patchbay_core::{AgentId, Asker, CallId, Digest, SessionId};
+use patchbay_core::{AgentId, Asker, CallId, Digest, RootAllowance, RootLimits, SessionId};
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_policy::Root;
 use patchbay_sandbox::{Artefacts, Compiler, Content, Limits, Sandbox};
@@ -48,11 +48,11 @@ impl Host {
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(home, BTreeMap::new());
         let tools = Arc::new(Tools::new(sandbox, store.clone(), kv, egress, credentials, &[]));
-        let found = discover(Root::User, &skills, &Unseen).unwrap().found;
+        let found = discover(Root::User, &skills, &Unseen, &RootAllowance::default()).unwrap().found;
         let component = found[0].candidate.as_ref().unwrap().component.clone().unwrap();
         let answers = tools.describe([&component], &|_, _| {}).await.unwrap().answers;
         let tools_of = |digest: &Digest| answers[digest].clone();
-        let rules = Rules { trusted: true, built_ins: &[], surroundings: &Here, tools: &tools_of };
+        let rules = Rules { trusted: true, reserved: &[], internal_tools: &[], limits: &RootLimits::default(), surroundings: &Here, tools: &tools_of };
         let snapshot = Arc::new(build(&found, 1, &rules));
         let session = SessionId::random();
         let row = SessionRow {
@@ -65,7 +65,7 @@ impl Host {
         };
         let mut components = store.hold_components().unwrap();
         let digest = components.add(&component.bytes().unwrap()).unwrap();
-        let kept = NewSnapshot { digest: snapshot.digest(), body: snapshot.to_json().to_owned(), components };
+        let kept = NewSnapshot::empty(snapshot.digest(), snapshot.to_json().to_owned(), components);
         store.create_session(row, kept).await.unwrap();
         Self { tools, store, snapshot, session, component: digest }
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use patchbay_core::{Code, Digest};
+use patchbay_core::{Code, Digest, RootAllowance};
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_policy::Root;
 use patchbay_sandbox::{Failure, Limits, Sandbox, WORLD};
@@ -207,7 +207,7 @@ async fn deterministic_answers_are_kept_and_not_asked_for_again() {
     ] {
         let skills = tempfile::tempdir().unwrap();
         std::fs::write(skills.path().join("skill.wasm"), guest.packaged("---\n---\n")).unwrap();
-        let found = discover(Root::User, skills.path(), &Unseen).unwrap().found.remove(0);
+        let found = discover(Root::User, skills.path(), &Unseen, &RootAllowance::default()).unwrap().found.remove(0);
         let component = found.candidate.unwrap().component.unwrap();
         assert_eq!(asker.ask(small(), component.clone()).await, expected);
         assert!(asker.kept(component.digest()), "{expected:?}");

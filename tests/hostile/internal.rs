@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use patchbay_core::{AgentId, Asker, CallId, Code, Digest, SessionId, ToolSpec};
+use patchbay_core::{AgentId, Asker, CallId, Code, Digest, RootLimits, SessionId, ToolSpec};
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_sandbox::{BoxFuture, Content, Sandbox};
 use patchbay_skill::{Rules, Snapshot, Surroundings, build};
@@ -77,7 +77,14 @@ impl Model {
         let credentials = Credentials::open(folder.path(), BTreeMap::new());
         let tools = Arc::new(Tools::new(Arc::new(Sandbox::new(small())), store.clone(), kv, egress, credentials, &[]));
         let nothing = |_: &Digest| unreachable!();
-        let rules = Rules { trusted: true, built_ins: &[], surroundings: &Nowhere, tools: &nothing };
+        let rules = Rules {
+            trusted: true,
+            reserved: &[],
+            internal_tools: &[],
+            limits: &RootLimits::default(),
+            surroundings: &Nowhere,
+            tools: &nothing,
+        };
         let snapshot = Arc::new(build(&[], 1, &rules));
         Self { _folder: folder, store, tools, snapshot, internal: vec![Echo::tool()], agent: AgentId::random() }
     }

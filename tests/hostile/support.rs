@@ -149,8 +149,8 @@ pub fn text_of(output: &Output) -> String {
 pub fn permits(asked: &[&str], granted: &[&str]) -> Arc<Permits> {
     let capability = |text: &&str| text.parse::<Capability>().unwrap();
     let identity = Identity::new(Root::User, "", "hostile".parse().unwrap());
-    let grants = granted.iter().map(|text| Grant { capability: capability(text), digest: None }).collect();
-    Arc::new(Permits::new(identity, Digest::of(b"hostile"), asked.iter().map(capability).collect(), grants))
+    let grants = granted.iter().map(|text| Grant::holding(capability(text))).collect();
+    Arc::new(Permits::new(identity, asked.iter().map(capability).collect(), grants))
 }
 
 /// What came out of a guest besides its answer.

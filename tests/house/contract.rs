@@ -119,7 +119,6 @@ async fn a_component_of_each_released_version_still_works() {
             attachments: Vec::new(),
             permits: Arc::new(Permits::new(
                 Identity::new(Root::User, "", "x".parse().unwrap()),
-                digest,
                 Vec::new(),
                 Vec::new(),
             )),

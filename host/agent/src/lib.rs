@@ -5,6 +5,7 @@
 //! - [`Feed`], [`Subscription`]: where what happens goes, and how a front hears of it.
 //! - [`Spending`]: the tokens that a session has taken, and may take.
 //! - [`AgentInference`]: what a skill's `inference` asks.
+//! - [`INTERNAL_TOOLS`]: the tools of the host's own.
 //! - [`record`]: what the rows of a conversation say besides their text.
 //!
 //! The conversation that a model is sent is made anew of the stored rows each time: what was not committed was not said.
@@ -34,3 +35,4 @@ pub use inference::AgentInference;
 pub use model::{About, Chosen, Model, ModelOverride};
 pub use spending::{Spending, Spent};
 pub use turn::Turn;
+pub use use_skill::INTERNAL_TOOLS;

@@ -29,7 +29,7 @@ pub(crate) struct Toolbox {
 
 impl Toolbox {
     pub(crate) fn new(tools: Arc<Tools>, snapshot: Arc<Snapshot>) -> Self {
-        let use_skill = UseSkill::over(&snapshot).map(|tool| Arc::new(tool) as Arc<dyn Internal>);
+        let use_skill = UseSkill::over(&tools, &snapshot).map(|tool| Arc::new(tool) as Arc<dyn Internal>);
         Self { tools, snapshot, internal: use_skill.into_iter().collect() }
     }
 

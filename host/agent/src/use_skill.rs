@@ -5,23 +5,30 @@ use std::sync::Arc;
 use patchbay_core::{Code, ToolSpec};
 use patchbay_sandbox::BoxFuture;
 use patchbay_skill::{InvocationMode, Snapshot};
-use patchbay_tools::{Internal, InternalError};
+use patchbay_tools::{Internal, InternalError, Tools};
 use serde_json::{Value, json};
+
+/// Its name.
+const USE_SKILL: &str = "use_skill";
+
+/// The tools of the host's own that a model has, by their names. A skill may name them in `requires_tools`.
+pub const INTERNAL_TOOLS: &[&str] = &[USE_SKILL];
 
 pub(crate) struct UseSkill {
     spec: ToolSpec,
+    tools: Arc<Tools>,
     snapshot: Arc<Snapshot>,
 }
 
 impl UseSkill {
     /// Over the skills of `snapshot`; none where none of them is instructions.
-    pub(crate) fn over(snapshot: &Arc<Snapshot>) -> Option<Self> {
+    pub(crate) fn over(tools: &Arc<Tools>, snapshot: &Arc<Snapshot>) -> Option<Self> {
         let names: Vec<&str> = crate::context::instructed(snapshot).map(|(name, ..)| name).collect();
         if names.is_empty() {
             return None;
         }
         let spec = ToolSpec {
-            name: "use_skill".parse().ok()?,
+            name: USE_SKILL.parse().ok()?,
             description: "Gives the instructions of a skill, which you then follow.".to_owned(),
             input_schema: json!({
                 "type": "object",
@@ -34,7 +41,7 @@ impl UseSkill {
             }),
             extra: Vec::new(),
         };
-        Some(Self { spec, snapshot: Arc::clone(snapshot) })
+        Some(Self { spec, tools: Arc::clone(tools), snapshot: Arc::clone(snapshot) })
     }
 }
 
@@ -49,7 +56,10 @@ impl Internal for UseSkill {
             let name = word("name");
             let skill = self.snapshot.skill(name);
             match skill.filter(|skill| skill.manifest.invocation_mode == InvocationMode::LlmOrchestration) {
-                Some(skill) => Ok(instructions(&skill.manifest.instructions, word("input")).into()),
+                Some(skill) => match self.tools.instructions(&self.snapshot, skill) {
+                    Ok(template) => Ok(instructions(&template, word("input")).into()),
+                    Err(error) => Err(InternalError { code: error.code(), message: format!("{error}.") }),
+                },
                 None => {
                     let message = format!("there is no skill '{name}' with instructions.");
                     Err(InternalError { code: Code::SkillNotFound, message })

@@ -245,7 +245,11 @@ pub(crate) enum Grant {
     /// Take that back
     Remove(Whose),
     /// List all grants
-    List,
+    List {
+        /// Print the commands that renew stale grants instead; why each is stale goes to standard error
+        #[arg(long)]
+        stale: bool,
+    },
 }
 
 #[derive(Subcommand)]

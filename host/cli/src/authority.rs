@@ -2,15 +2,17 @@
 
 use std::{
     collections::BTreeSet,
+    io::{self, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
 };
 
 use patchbay_core::{Code, text::clean_line};
-use patchbay_policy::{Identity, Root};
+use patchbay_policy::{Identity, Root, Standing, grant_command};
 use patchbay_session::{Host, workspace_path};
 use patchbay_store::GrantRow;
+use patchbay_tools::changes;
 
 use crate::{
     Failure,
@@ -23,8 +25,7 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
         Grant::Add(whose) => {
             let workspace = folder(whose.workspace.as_deref());
             let found = host.candidate(whose.root(), &workspace, &whose.skill).await?;
-            let Some((manifest, component)) = found.and_then(|skill| Some((skill.manifest, skill.component?.digest())))
-            else {
+            let Some(skill) = found.filter(|skill| skill.component.is_some()) else {
                 let mut message = format!(
                     "there is no skill '{}' with a component among the {} skills, so that nothing can be granted to it.",
                     whose.skill,
@@ -39,7 +40,7 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
                 return Err(Failure::new(Code::SkillNotFound, message));
             };
             // A grant without effect would look like a promise.
-            let asked: Vec<_> = manifest.capabilities.iter().map(|asked| asked.capability.to_string()).collect();
+            let asked: Vec<_> = skill.manifest.capabilities.iter().map(|asked| asked.capability.to_string()).collect();
             if !asked.contains(&whose.capability.to_string()) {
                 let asked = if asked.is_empty() { "nothing".to_owned() } else { asked.join(", ") };
                 let message = format!(
@@ -50,10 +51,11 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
                 );
                 return Err(Failure::new(Code::InvalidArgs, message));
             }
-            // Bundled skills follow the binary; any other grant is for the component that it was given for.
-            let component = if whose.root() == Root::Bundled { String::new() } else { component.to_string() };
-            let row = row(&whose, component)?;
-            host.store().add_grant(row).await?;
+            // Bundled skills follow the binary; any other grant is for the files that it was given for.
+            let is_bundled = whose.root() == Root::Bundled;
+            let digest = if is_bundled { String::new() } else { skill.digest().to_string() };
+            let row = row(&whose, digest)?;
+            host.store().add_grant(row, skill.files.as_text().to_owned()).await?;
             say!("Granted '{}' to the {} skill '{}'.", whose.capability, whose.root(), whose.skill);
         }
         Grant::Remove(whose) => {
@@ -65,7 +67,8 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
                 return Err(Failure::new(Code::GrantNotFound, message));
             }
         }
-        Grant::List => {
+        Grant::List { stale: true } => list_stale(host).await?,
+        Grant::List { stale: false } => {
             let grants = host.store().grants()?;
             if grants.is_empty() {
                 say!("No grants.");
@@ -76,17 +79,45 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
                 } else {
                     format!(" of {}", clean_line(&grant.workspace))
                 };
-                // A grant of a bundled skill has no digest.
-                let line =
-                    format!("{} {} skill{place}: {} {}", grant.skill, grant.root, grant.capability, grant.component);
-                say!("{}", line.trim_end());
+                // A grant of a bundled skill has no digest; one of an older build has none that counts.
+                let digest = match (&*grant.skill_digest, &*grant.root) {
+                    ("", "bundled") => "",
+                    ("", _) => " (stale)",
+                    (digest, _) => &format!(" {digest}"),
+                };
+                say!("{} {} skill{place}: {}{digest}", grant.skill, grant.root, clean_line(&grant.capability));
             }
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(whose: &Whose, component: String) -> Result<GrantRow, Failure> {
+/// Prints the commands that renew stale grants, ready to be pasted; on standard error why each is stale.
+async fn list_stale(host: &Arc<Host>) -> Result<(), Failure> {
+    for grant in host.store().grants()? {
+        let GrantRow { root, workspace, skill, capability, skill_digest } = &grant;
+        let (Some(root), Ok(name), Ok(capability)) = (Root::from_word(root), skill.parse(), capability.parse()) else {
+            continue;
+        };
+        if root == Root::Bundled {
+            continue;
+        }
+        let folder = if workspace.is_empty() { Path::new(".") } else { Path::new(workspace) };
+        // A skill that is gone has nothing that could be granted again.
+        let Ok(Some(found)) = host.candidate(root, folder, &name).await else { continue };
+        let standing = match &**skill_digest {
+            "" => Standing::Unchecked,
+            granted => changes(host.store(), granted, &found.digest(), Some(found.files.as_text()))?,
+        };
+        let Some(why) = standing.why() else { continue };
+        // Where nobody reads it, it is lost.
+        let _ = writeln!(io::stderr(), "{name}: {why}");
+        say!("{}", grant_command(&Identity::new(root, workspace, name), &capability));
+    }
+    Ok(())
+}
+
+fn row(whose: &Whose, skill_digest: String) -> Result<GrantRow, Failure> {
     let workspace = workspace_path(&folder(whose.workspace.as_deref()))?;
     let identity = Identity::new(whose.root(), &workspace, whose.skill.clone());
     Ok(GrantRow {
@@ -94,7 +125,7 @@ fn row(whose: &Whose, component: String) -> Result<GrantRow, Failure> {
         workspace: identity.workspace,
         skill: identity.name.to_string(),
         capability: whose.capability.to_string(),
-        component,
+        skill_digest,
     })
 }
 

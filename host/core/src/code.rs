@@ -104,14 +104,20 @@ codes! {
         MalformedFrontmatter = "malformed_frontmatter", "The frontmatter cannot be read.";
         InvalidName = "invalid_name", "A name is against the rule, or not the folder's.";
         InvalidCommandAlias = "invalid_command_alias", "The alias is no valid command name.";
-        CommandAliasCollision = "command_alias_collision", "The alias is a built-in command.";
+        CommandAliasCollision = "command_alias_collision", "The alias is a built-in command, or a name that is reserved for one.";
         Ineligible = "ineligible", "The system, the environment or a binary is not as the skill demands.";
         MissingRequiredTools = "missing_required_tools", "A tool that the skill builds on is not in the snapshot.";
         CommandToolMissing = "command_tool_missing", "The skill's `command_tool` is no tool that it can call.";
         SeveralComponents = "several_components", "More than one component claims to be the skill.";
+        AliasShadowed = "alias_shadowed", "The alias belongs to a skill of a higher root; the skill itself stays.";
+        RootLimit = "root_limit", "The root is over a limit of `[limits.root]`; this skill and all behind it are left out.";
+        SkillFilesLimited = "skill_files_limited", "The skill has more files than a skill may; it stays without them.";
+        SkillFileSkipped = "skill_file_skipped", "A file of the skill is left out: a link out of its folder, or no regular file.";
+        FrontmatterMended = "frontmatter_mended", "A line of the frontmatter was read as if it were quoted; the skill stays.";
         UntrustedShadow = "untrusted_shadow", "A skill of an untrusted workspace may not take a lower root's name or alias.";
     }
     "The host could not go on" {
+        SnapshotNewer = "snapshot_newer", "The session was written by a newer Patchbay.";
         StoreFailed = "store_failed", "The database refused; what was acknowledged before is safe.";
         BuildFailed = "build_failed", "A plugin could not be built; the message says why.";
         GrantNotFound = "grant_not_found", "There was no such grant to take back.";

@@ -1,4 +1,8 @@
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    io::{self, Read},
+    str::FromStr,
+};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -17,6 +21,16 @@ impl Digest {
     /// The digest of some bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// The digest of what a reader gives, read in pieces.
+    ///
+    /// # Errors
+    /// The reader's.
+    pub fn of_reader(reader: &mut impl Read) -> io::Result<Self> {
+        let mut hasher = Sha256::new();
+        io::copy(reader, &mut hasher)?;
+        Ok(Self(hasher.finalize().into()))
     }
 
     /// The 64 hexadecimal digits alone: a file name.

@@ -9,6 +9,7 @@
 //! - [`Asker`]: who has a tool called.
 //! - [`Code`], [`Outcome`]: what a line comes to. One table of codes generates `docs/codes.md`.
 //! - [`Event`]: what a front renders.
+//! - [`RootLimits`]: what the skills of one root may take in all.
 //! - [`COMPONENT_BYTES`]: how large a plugin may be.
 //! - [`completion`]: what goes to a model and comes back.
 //! - [`kv`]: the words of the plugins' key-value store.
@@ -24,6 +25,7 @@ mod id;
 pub mod kv;
 mod name;
 mod outcome;
+mod root_limits;
 pub mod text;
 mod tool;
 
@@ -35,4 +37,5 @@ pub use event::{DeltaKind, Event, EventKind, MessageKind};
 pub use id::{AgentId, CallId, SessionId};
 pub use name::{Name, NameError};
 pub use outcome::{Outcome, Status};
+pub use root_limits::{Bound, RootAllowance, RootLimits};
 pub use tool::ToolSpec;

@@ -194,9 +194,19 @@ fn skill_md(folder: &Path, name: &Name) -> Result<Option<String>, BuildError> {
         return Err(BuildError::Skill { path, problem });
     };
     match Manifest::read(&text, name) {
-        Ok(_) => Ok(Some(text)),
+        // Loading mends such a line; the author had better quote it, for other hosts too.
+        Ok(read) => match read.mended.into_iter().next() {
+            None => Ok(Some(text)),
+            Some(problem) => Err(BuildError::Skill { path, problem: quote(problem) }),
+        },
         Err(problem) => Err(BuildError::Skill { path, problem }),
     }
+}
+
+/// What to do about a line that loading would mend.
+fn quote(Problem { code, message }: Problem) -> Problem {
+    let message = message.replace("was read as if it were quoted", "is not valid YAML; quote its text");
+    Problem { code, message }
 }
 
 /// A component stays as it is; a core module that knows its world becomes one.

@@ -1,8 +1,8 @@
 use std::{io, path::Path, sync::Arc};
 
-use patchbay_core::{COMPONENT_BYTES, Code, Digest, ToolSpec, text};
+use patchbay_core::{COMPONENT_BYTES, Code, Digest, RootLimits, ToolSpec, text};
 use patchbay_sandbox::{Artefacts, Compiler, Failure, Limits, Sandbox, adapter::AdapterManifest, inspect as shape};
-use patchbay_session::{System, command_names};
+use patchbay_session::{INTERNAL_TOOLS, RESERVED, System};
 use patchbay_skill::{
     Answer, Candidate, Manifest, Problem, Rules, discover_one, embedded_skill_md, files, judge_alone,
 };
@@ -162,8 +162,15 @@ impl Report {
     fn judge(&mut self, candidate: &Candidate, answer: Answer) {
         self.manifest = Some(Manifest::clone(&candidate.manifest));
         self.tools = answer.as_ref().map(|tools| tools.to_vec()).unwrap_or_default();
-        let rules =
-            Rules { trusted: true, built_ins: &command_names(), surroundings: &System, tools: &|_| answer.clone() };
+        self.notes.extend(candidate.notes.iter().map(|note| format!("[{}] {note}", note.code)));
+        let rules = Rules {
+            trusted: true,
+            reserved: RESERVED,
+            internal_tools: INTERNAL_TOOLS,
+            limits: &RootLimits::default(),
+            surroundings: &System,
+            tools: &|_| answer.clone(),
+        };
         match judge_alone(patchbay_policy::Root::User, candidate, &rules) {
             Ok(alone) => {
                 self.tools = alone.skill.tools.to_vec();

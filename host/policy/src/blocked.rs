@@ -1,14 +1,30 @@
+use std::fmt;
+
 use patchbay_core::{Digest, Name};
 
 /// The operator's no to a component, whatever it was granted and whichever skill brings it. It is read before every call.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("component {component} of skill '{skill}' is blocked. To lift it: patchbay plugin unblock {component}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
     /// What may not run.
-    pub component: Digest,
+    pub digest: Digest,
+    /// Whether the digest is that of all the skill's files; else that of its component.
+    pub whole: bool,
     /// The skill that wanted to run it.
     pub skill: Name,
 }
+
+impl fmt::Display for Blocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { digest, whole, skill } = self;
+        match whole {
+            true => write!(f, "skill '{skill}' with the digest {digest} is blocked")?,
+            false => write!(f, "component {digest} of skill '{skill}' is blocked")?,
+        }
+        write!(f, ". To lift it: patchbay plugin unblock {digest}")
+    }
+}
+
+impl std::error::Error for Blocked {}
 
 #[cfg(test)]
 mod tests {
@@ -16,13 +32,10 @@ mod tests {
 
     #[test]
     fn the_words_name_the_command() {
-        let component = Digest::of(b"x");
-        let words = Blocked { component, skill: "calc".parse().unwrap() }.to_string();
-        assert_eq!(
-            words,
-            format!(
-                "component {component} of skill 'calc' is blocked. To lift it: patchbay plugin unblock {component}"
-            )
-        );
+        let digest = Digest::of(b"x");
+        let words = |whole| Blocked { digest, whole, skill: "calc".parse().unwrap() }.to_string();
+        let lift = format!("is blocked. To lift it: patchbay plugin unblock {digest}");
+        assert_eq!(words(false), format!("component {digest} of skill 'calc' {lift}"));
+        assert_eq!(words(true), format!("skill 'calc' with the digest {digest} {lift}"));
     }
 }

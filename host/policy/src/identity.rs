@@ -24,6 +24,11 @@ impl Root {
             Self::Workspace => "workspace",
         }
     }
+
+    /// The root that a stored word stands for.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Bundled, Self::User, Self::Workspace].into_iter().find(|root| root.as_str() == word)
+    }
 }
 
 impl fmt::Display for Root {

@@ -19,5 +19,5 @@ mod shell;
 pub use blocked::Blocked;
 pub use capability::{Capability, CapabilityError, Host};
 pub use identity::{Identity, Root};
-pub use permits::{Denial, Grant, Permits, State, WorkspaceTrust};
+pub use permits::{Denial, Grant, Permits, Standing, State, WorkspaceTrust, grant_command};
 pub use shell::{quoted, quoted_folder};

@@ -1,17 +1,48 @@
-use patchbay_core::Digest;
-
 use crate::{
     Capability, Host, Identity, Root,
     shell::{quoted, quoted_folder},
 };
 
-/// The operator's yes to one capability, for one component.
+/// The operator's yes to one capability, and whether it holds for the skill as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// What is granted.
     pub capability: Capability,
-    /// The component it was given for. None: whatever component the identity has (bundled skills follow the binary).
-    pub digest: Option<Digest>,
+    /// Whether it holds.
+    pub standing: Standing,
+}
+
+impl Grant {
+    /// A grant that holds.
+    pub fn holding(capability: Capability) -> Self {
+        Self { capability, standing: Standing::Holds }
+    }
+}
+
+/// Whether a grant holds for a skill as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It was given for these very files, or for a bundled skill, which follows the binary.
+    Holds,
+    /// It was given for other files: names of those that changed, cleaned; empty where that is not known.
+    Changed(Vec<String>),
+    /// It was given by a build that looked at the component alone.
+    Unchecked,
+    /// The session's snapshot is of a build that looked at the component alone.
+    OldSnapshot,
+}
+
+impl Standing {
+    /// Why a grant does not hold, in a few words; `None` where it does.
+    pub fn why(&self) -> Option<String> {
+        match self {
+            Self::Holds => None,
+            Self::Changed(files) if files.is_empty() => Some("its files changed".to_owned()),
+            Self::Changed(files) => Some(format!("changed: {}", files.join(", "))),
+            Self::Unchecked => Some("granted before Patchbay checked a skill's other files".to_owned()),
+            Self::OldSnapshot => Some("/reload_skills reads the skill's files".to_owned()),
+        }
+    }
 }
 
 /// Where a capability stands.
@@ -21,7 +52,7 @@ pub enum State {
     Granted,
     /// The operator has not granted it.
     NotGranted,
-    /// It was granted to a component that has been replaced since.
+    /// It was granted for other files than the skill has now.
     Stale,
     /// It is granted, and the workspace is or holds the person's home folder, where that is not enough.
     HomeFolder,
@@ -61,7 +92,6 @@ impl WorkspaceTrust {
 #[derive(Clone, Debug)]
 pub struct Permits {
     identity: Identity,
-    component: Digest,
     asked: Vec<Capability>,
     grants: Vec<Grant>,
     workspace: WorkspaceTrust,
@@ -122,17 +152,25 @@ pub enum Denial {
         /// The exact command.
         command: String,
     },
-    /// It was granted to a component that has been replaced since.
-    #[error(
-        "skill '{skill}' may not use '{capability}': its component has changed since that was granted. To grant it anew: {command}"
-    )]
+    /// It was granted for other files than the skill has now.
+    #[error("skill '{skill}' may not use '{capability}': {advice}")]
     Stale {
         /// Who wanted it.
         skill: String,
         /// What it wanted.
         capability: Capability,
-        /// The exact command.
-        command: String,
+        /// Why the grant does not hold, and the exact command that renews it.
+        advice: String,
+    },
+    /// It was granted, and the session's snapshot is too old to tell for which files.
+    #[error(
+        "skill '{skill}' may not use '{capability}': this session has the skill as an older Patchbay stored it, without its other files. Run /reload_skills"
+    )]
+    OldSnapshot {
+        /// Who wanted it.
+        skill: String,
+        /// What it wanted.
+        capability: Capability,
     },
     /// The operator did not allow the credential at this place of a request.
     #[error("{message}")]
@@ -143,9 +181,9 @@ pub enum Denial {
 }
 
 impl Permits {
-    /// What `identity`, running `component`, may do: `asked` by its manifest, `grants` of the operator.
-    pub fn new(identity: Identity, component: Digest, asked: Vec<Capability>, grants: Vec<Grant>) -> Self {
-        Self { identity, component, asked, grants, workspace: WorkspaceTrust::default() }
+    /// What `identity` may do: `asked` by its manifest, `grants` of the operator.
+    pub fn new(identity: Identity, asked: Vec<Capability>, grants: Vec<Grant>) -> Self {
+        Self { identity, asked, grants, workspace: WorkspaceTrust::default() }
     }
 
     /// The same in the workspace of the call.
@@ -166,17 +204,24 @@ impl Permits {
 
     /// Where `capability` stands, not regarding whether the manifest asks for it.
     pub fn state(&self, capability: &Capability) -> State {
-        let mut state = State::NotGranted;
-        for grant in self.grants.iter().filter(|grant| grant.capability == *capability) {
-            match grant.digest {
-                Some(digest) if digest != self.component => state = State::Stale,
-                _ if *capability == Capability::WorkspaceWrite && self.workspace.keeps_writers_out() => {
-                    return State::HomeFolder;
-                }
-                _ => return State::Granted,
+        match self.standing(capability) {
+            None => State::NotGranted,
+            Some(Standing::Holds)
+                if *capability == Capability::WorkspaceWrite && self.workspace.keeps_writers_out() =>
+            {
+                State::HomeFolder
             }
+            Some(Standing::Holds) => State::Granted,
+            Some(_) => State::Stale,
         }
-        state
+    }
+
+    /// The standing of the grant of `capability`, if there is one.
+    pub fn standing(&self, capability: &Capability) -> Option<&Standing> {
+        let mut grants = self.grants.iter().filter(|grant| grant.capability == *capability);
+        let first = grants.next()?;
+        let holds = grants.find(|grant| grant.standing == Standing::Holds);
+        Some(&holds.unwrap_or(first).standing)
     }
 
     /// Whether the call may use `capability`, for who needs no words about it.
@@ -228,21 +273,29 @@ impl Permits {
 
     /// Whether `capability`, which the manifest asks for, is granted.
     fn granted(&self, capability: &Capability) -> Result<(), Denial> {
-        let denied = || (self.identity.name.to_string(), capability.clone(), self.command(capability));
-        match self.state(capability) {
-            State::Granted => Ok(()),
-            State::HomeFolder => {
-                let (skill, capability, _) = denied();
-                Err(Denial::HomeFolder { skill, capability, command: self.trust_command() })
+        let (skill, wanted) = (self.identity.name.to_string(), capability.clone());
+        let stale = |reason: &str| {
+            let advice = format!("{reason}. To grant it again: {}", self.command(capability));
+            Err(Denial::Stale { skill: skill.clone(), capability: wanted.clone(), advice })
+        };
+        match self.standing(capability) {
+            Some(Standing::Holds)
+                if *capability == Capability::WorkspaceWrite && self.workspace.keeps_writers_out() =>
+            {
+                Err(Denial::HomeFolder { skill, capability: wanted, command: self.trust_command() })
             }
-            State::NotGranted => {
-                let (skill, capability, command) = denied();
-                Err(Denial::NotGranted { skill, capability, command })
+            Some(Standing::Holds) => Ok(()),
+            None => Err(Denial::NotGranted { command: self.command(capability), skill, capability: wanted }),
+            Some(Standing::Unchecked) => {
+                stale("it was granted before Patchbay checked a skill's other files")
             }
-            State::Stale => {
-                let (skill, capability, command) = denied();
-                Err(Denial::Stale { skill, capability, command })
+            Some(Standing::Changed(files)) if files.is_empty() => {
+                stale("its files have changed since that was granted")
             }
+            Some(Standing::Changed(files)) => {
+                stale(&format!("its files have changed since that was granted: {}", files.join(", ")))
+            }
+            Some(Standing::OldSnapshot) => Err(Denial::OldSnapshot { skill, capability: wanted }),
         }
     }
 
@@ -260,15 +313,18 @@ impl Permits {
     }
 
     fn command(&self, capability: &Capability) -> String {
-        let root = match self.identity.root {
-            Root::User => String::new(),
-            Root::Bundled => "--root bundled ".to_owned(),
-            Root::Workspace => {
-                format!("--root workspace --workspace {} ", quoted_folder(&self.identity.workspace))
-            }
-        };
-        format!("patchbay grant add {root}{} {}", self.identity.name, quoted(&capability.to_string()))
+        grant_command(&self.identity, capability)
     }
+}
+
+/// Returns the command that grants `capability` to a skill.
+pub fn grant_command(identity: &Identity, capability: &Capability) -> String {
+    let root = match identity.root {
+        Root::User => String::new(),
+        Root::Bundled => "--root bundled ".to_owned(),
+        Root::Workspace => format!("--root workspace --workspace {} ", quoted_folder(&identity.workspace)),
+    };
+    format!("patchbay grant add {root}{} {}", identity.name, quoted(&capability.to_string()))
 }
 
 #[cfg(test)]
@@ -281,24 +337,21 @@ mod tests {
 
     fn permits_of(root: Root, asked: &[Capability], grants: Vec<Grant>) -> Permits {
         let identity = Identity::new(root, "/my work", "notes".parse().unwrap());
-        Permits::new(identity, Digest::of(b"now"), asked.to_vec(), grants)
+        Permits::new(identity, asked.to_vec(), grants)
     }
 
     #[test]
     fn asked_and_granted_or_denied_with_the_command() {
         let kv = Capability::Kv;
-        let granted = |digest| vec![Grant { capability: Capability::Kv, digest }];
-        let not_asked = permits(&[], granted(None));
+        let granted = |standing| vec![Grant { capability: Capability::Kv, standing }];
+        let not_asked = permits(&[], granted(Standing::Holds));
         assert!(matches!(not_asked.check(&kv), Err(Denial::NotAsked { .. })) && !not_asked.allows(&kv));
-        let allowed = permits(std::slice::from_ref(&kv), granted(Some(Digest::of(b"now"))));
+        let allowed = permits(std::slice::from_ref(&kv), granted(Standing::Holds));
         assert!(allowed.check(&kv) == Ok(()) && allowed.allows(&kv));
         assert_eq!(
             permits(std::slice::from_ref(&kv), vec![]).check(&kv).unwrap_err().to_string(),
             "skill 'notes' may not use 'kv': it is not granted. To grant it: patchbay grant add --root workspace --workspace '/my work' notes kv"
         );
-        let stale = permits(std::slice::from_ref(&kv), granted(Some(Digest::of(b"before"))));
-        assert!(matches!(stale.check(&kv), Err(Denial::Stale { .. })) && !stale.allows(&kv));
-        assert_eq!(stale.state(&kv), State::Stale);
     }
 
     #[test]
@@ -324,7 +377,7 @@ mod tests {
     fn writing_in_a_home_folder_needs_its_own_yes() {
         let (read, write) = (Capability::WorkspaceRead, Capability::WorkspaceWrite);
         let both = [read.clone(), write.clone()];
-        let granted = || both.iter().map(|it| Grant { capability: it.clone(), digest: None }).collect::<Vec<_>>();
+        let granted = || both.iter().map(|it| Grant::holding(it.clone())).collect::<Vec<_>>();
         let place = |holds_home, write| WorkspaceTrust { path: "/home/me".to_owned(), holds_home, write };
         let home = permits(&both, granted()).in_workspace(place(true, false));
         assert_eq!(home.check(&read), Ok(()));
@@ -347,13 +400,38 @@ mod tests {
         );
     }
 
-    /// `asked` and `granted` as texts after `http:`; `granted` to the component that runs, `stale` to another.
+    #[test]
+    fn stale_grant_says_what_changed() {
+        let kv = Capability::Kv;
+        let denial = |standing| {
+            let stale = permits(std::slice::from_ref(&kv), vec![Grant { capability: Capability::Kv, standing }]);
+            assert!(!stale.allows(&kv) && stale.state(&kv) == State::Stale);
+            stale.check(&kv).unwrap_err().to_string()
+        };
+        let (head, tail) = ("skill 'notes' may not use 'kv': ", "patchbay grant add --root workspace --workspace '/my work' notes kv");
+        assert_eq!(
+            denial(Standing::Changed(vec!["SKILL.md".to_owned(), "a.md (new)".to_owned()])),
+            format!("{head}its files have changed since that was granted: SKILL.md, a.md (new). To grant it again: {tail}")
+        );
+        assert_eq!(
+            denial(Standing::Changed(vec![])),
+            format!("{head}its files have changed since that was granted. To grant it again: {tail}")
+        );
+        assert_eq!(
+            denial(Standing::Unchecked),
+            format!("{head}it was granted before Patchbay checked a skill's other files. To grant it again: {tail}")
+        );
+        assert!(denial(Standing::OldSnapshot).ends_with("Run /reload_skills"));
+    }
+
+    /// `asked` and `granted` as texts after `http:`; `granted` for the files as they are, `stale` for others.
     fn http(asked: &[&str], granted: &[&str], stale: &[&str]) -> Permits {
         let capability = |text: &&str| format!("http:{text}").parse::<Capability>().unwrap();
-        let grant = |now: &'static [u8]| {
-            move |text: &&str| Grant { capability: capability(text), digest: Some(Digest::of(now)) }
+        let grant = |standing: Standing| {
+            move |text: &&str| Grant { capability: capability(text), standing: standing.clone() }
         };
-        let grants = granted.iter().map(grant(b"now")).chain(stale.iter().map(grant(b"before"))).collect();
+        let stale = stale.iter().map(grant(Standing::Changed(vec![])));
+        let grants = granted.iter().map(grant(Standing::Holds)).chain(stale).collect();
         permits(&asked.iter().map(capability).collect::<Vec<_>>(), grants)
     }
 
@@ -394,7 +472,7 @@ mod tests {
         );
         assert_eq!(
             denial(http(&["a.org"], &[], &["a.org"]), "a.org", 443, true),
-            "skill 'notes' may not use 'http:a.org': its component has changed since that was granted. To grant it anew: patchbay grant add --root workspace --workspace '/my work' notes http:a.org"
+            "skill 'notes' may not use 'http:a.org': its files have changed since that was granted. To grant it again: patchbay grant add --root workspace --workspace '/my work' notes http:a.org"
         );
         for (port, own, capability) in [(443, true, "http:b.org"), (8443, false, "http:b.org:8443")] {
             assert_eq!(

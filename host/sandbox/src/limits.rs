@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use patchbay_core::RootLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +57,8 @@ pub struct Limits {
     /// Calls that run at once; others wait. The pool reserves address space, not memory, for each.
     #[schemars(range(min = 1, max = 1_000))]
     pub concurrent_calls: u32,
+    /// What the skills of one root may take in all (`root_limit`). The session applies it, not the sandbox.
+    pub root: RootLimits,
 }
 
 impl Default for Limits {
@@ -78,6 +81,7 @@ impl Default for Limits {
             compile_ms: 120_000,
             compile_bytes: 8 << 30,
             concurrent_calls: 64,
+            root: RootLimits::default(),
         }
     }
 }

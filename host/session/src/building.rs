@@ -9,13 +9,15 @@ use std::{
     },
 };
 
-use patchbay_core::{Digest, Name, SessionId};
+use patchbay_agent::INTERNAL_TOOLS;
+use patchbay_command::RESERVED;
+use patchbay_core::{Digest, Name, RootLimits, SessionId};
 use patchbay_policy::Root;
 use patchbay_skill::{Answer, Candidate, Changed, Component, Diff, Found, Rules, Snapshot, build};
 use patchbay_store::{HeldComponents, NewSnapshot, Store, StoreError};
 
 use crate::{
-    Host, SessionError, builtin,
+    Host, SessionError,
     host::workspace_path,
     roots::{Look, Memory},
     surroundings::System,
@@ -46,13 +48,24 @@ impl Observer for Unobserved {
 pub(crate) struct Built {
     pub(crate) snapshot: Snapshot,
     components: HeldComponents,
+    /// Instructions that were read just now.
+    texts: BTreeMap<Digest, Arc<str>>,
+    /// The lists of files of skills that something may be granted to.
+    files: BTreeMap<Digest, Arc<str>>,
 }
 
 impl Built {
     /// The snapshot as it is kept.
     pub(crate) fn stored(&self) -> NewSnapshot {
-        let Self { snapshot, components } = self;
-        NewSnapshot { digest: snapshot.digest(), body: snapshot.to_json().to_owned(), components: components.clone() }
+        let Self { snapshot, components, texts, files } = self;
+        NewSnapshot {
+            digest: snapshot.digest(),
+            body: snapshot.to_json().to_owned(),
+            components: components.clone(),
+            instructions: snapshot.skills().map(|skill| skill.manifest.instructions.digest).collect(),
+            texts: texts.clone(),
+            skills: snapshot.skills().map(|skill| (skill.digest, files.get(&skill.digest).cloned())).collect(),
+        }
     }
 }
 
@@ -74,22 +87,30 @@ impl Host {
         let telling = Telling::new(&*self.observer, session);
         let (mut memory, mut again) = (Memory::Believed, AGAIN);
         'look: loop {
-            let mut look = self.look(workspace, memory).await?;
+            let trusted = self.store.is_trusted(workspace)?;
+            let mut look = self.look(workspace, trusted, memory).await?;
             let components: BTreeMap<Digest, Component> =
                 look.found.iter().filter_map(component).map(|component| (component.digest(), component)).collect();
             let mut described = self.tools.describe(components.values(), &|done, of| telling.tell(done, of)).await?;
             let mut changed = described.changed;
-            let trusted = self.store.is_trusted(workspace)?;
             loop {
                 if changed && again > 0 {
                     (memory, again) = (Memory::Doubted, again - 1);
                     continue 'look;
                 }
-                let snapshot = snapshot(&look.found, version, trusted, &described.answers);
+                let mut snapshot =
+                    snapshot(&look.found, version, trusted, self.roots.limits(), &described.answers);
                 match self.hold(&snapshot, &components).await? {
                     Ok(components) => {
+                        // Another process may have collected a text since its file was last read.
+                        let has_texts = self.has_texts(&snapshot)?;
+                        if !has_texts && again > 0 {
+                            (memory, again) = (Memory::Doubted, again - 1);
+                            continue 'look;
+                        }
                         self.roots.remember(&self.store, &mut look).await;
-                        return Ok(Built { snapshot, components });
+                        let (texts, files) = (snapshot.take_texts(), files(&look.found));
+                        return Ok(Built { snapshot, components, texts, files });
                     }
                     Err(lost) => {
                         changed = true;
@@ -126,16 +147,33 @@ impl Host {
         workspace: &Path,
         name: &Name,
     ) -> Result<Option<Candidate>, SessionError> {
-        let look = self.look(&workspace_path(workspace)?, Memory::Believed).await?;
+        let workspace = workspace_path(workspace)?;
+        let trusted = self.store.is_trusted(&workspace)?;
+        let look = self.look(&workspace, trusted, Memory::Believed).await?;
         let mut candidates =
             look.found.into_iter().filter(|found| found.root == root).filter_map(|found| found.candidate.ok());
         Ok(candidates.find(|candidate| candidate.name == *name))
     }
 
     /// Looks at all roots, on a thread for that.
-    async fn look(self: &Arc<Self>, workspace: &str, memory: Memory) -> Result<Look, SessionError> {
+    async fn look(
+        self: &Arc<Self>,
+        workspace: &str,
+        trusted: bool,
+        memory: Memory,
+    ) -> Result<Look, SessionError> {
         let (host, workspace) = (Arc::clone(self), PathBuf::from(workspace));
-        off_thread(move || host.roots.look(&host.store, &workspace, memory)).await?
+        off_thread(move || host.roots.look(&host.store, &workspace, trusted, memory)).await?
+    }
+
+    /// Whether the store has the instructions that were not read just now. Of a snapshot that is stored it has all.
+    fn has_texts(&self, snapshot: &Snapshot) -> Result<bool, StoreError> {
+        if self.store.has_snapshot(&snapshot.digest())? {
+            return Ok(true);
+        }
+        let digests = snapshot.skills().map(|skill| &skill.manifest.instructions.digest);
+        let needed = digests.filter(|digest| snapshot.text(digest).is_none());
+        Ok(self.store.missing_texts(needed)?.is_empty())
     }
 
     /// Sees to it that the store has the components that `snapshot` needs; or says which of them cannot be had any more.
@@ -154,10 +192,25 @@ fn component(found: &Found) -> Option<Component> {
     found.candidate.as_ref().ok()?.component.clone()
 }
 
-fn snapshot(found: &[Found], version: u64, trusted: bool, answers: &BTreeMap<Digest, Answer>) -> Snapshot {
+/// The lists of files of skills that ask for something, by the digests of the skills.
+fn files(found: &[Found]) -> BTreeMap<Digest, Arc<str>> {
+    let candidates = found.iter().filter_map(|found| found.candidate.as_ref().ok());
+    let asking = candidates.filter(|candidate| !candidate.manifest.capabilities.is_empty());
+    asking.map(|candidate| (candidate.digest(), candidate.files.as_text().into())).collect()
+}
+
+fn snapshot(
+    found: &[Found],
+    version: u64,
+    trusted: bool,
+    limits: &RootLimits,
+    answers: &BTreeMap<Digest, Answer>,
+) -> Snapshot {
     let rules = Rules {
         trusted,
-        built_ins: &builtin::names(),
+        reserved: RESERVED,
+        internal_tools: INTERNAL_TOOLS,
+        limits,
         surroundings: &System,
         // Every component that was found was asked.
         tools: &|digest| answers.get(digest).cloned().unwrap_or_else(|| Ok(Arc::default())),

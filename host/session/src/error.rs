@@ -18,6 +18,9 @@ pub enum SessionError {
         /// Why.
         source: SnapshotError,
     },
+    /// The stored snapshot is of a newer format.
+    #[error("{0}")]
+    Newer(#[source] SnapshotError),
     /// Another process has it.
     #[error("session {id} is in use by process {holder}. End that one, or start a new session.")]
     InUse {
@@ -48,6 +51,7 @@ impl SessionError {
         match self {
             Self::Store(StoreError::SessionNotFound(_)) => Code::SessionNotFound,
             Self::Store(_) | Self::Snapshot { .. } => Code::StoreFailed,
+            Self::Newer(_) => Code::SnapshotNewer,
             Self::InUse { .. } => Code::SessionInUse,
             Self::Folder { .. } => Code::FolderUnusable,
             Self::Egress(_) => Code::ConfigInvalid,

@@ -10,7 +10,7 @@ use patchbay_egress::{CredentialConfig, Credentials, Egress, EgressLimits, Secre
 use patchbay_policy::quoted_folder;
 use patchbay_provider::{BundledAdapter, ExchangeLimits, Providers, Settings, SettingsSource, Sources};
 use patchbay_sandbox::{Artefacts, Compiler, Limits, Sandbox};
-use patchbay_skill::{Bundled, Snapshot};
+use patchbay_skill::{Bundled, Snapshot, SnapshotError};
 use patchbay_store::{AgentModel, Collected, JournalSettings, KvStore, SessionRow, Store, StoreError};
 use patchbay_tools::{BundledGrant, StoreLedger, Tools};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
@@ -146,13 +146,14 @@ impl Host {
         };
         let providers =
             Providers::new(store.clone(), Arc::new(adapters), secrets, sources).map_err(SessionError::Egress)?;
+        let root_limits = limits.root.clone();
         let sandbox = Arc::new(Sandbox::new(limits).with_artefacts(artefacts()));
         let tools = Tools::new(sandbox, store.clone(), kv.clone(), egress, credentials, config.bundled_grants)
             .with_bundled_answers(config.bundled_answers);
         let protected = paths.protected();
         let home_folder = home_folder.as_deref().map(HomeFolder::new).unwrap_or_default();
         let tools = tools.with_protection(protected.clone(), home_folder);
-        let roots = Roots::new(bundled, paths.config.join("skills"));
+        let roots = Roots::new(bundled, paths.config.join("skills"), root_limits);
         let (tools, compaction) = (Arc::new(tools), config.compaction);
         let (observer, program) = (config.observer, config.program);
         Ok(Arc::new(Self { paths, store, tools, providers, compaction, roots, observer, program, protected, kv }))
@@ -206,8 +207,10 @@ impl Host {
         let json = self.store.snapshot(&row.snapshot)?;
         self.store.recover(id).await?;
         let last_seq = self.store.last_seq(id)?;
-        let snapshot = Snapshot::from_json(json, row.snapshot, row.snapshot_version)
-            .map_err(|source| SessionError::Snapshot { id, source })?;
+        let snapshot = Snapshot::from_json(json, row.snapshot, row.snapshot_version).map_err(|source| match source {
+            SnapshotError::Newer => SessionError::Newer(source),
+            source => SessionError::Snapshot { id, source },
+        })?;
         let (model, tokens) = (self.store.agent_model(row.agent)?, self.store.tokens(id)?);
         let taken = Taken { row, persona, snapshot, last_seq, model, tokens, notice: None };
         Ok(Session::new(Arc::clone(self), taken, lock))

@@ -68,7 +68,10 @@ async fn dispatch(session: &Arc<Session>, state: &State, skill: &Skill, input: &
 
 /// Puts the skill's instructions into the conversation. With an input a turn runs on them; without, the next message does.
 fn instruct(session: &Session, state: &State, skill: &Skill, input: &str) -> Effect {
-    let template = &skill.manifest.instructions;
+    let template = match session.host.tools.instructions(&state.snapshot, skill) {
+        Ok(template) => template,
+        Err(error) => return Outcome::error(error.code(), format_args!("{error}.")).into(),
+    };
     let takes_input = template.contains("$INPUT");
     let instructions = template.replace("$INPUT", input);
     let about = json!({"skill": skill.name, "digest": skill.digest, "snapshot": state.snapshot.version()});

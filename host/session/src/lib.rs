@@ -4,7 +4,7 @@
 //! - [`Session`]: made or resumed; [`Session::submit`] takes a line, [`Session::subscribe`] gives events.
 //! - [`Observer`]: who is told while a person waits for components to be compiled.
 //! - [`specs`]: the table of built-in commands. Routing, `/commands`, completion and the docs come from it.
-//! - [`command_names`], [`System`]: what a skill is judged by.
+//! - [`RESERVED`], [`INTERNAL_TOOLS`], [`System`]: what a skill is judged by.
 //!
 //! What a line does is worked out against state that does not change meanwhile, committed as one, and only then applied
 //! and shown: whenever the process dies, what was shown is there.
@@ -23,10 +23,11 @@ mod session;
 mod surroundings;
 mod watch;
 
-pub use patchbay_agent::{CompactionSettings, Received, Subscription};
+pub use patchbay_agent::{CompactionSettings, INTERNAL_TOOLS, Received, Subscription};
+pub use patchbay_command::RESERVED;
 
 pub use building::{Observer, Unobserved};
-pub use builtin::{names as command_names, specs};
+pub use builtin::specs;
 pub use complete::Suggestion;
 pub use error::SessionError;
 pub use host::{Config, Host, Paths, workspace_path};

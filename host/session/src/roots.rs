@@ -1,19 +1,19 @@
-//! Where skills come from: the binary, the person's folder, the workspace. What their files held is remembered in the store,
-//! so that looking at a root that did not change reads none of them.
+//! Where skills come from: the binary, the user's folder, the workspace. What their files held is remembered, in memory and
+//! in the store, so that looking at a root that did not change reads none of them.
 
 use std::{
     cell::RefCell,
     collections::{HashMap, HashSet},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use patchbay_core::Code;
+use patchbay_core::{Code, RootAllowance, RootLimits};
 use patchbay_policy::Root;
 use patchbay_skill::{
-    Bundled, Discovered, Found, Known, Manifest, Problem, Seen, Sighting, Stat, Unseen, bundled, discover,
+    Bundled, Discovered, Found, Known, Problem, Seen, Sighting, SkillMd, Stat, Unseen, bundled, discover,
 };
 use patchbay_store::{SeenFile, Store, StoreError};
 
@@ -27,11 +27,17 @@ pub(crate) struct Roots {
     bundled: &'static [Bundled],
     /// What they are: they stay the same as long as the process runs.
     read: OnceLock<Vec<Found>>,
-    /// The person's folder of skills.
+    /// The user's folder of skills.
     user: PathBuf,
-    /// The very build that this is; none where it cannot be told, and then nothing is remembered.
+    /// The very build that this is; `None` where it cannot be told, and then nothing is remembered.
     program: Option<String>,
+    limits: RootLimits,
+    /// What the files of each folder held, by the folder.
+    remembered: Mutex<HashMap<String, Arc<Files>>>,
 }
+
+/// What files held in which state, by their path below the root.
+type Files = HashMap<String, (Stat, Known)>;
 
 /// Whether what was remembered of files is believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,14 +56,15 @@ pub(crate) struct Look {
 /// What changed in one root since it was last looked at.
 struct News {
     folder: String,
-    read: Vec<SeenFile>,
+    read: Vec<Sighting>,
     gone: Vec<String>,
 }
 
 impl Roots {
-    /// The roots of a process with these bundled skills and this folder of the person's.
-    pub(crate) fn new(bundled: &'static [Bundled], user: PathBuf) -> Self {
-        Self { bundled, read: OnceLock::new(), user, program: program() }
+    /// The roots of a process with these bundled skills and this folder of the user's.
+    pub(crate) fn new(bundled: &'static [Bundled], user: PathBuf, limits: RootLimits) -> Self {
+        let (read, remembered) = (OnceLock::new(), Mutex::default());
+        Self { bundled, read, user, program: program(), limits, remembered }
     }
 
     /// The folders that skills are dropped into, whether they are there or not.
@@ -65,17 +72,30 @@ impl Roots {
         vec![self.user.clone(), workspace.join(IN_WORKSPACE)]
     }
 
-    /// Looks at all roots. Reads files: for a thread where that may take its time.
+    /// What the skills of a root may take in all.
+    pub(crate) fn limits(&self) -> &RootLimits {
+        &self.limits
+    }
+
+    /// Looks at all roots. `trusted`: whether the workspace is. Reads files: for a thread where that may take its time.
     ///
     /// # Errors
     /// Where the store cannot be read.
-    pub(crate) fn look(&self, store: &Store, workspace: &Path, memory: Memory) -> Result<Look, SessionError> {
+    pub(crate) fn look(
+        &self,
+        store: &Store,
+        workspace: &Path,
+        trusted: bool,
+        memory: Memory,
+    ) -> Result<Look, SessionError> {
         let mut look = Look { found: self.read.get_or_init(|| bundled(self.bundled)).clone(), news: Vec::new() };
         // A root that cannot be read is no reason to start nothing; nor may the author of a workspace keep a person out.
-        for (root, path, label, whose) in
-            [(Root::User, &*self.user, "skills", "Your"), (Root::Workspace, workspace, IN_WORKSPACE, "The workspace's")]
-        {
-            if let Err(error) = self.look_at(&mut look, store, root, path, memory)? {
+        for (root, path, label, whose, trusted) in [
+            (Root::User, &*self.user, "skills", "Your", true),
+            (Root::Workspace, workspace, IN_WORKSPACE, "The workspace's", trusted),
+        ] {
+            let allowed = self.limits.allowance(trusted);
+            if let Err(error) = self.look_at(&mut look, store, root, path, &allowed, memory)? {
                 let message = match error.kind() {
                     io::ErrorKind::NotADirectory => {
                         format!("{whose} folder of skills cannot be read: there is a file in its place; move it away.")
@@ -97,22 +117,22 @@ impl Roots {
         store: &Store,
         root: Root,
         path: &Path,
+        allowed: &RootAllowance,
         memory: Memory,
     ) -> Result<io::Result<()>, StoreError> {
         // Before anything is read: a file that was at rest until now cannot change unnoticed from here on.
         let (Some(now), Some(program)) = (now(), &self.program) else {
-            let found = discover(root, path, &Unseen).map(|discovered| look.found.extend(discovered.found));
+            let found = discover(root, path, &Unseen, allowed).map(|discovered| look.found.extend(discovered.found));
             return Ok(found);
         };
         let folder = path.to_string_lossy().into_owned();
-        let remembered = Remembered::new(store.seen(&folder, program)?, memory);
-        let Discovered { found, read } = match discover(root, path, &remembered) {
+        let remembered = Remembered::new(self.files(store, &folder, program)?, memory);
+        let Discovered { found, read } = match discover(root, path, &remembered, allowed) {
             Ok(discovered) => discovered,
             Err(error) => return Ok(Err(error)),
         };
         look.found.extend(found);
-        let read: Vec<SeenFile> =
-            read.into_iter().filter(|sighting| sighting.stat.is_settled(now)).map(seen_file).collect();
+        let read: Vec<Sighting> = read.into_iter().filter(|sighting| sighting.stat.is_settled(now)).collect();
         let gone = remembered.gone(&read);
         if !read.is_empty() || !gone.is_empty() {
             look.news.push(News { folder, read, gone });
@@ -120,10 +140,32 @@ impl Roots {
         Ok(Ok(()))
     }
 
+    /// What is remembered of the files of a folder: in memory, else in the store.
+    fn files(&self, store: &Store, folder: &str, program: &str) -> Result<Arc<Files>, StoreError> {
+        if let Some(files) = self.remembered.lock().unwrap_or_else(PoisonError::into_inner).get(folder) {
+            return Ok(Arc::clone(files));
+        }
+        let read = store.seen(folder, program)?;
+        let files: Arc<Files> = Arc::new(read.into_iter().filter_map(remembered).collect());
+        let mut all = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(folder.to_owned(), Arc::clone(&files));
+        Ok(files)
+    }
+
     /// Remembers what a look has found.
     pub(crate) async fn remember(&self, store: &Store, look: &mut Look) {
         let Some(program) = &self.program else { return };
         for News { folder, read, gone } in look.news.drain(..) {
+            {
+                let mut all = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+                let files = Arc::make_mut(all.entry(folder.clone()).or_default());
+                for file in &gone {
+                    files.remove(file);
+                }
+                let new = read.iter().map(|Sighting { file, stat, known }| (file.clone(), (*stat, known.clone())));
+                files.extend(new);
+            }
+            let read = read.into_iter().map(seen_file).collect();
             store.remember_seen(folder, program.clone(), read, gone).await;
         }
     }
@@ -131,26 +173,26 @@ impl Roots {
 
 /// What is remembered of one root.
 struct Remembered {
-    files: HashMap<String, SeenFile>,
+    files: Arc<Files>,
     /// The files that were recognised.
     recognised: RefCell<HashSet<String>>,
     memory: Memory,
 }
 
 impl Remembered {
-    fn new(files: Vec<SeenFile>, memory: Memory) -> Self {
-        let files = files.into_iter().map(|file| (file.file.clone(), file)).collect();
+    fn new(files: Arc<Files>, memory: Memory) -> Self {
         Self { files, recognised: RefCell::default(), memory }
     }
 
-    /// The files that neither were recognised nor are to be remembered anew.
-    fn gone(self, read: &[SeenFile]) -> Vec<String> {
-        let (mut files, recognised) = (self.files, self.recognised.into_inner());
-        files.retain(|file, _| !recognised.contains(file));
-        for SeenFile { file, .. } in read {
-            files.remove(file);
+    /// The files that neither were recognised nor are remembered as they are now.
+    fn gone(self, read: &[Sighting]) -> Vec<String> {
+        let recognised = self.recognised.into_inner();
+        if recognised.len() == self.files.len() {
+            return Vec::new();
         }
-        files.into_keys().collect()
+        let read: HashSet<&str> = read.iter().map(|sighting| sighting.file.as_str()).collect();
+        let gone = self.files.keys().filter(|file| !recognised.contains(*file) && !read.contains(file.as_str()));
+        gone.cloned().collect()
     }
 }
 
@@ -159,19 +201,25 @@ impl Seen for Remembered {
         if self.memory == Memory::Doubted {
             return None;
         }
-        let seen = self.files.get(file).filter(|seen| seen.stat == stat.to_string())?;
-        let manifest = match &seen.manifest {
-            Some(json) => Some(Arc::new(serde_json::from_str::<Manifest>(json).ok()?)),
-            None => None,
-        };
+        let (_, known) = self.files.get(file).filter(|(seen, _)| seen == stat)?;
         self.recognised.borrow_mut().insert(file.to_owned());
-        Some(Known { digest: seen.digest, manifest })
+        Some(known.clone())
     }
 }
 
+/// A file as the store has it.
 fn seen_file(Sighting { file, stat, known }: Sighting) -> SeenFile {
-    let manifest = known.manifest.map(|manifest| host::to_json(&*manifest));
-    SeenFile { file, stat: stat.to_string(), digest: known.digest, manifest }
+    let skill_md = known.skill_md.map(|skill_md| host::to_json(&*skill_md));
+    SeenFile { file, stat: stat.to_string(), digest: known.digest, skill_md }
+}
+
+/// A file of the store; `None` where its row cannot be read, and then the file is read again.
+fn remembered(file: SeenFile) -> Option<(String, (Stat, Known))> {
+    let skill_md = match &file.skill_md {
+        Some(json) => Some(Arc::new(serde_json::from_str::<SkillMd>(json).ok()?)),
+        None => None,
+    };
+    Some((file.file, (file.stat.parse().ok()?, Known { digest: file.digest, skill_md })))
 }
 
 /// Which build this process runs, by the state of its file: another build may read the same SKILL.md otherwise.

@@ -5,13 +5,14 @@ use std::{
     sync::Arc,
 };
 
-use patchbay_core::{Code, Digest, Name, ToolSpec};
+use patchbay_core::{Code, Digest, Name, RootLimits, ToolSpec};
 use patchbay_policy::Root;
 
 use crate::{
     Candidate, Component, Diagnostic, Eligibility, Found, InvocationMode, Manifest, Problem, Skill, Snapshot,
     Surroundings,
-    snapshot::{Body, claims},
+    limit::Budget,
+    snapshot::{Body, claims, split_tool},
 };
 
 /// What tools a component has, or why it is none.
@@ -21,8 +22,12 @@ pub type Answer = Result<Arc<[ToolSpec]>, Problem>;
 pub struct Rules<'a> {
     /// Whether the person trusts the workspace. Until then its skills take no lower root's name or alias.
     pub trusted: bool,
-    /// Names of built-in commands.
-    pub built_ins: &'a [&'a str],
+    /// Names of built-in commands and of internal tools, those that are not built yet included: no alias takes one.
+    pub reserved: &'a [&'a str],
+    /// Internal tools, which `requires_tools` may name.
+    pub internal_tools: &'a [&'a str],
+    /// What the skills of one root may take in all.
+    pub limits: &'a RootLimits,
     /// The system.
     pub surroundings: &'a dyn Surroundings,
     /// What tools a component has, or why it is none.
@@ -34,20 +39,33 @@ pub struct Rules<'a> {
 /// What cannot even be read never takes part. Among the rest the highest root wins a name, and then the winner is
 /// judged, with no way back to a lower root: a skill that somebody replaced must not come back in silence.
 pub fn build(found: &[Found], version: u64, rules: &Rules<'_>) -> Snapshot {
-    let mut builder = Builder { rules, skills: BTreeMap::new(), diagnostics: BTreeSet::new() };
+    let budget = |root| {
+        let trusted = root != Root::Workspace || rules.trusted;
+        (root, Some(Budget::new(root, rules.limits.allowance(trusted))))
+    };
+    let budgets = [Root::User, Root::Workspace].map(budget).into();
+    let mut builder =
+        Builder { rules, budgets, skills: BTreeMap::new(), texts: BTreeMap::new(), diagnostics: BTreeSet::new() };
     for (name, by_root) in by_name(found, &mut builder) {
         builder.judge(name, by_root);
     }
     builder.exclude_shadowing_aliases();
     builder.exclude_what_lacks_tools();
-    builder.mark_ambiguous_aliases();
-    let Builder { skills, diagnostics, .. } = builder;
-    Snapshot::new(Body { skills, diagnostics: diagnostics.into_iter().collect() }, version)
+    builder.mark_aliases();
+    let Builder { skills, mut texts, diagnostics, .. } = builder;
+    let used: BTreeSet<Digest> = skills.values().map(|skill| skill.manifest.instructions.digest).collect();
+    texts.retain(|digest, _| used.contains(digest));
+    Snapshot::new(Body::new(skills, diagnostics.into_iter().collect()), version, texts)
 }
 
 struct Builder<'a> {
     rules: &'a Rules<'a>,
+    /// What is left for the tools of each root; `None` once a skill went over, and then the root has no more skills. The
+    /// binary's own are not counted.
+    budgets: BTreeMap<Root, Option<Budget>>,
     skills: BTreeMap<Name, Skill>,
+    /// Instructions that were read just now.
+    texts: BTreeMap<Digest, Arc<str>>,
     diagnostics: BTreeSet<Diagnostic>,
 }
 
@@ -72,6 +90,7 @@ impl Builder<'_> {
     }
 
     fn judge(&mut self, name: &Name, mut by_root: BTreeMap<Root, &Candidate>) {
+        by_root.retain(|root, _| self.budgets.get(root).is_none_or(Option::is_some));
         if !self.rules.trusted && by_root.len() > 1 && by_root.remove(&Root::Workspace).is_some() {
             let lower = by_root.keys().next_back().map_or("", |root| root.as_str());
             let message = format!(
@@ -83,10 +102,35 @@ impl Builder<'_> {
         let Some((root, winner)) = by_root.pop_last() else { return };
         match accept(root, winner, self.rules) {
             Ok(skill) => {
+                if let Err(problem) = self.count_tools(&skill) {
+                    return self.diagnose(name.as_str(), problem);
+                }
+                for note in &winner.notes {
+                    self.diagnose(name.as_str(), note.clone());
+                }
+                let text = winner.instructions.clone();
+                self.texts.extend(text.map(|text| (skill.manifest.instructions.digest, text)));
                 self.skills.insert(name.clone(), skill);
             }
-            Err(problem) => self.diagnose(name.as_str(), problem),
+            Err(problem) => {
+                // Over a limit of the root is this skill and all behind it.
+                if problem.code == Code::RootLimit {
+                    self.budgets.insert(root, None);
+                }
+                self.diagnose(name.as_str(), problem);
+            }
         }
+    }
+
+    /// Counts a skill's tools against the limits of its root. The one that goes over closes the root.
+    fn count_tools(&mut self, skill: &Skill) -> Result<(), Problem> {
+        let Some(Some(budget)) = self.budgets.get_mut(&skill.root) else { return Ok(()) };
+        let bytes = skill.tools.iter().map(|tool| tool.description.len() + tool.input_schema.to_string().len());
+        let counted = budget.tools(skill.tools.len() as u64, bytes.sum::<usize>() as u64);
+        if counted.is_err() {
+            self.budgets.insert(skill.root, None);
+        }
+        counted
     }
 
     /// Before a workspace is trusted, its skills take no alias that a lower root's skill has.
@@ -118,7 +162,9 @@ impl Builder<'_> {
     fn exclude_what_lacks_tools(&mut self) {
         loop {
             let lacking = |skill: &Skill| {
-                let missing = skill.manifest.requires_tools.iter().find(|tool| !self.has_tool(tool));
+                let internal = |tool: &String| self.rules.internal_tools.contains(&tool.as_str());
+                let missing =
+                    skill.manifest.requires_tools.iter().find(|tool| !internal(tool) && !self.has_tool(tool));
                 if let Some(tool) = missing {
                     return Some((skill.name.clone(), missing_tool(tool)));
                 }
@@ -135,7 +181,7 @@ impl Builder<'_> {
     /// Whether one of the skills has the tool of this full name.
     fn has_tool(&self, full_name: &str) -> bool {
         let own = |(skill, tool): (&str, &str)| self.skills.get(skill)?.tool(tool);
-        full_name.split_once("__").and_then(own).is_some()
+        split_tool(full_name).and_then(own).is_some()
     }
 
     /// Excludes skills; whether there was one.
@@ -148,26 +194,43 @@ impl Builder<'_> {
         any
     }
 
-    fn mark_ambiguous_aliases(&mut self) {
-        for (alias, skills) in claims(&self.skills).into_iter().filter(|(_, skills)| skills.len() > 1) {
-            let names: Vec<_> = skills.iter().map(Name::as_str).collect();
+    /// For an alias, as for a name, the highest root wins. Two skills of one root that claim it cannot be told apart.
+    fn mark_aliases(&mut self) {
+        for (alias, owners) in claims(&self.skills) {
+            let root = owners.first().and_then(|owner| self.skills.get(owner)).map_or(Root::Bundled, |skill| skill.root);
+            let names: Vec<_> = owners.iter().map(Name::as_str).collect();
+            if let [owner] = &owners[..] {
+                self.shadow(&alias, root, format!("the {root} skill '{owner}'"));
+                continue;
+            }
+            self.shadow(&alias, root, format!("the {root} skills {}", names.join(", ")));
             let message =
                 format!("Alias '/{alias}' is claimed by {}; it works for none, '/skill NAME' does.", names.join(", "));
-            for skill in &skills {
+            for skill in &owners {
                 self.diagnose(skill.as_str(), Problem::new(Code::AliasAmbiguous, message.clone()));
             }
+        }
+    }
+
+    /// Notes that skills of roots below `root` do not have an alias that `owner` has.
+    fn shadow(&mut self, alias: &Name, root: Root, owner: String) {
+        let claims = |skill: &&Skill| skill.root < root && skill.manifest.command.as_ref() == Some(alias);
+        let shadowed: Vec<Name> = self.skills.values().filter(claims).map(|skill| skill.name.clone()).collect();
+        for name in shadowed {
+            let message = format!("Alias '/{alias}' belongs to {owner}.");
+            self.diagnose(name.as_str(), Problem::new(Code::AliasShadowed, message));
         }
     }
 }
 
 /// Judges one candidate by itself.
 fn accept(root: Root, candidate: &Candidate, rules: &Rules<'_>) -> Result<Skill, Problem> {
-    let Candidate { name, manifest, digest, component } = candidate;
+    let Candidate { name, manifest, component, .. } = candidate;
     if let Some(reason) = manifest.eligibility.judge(rules.surroundings) {
         return Err(Problem::new(Code::Ineligible, reason));
     }
     if let Some(alias) = &manifest.command
-        && rules.built_ins.contains(&alias.as_str())
+        && rules.reserved.contains(&alias.as_str())
     {
         let message = format!("Alias '/{alias}' is a built-in command; skill excluded.");
         return Err(Problem::new(Code::CommandAliasCollision, message));
@@ -181,8 +244,24 @@ fn accept(root: Root, candidate: &Candidate, rules: &Rules<'_>) -> Result<Skill,
         return Err(Problem::new(Code::InvalidName, message));
     }
     let component = component.as_ref().map(Component::digest);
-    let skill = Skill { name: name.clone(), root, manifest: Arc::clone(manifest), component, tools, digest: *digest };
+    let skill = Skill {
+        name: name.clone(),
+        root,
+        manifest: Arc::clone(manifest),
+        component,
+        tools,
+        digest: candidate.digest(),
+        digest_of_files: true,
+    };
     check_command_tool(&skill)?;
+    if root == Root::Workspace && !rules.trusted && skill.lends_tool() {
+        let tool = skill.manifest.command_tool.as_deref().unwrap_or_default();
+        let message = format!(
+            "Command tool '{tool}' is another skill's. The workspace is not trusted, so that its skills call only their \
+             own; 'patchbay trust add' lets them."
+        );
+        return Err(Problem::new(Code::CommandToolMissing, message));
+    }
     Ok(skill)
 }
 
@@ -209,7 +288,7 @@ pub fn judge_alone(root: Root, candidate: &Candidate, rules: &Rules<'_>) -> Resu
     let mut needs: BTreeSet<String> =
         skill.manifest.requires_tools.iter().cloned().chain(skill.command_tool()).collect();
     let own: BTreeSet<String> = skill.tools.iter().map(|tool| skill.name.tool(&tool.name)).collect();
-    needs.retain(|tool| !own.contains(tool));
+    needs.retain(|tool| !own.contains(tool) && !rules.internal_tools.contains(&tool.as_str()));
     // No other skill can have a tool of this name.
     let prefix = format!("{}__", skill.name);
     match needs.iter().find(|tool| tool.starts_with(&prefix)) {

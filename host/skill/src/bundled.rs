@@ -1,11 +1,15 @@
 //! The skills that the binary brings along.
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use bytes::Bytes;
+use patchbay_core::Code;
 use patchbay_policy::Root;
 
 use crate::{
-    Candidate, Component, Found, Problem,
-    reading::{candidate, checked_name, packaged, skill_md},
+    Candidate, Component, Found, Problem, SkillFiles,
+    discover::SKILL_MD,
+    reading::{checked_name, packaged, skill_md},
 };
 
 /// A skill that the binary brings along: its name, and either a component with its SKILL.md embedded or a SKILL.md.
@@ -25,11 +29,16 @@ pub fn bundled(skills: &[Bundled]) -> Vec<Found> {
 
 fn read(skill: &Bundled) -> Result<Candidate, Problem> {
     let name = checked_name(skill.name)?;
-    if skill.bytes.starts_with(b"\0asm") {
-        let known = packaged(&name, skill.bytes)?;
+    let is_component = skill.bytes.starts_with(b"\0asm");
+    let (fresh, component, file) = if is_component {
         let component = Component::held(Bytes::from_static(skill.bytes));
-        return candidate(name, known, Some(component));
-    }
-    let known = skill_md(&name, skill.bytes)?;
-    candidate(name, known, None)
+        (packaged(&name, skill.bytes), Some(component), format!("{name}.wasm"))
+    } else {
+        (skill_md(&name, skill.bytes), None, SKILL_MD.to_owned())
+    };
+    let missing = || Problem::new(Code::MissingSkillMd, "There is no SKILL.md.");
+    let skill_md = fresh.known.skill_md.ok_or_else(missing)?;
+    let manifest = Arc::clone(skill_md.manifest.as_ref().map_err(Problem::clone)?);
+    let files = SkillFiles::new(&BTreeMap::from([(file, fresh.known.digest)]));
+    Ok(Candidate { name, manifest, files, component, instructions: fresh.instructions, notes: skill_md.mended.clone() })
 }

@@ -1,62 +1,74 @@
-//! Looking at a root: what it holds, before anything is decided.
+//! Discovery: the candidates of one root, before anything is decided.
 
-use std::{collections::BTreeMap, io, path::Path, sync::Arc};
+use std::{collections::BTreeMap, ffi::OsString, io, path::Path, sync::Arc};
 
 use cap_std::fs::{Dir, Metadata};
-use patchbay_core::{COMPONENT_BYTES, Code, Digest, Name, text};
+use patchbay_core::{COMPONENT_BYTES, Code, Digest, Name, RootAllowance, text};
 use patchbay_policy::Root;
 
 use crate::{
-    Candidate, Component, Found, Known, Problem, Seen, Sighting, Stat, Unseen,
+    Candidate, Component, Found, Known, Problem, Seen, Sighting, SkillFiles, SkillMd, Stat, Unseen,
     component::{self, Place},
     files,
+    limit::Budget,
+    listing::{self, Listing},
     package::SKILL_MD_BYTES,
-    reading::{candidate, checked_name, packaged, skill_md},
+    reading::{checked_name, packaged, skill_md},
 };
 
-/// Children of a root that are looked at.
-const CHILDREN: usize = 10_000;
-
-/// What a look at a root gave.
+/// What was found in a root.
 #[derive(Clone, Debug, Default)]
 pub struct Discovered {
     /// Its children, good and bad, sorted by their names.
     pub found: Vec<Found>,
-    /// The files that had to be read for it, because nothing was remembered of them, and what they held. What could not be
-    /// read, or is no skill, is not among them.
+    /// The files that had to be read, because nothing was remembered of them, and what they held.
     pub read: Vec<Sighting>,
 }
 
-/// Looks at the immediate children of a root: `NAME/` with a SKILL.md and at most one component, or `NAME.wasm`
-/// with the SKILL.md embedded. Hidden children and other files are passed over. A folder that does not exist holds nothing.
-/// A file that `seen` knows in its present state is not read.
+/// Finds the skills among the immediate children of a root: `NAME/` with a SKILL.md and at most one component, or
+/// `NAME.wasm` with the SKILL.md embedded. Hidden children and other files are ignored. A folder that does not exist holds
+/// nothing. A file that `seen` knows in its present state is not read.
 ///
-/// `path` is the person's folder of skills, or the workspace. In a workspace nothing outside of it is read; a person's own
+/// `path` is the user's folder of skills, or the workspace. In a workspace nothing outside of it is read; the user's own
 /// folder may hold links to folders elsewhere.
+///
+/// The children are counted against `allowed` in the order of their names. The first one that goes over becomes the
+/// diagnostic `root_limit`; it and all behind it are left out, and none of them is read.
 ///
 /// # Errors
 /// Where the folder itself exists and cannot be read.
-pub fn discover(root: Root, path: &Path, seen: &dyn Seen) -> io::Result<Discovered> {
+pub fn discover(root: Root, path: &Path, seen: &dyn Seen, allowed: &RootAllowance) -> io::Result<Discovered> {
     let Some(folder) = component::open_root(root, path)? else { return Ok(Discovered::default()) };
-    let mut names = Vec::new();
-    for entry in folder.entries()?.take(CHILDREN) {
-        names.push(entry?.file_name());
-    }
-    names.sort();
-    let mut look = Look { root, path: path.into(), folder, seen, read: Vec::new() };
+    let most = usize::try_from(allowed.skills).unwrap_or(usize::MAX);
+    let mut names = children(&folder, most)?;
+    let too_many = (names.len() > most).then(|| names.pop_last()).flatten();
+    let budget = Budget::new(root, *allowed);
+    let mut look = Look { root, path: path.into(), folder, seen, read: Vec::new(), budget };
     let mut found: Vec<Found> = Vec::new();
-    for file_name in names {
-        let Some(file_name) = file_name.to_str() else {
+    let limited = |name: &OsString, problem| {
+        let name = name.to_string_lossy();
+        let label = name.strip_suffix(".wasm").unwrap_or(&name);
+        Found { label: text::excerpt(label, 80), root, candidate: Err(problem) }
+    };
+    let mut over = too_many.map(|(name, _)| limited(&name, look.budget.too_many_skills()));
+    for (file_name, kind) in names {
+        let Some(name) = file_name.to_str() else {
             let message = "A folder's or file's name is not UTF-8.";
             let label = text::excerpt(&file_name.to_string_lossy(), 80);
             found.push(Found { label, root, candidate: Err(Problem::new(Code::InvalidName, message)) });
             continue;
         };
-        if let Some((label, candidate)) = look.child(file_name) {
-            found.push(Found { label: text::excerpt(label, 80), root, candidate });
+        let Some((label, candidate)) = look.child(name, kind) else { continue };
+        if let Err(problem) = &candidate
+            && problem.code == Code::RootLimit
+        {
+            over = Some(limited(&file_name, problem.clone()));
+            break;
         }
+        found.push(Found { label: text::excerpt(label, 80), root, candidate });
     }
     mark_doubles(&mut found);
+    found.extend(over);
     Ok(Discovered { found, read: look.read })
 }
 
@@ -74,7 +86,8 @@ pub fn discover_one(path: &Path) -> io::Result<Found> {
     let named = file_name.to_str().ok_or_else(|| Problem::new(Code::InvalidName, "Its name is not UTF-8."));
     let is_folder = folder.metadata(file_name).is_ok_and(|metadata| metadata.is_dir());
     let label = if is_folder { Some(file_name) } else { path.file_stem() }.unwrap_or(file_name).to_string_lossy();
-    let mut look = Look { root, path: parent.into(), folder, seen: &Unseen, read: Vec::new() };
+    let budget = Budget::new(root, RootAllowance::default());
+    let mut look = Look { root, path: parent.into(), folder, seen: &Unseen, read: Vec::new(), budget };
     let candidate = named.and_then(|name| match is_folder {
         true => look.skill_folder(name),
         false => look.skill_file(name, &label, None),
@@ -82,24 +95,58 @@ pub fn discover_one(path: &Path) -> io::Result<Found> {
     Ok(Found { label: text::excerpt(&label, 80), root, candidate })
 }
 
-/// One look at one root.
+/// What a child of a root is, as far as its folder's entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Folder,
+    /// A file, a link, or unknown.
+    Other,
+}
+
+/// The children of a root that may be skills: the first `most` of them by their names, and one more if there are more. All
+/// names are seen, few are held, so that which ones count does not depend on the file system.
+fn children(folder: &Dir, most: usize) -> io::Result<BTreeMap<OsString, Kind>> {
+    let mut names = BTreeMap::new();
+    for entry in folder.entries()? {
+        let entry = entry?;
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        let bytes = name.as_encoded_bytes();
+        let plain_file = kind.is_file() && !bytes.ends_with(b".wasm");
+        if bytes.starts_with(b".") || plain_file {
+            continue;
+        }
+        names.insert(name, if kind.is_dir() { Kind::Folder } else { Kind::Other });
+        if names.len() > most.saturating_add(1) {
+            names.pop_last();
+        }
+    }
+    Ok(names)
+}
+
+/// The state of looking at one root.
 struct Look<'a> {
     root: Root,
     path: Arc<Path>,
     folder: Dir,
     seen: &'a dyn Seen,
     read: Vec<Sighting>,
+    budget: Budget,
+}
+
+/// What is known of a file, and the text of its instructions if it was read just now.
+struct Looked {
+    known: Known,
+    size: u64,
+    instructions: Option<Arc<str>>,
 }
 
 impl Look<'_> {
-    /// What a child of the root is called as a skill, and what it is; none where it is no skill's.
-    fn child<'n>(&mut self, file_name: &'n str) -> Option<(&'n str, Result<Candidate, Problem>)> {
-        if file_name.starts_with('.') {
-            return None;
-        }
-        // None: a link that cannot be followed within the root, or something that vanished.
-        let metadata = followed(&self.folder, file_name);
-        let is_folder = metadata.as_ref().map_or_else(|| leads_away(&self.folder, file_name), Metadata::is_dir);
+    /// What a child of the root is called as a skill, and what it is; `None` where it is no skill's.
+    fn child<'n>(&mut self, file_name: &'n str, kind: Kind) -> Option<(&'n str, Result<Candidate, Problem>)> {
+        // A folder costs no call of the system before it is opened.
+        let metadata = if kind == Kind::Folder { None } else { followed(&self.folder, file_name) };
+        let is_folder = kind == Kind::Folder
+            || metadata.as_ref().map_or_else(|| leads_away(&self.folder, file_name), Metadata::is_dir);
         if is_folder {
             return Some((file_name, self.skill_folder(file_name)));
         }
@@ -111,14 +158,19 @@ impl Look<'_> {
     fn skill_file(&mut self, file: &str, name: &str, metadata: Option<Metadata>) -> Result<Candidate, Problem> {
         let name = checked_name(name)?;
         let place = Place { root: self.root, path: Arc::clone(&self.path), folder: None, file: file.to_owned() };
-        if let Some((known, size)) = self.known(file, metadata.as_ref()) {
-            return candidate(name, known.clone(), Some(Component::in_file(known.digest, size, place)));
-        }
-        let (bytes, stat) = read_component(&self.folder, file)?;
-        let known = packaged(&name, &bytes)?;
-        let component = Component::in_file(known.digest, bytes.len() as u64, place);
-        self.sighted(file.to_owned(), stat, known.clone());
-        candidate(name, known, Some(component))
+        self.budget.file(metadata.as_ref().map_or(0, Metadata::len))?;
+        let looked = match self.known(file, metadata.as_ref()) {
+            Some((known, size)) if known.skill_md.is_some() => Looked { known, size, instructions: None },
+            _ => {
+                let (bytes, stat) = read_component(&self.folder, file)?;
+                let fresh = packaged(&name, &bytes);
+                self.sighted(file.to_owned(), stat, fresh.known.clone());
+                Looked { known: fresh.known, size: bytes.len() as u64, instructions: fresh.instructions }
+            }
+        };
+        let component = Component::in_file(looked.known.digest, looked.size, place);
+        let files = BTreeMap::from([(file.to_owned(), looked.known.digest)]);
+        self.candidate(name, looked, &files, Some(component), Vec::new())
     }
 
     /// `NAME/`.
@@ -126,32 +178,52 @@ impl Look<'_> {
         let name = checked_name(folder_name)?;
         let unreadable = |error| Problem::unreadable("The folder", &error);
         let folder = component::open_folder(self.root, &self.path, &self.folder, folder_name).map_err(unreadable)?;
-        let known = self.skill_md(&name, &folder)?;
-        let components = components(&folder).map_err(unreadable)?;
-        let component = match &components[..] {
+        let mut listing = listing::list(&folder).map_err(unreadable)?;
+        let looked = self.skill_md(&name, &folder, &mut listing)?;
+        let mut files = BTreeMap::from([(SKILL_MD.to_owned(), looked.known.digest)]);
+        let component = match &listing.components[..] {
             [] => None,
-            [file] => Some(self.component(&name, &folder, file)?),
+            [file] => {
+                let component = self.component(&name, &folder, file)?;
+                files.insert(file.clone(), component.digest());
+                Some(component)
+            }
             several => {
+                let several: Vec<_> = several.iter().map(|name| text::excerpt(name, 80)).take(5).collect();
                 let message = format!("Several components: {}; a skill has at most one.", several.join(", "));
                 return Err(Problem::new(Code::SeveralComponents, message));
             }
         };
-        candidate(name, known, component)
+        match listing.over.take() {
+            // The rest of such a skill is never read, so it is no part of its digest either.
+            Some(over) => listing.skipped.push(over),
+            None => self.other_files(&name, &folder, &mut listing, &mut files)?,
+        }
+        self.candidate(name, looked, &files, component, listing.skipped)
     }
 
-    fn skill_md(&mut self, name: &Name, folder: &Dir) -> Result<Known, Problem> {
+    fn skill_md(&mut self, name: &Name, folder: &Dir, listing: &mut Listing) -> Result<Looked, Problem> {
         let file = format!("{name}/{SKILL_MD}");
-        if let Some((known, _)) = self.known(&file, followed(folder, SKILL_MD).as_ref())
-            && known.manifest.is_some()
+        // Over a limit the listing may have stopped before it.
+        let listed = listing.files.remove(SKILL_MD);
+        let metadata = if listing.over.is_some() { followed(folder, SKILL_MD) } else { listed };
+        self.budget.file(metadata.as_ref().map_or(0, Metadata::len))?;
+        if let Some((known, size)) = self.known(&file, metadata.as_ref())
+            && known.skill_md.is_some()
         {
-            return Ok(known);
+            return Ok(Looked { known, size, instructions: None });
+        }
+        if let Some(metadata) = metadata.filter(|metadata| metadata.len() <= SKILL_MD_BYTES) {
+            // Judged before it is read; charged when it is counted.
+            let mut budget = self.budget;
+            budget.skill_md(metadata.len())?;
         }
         let (bytes, stat) = files::read_stat(folder, SKILL_MD, SKILL_MD_BYTES)
             .map_err(|error| Problem::unreadable("SKILL.md", &error))?
             .ok_or_else(|| Problem::new(Code::MissingSkillMd, "The folder has no SKILL.md."))?;
-        let known = skill_md(name, &bytes)?;
-        self.sighted(file, stat, known.clone());
-        Ok(known)
+        let fresh = skill_md(name, &bytes);
+        self.sighted(file, stat, fresh.known.clone());
+        Ok(Looked { known: fresh.known, size: bytes.len() as u64, instructions: fresh.instructions })
     }
 
     /// The component of a folder.
@@ -163,13 +235,61 @@ impl Look<'_> {
             folder: Some(name.to_string()),
             file: file_name.to_owned(),
         };
-        if let Some((known, size)) = self.known(&file, followed(folder, file_name).as_ref()) {
+        let metadata = followed(folder, file_name);
+        self.budget.file(metadata.as_ref().map_or(0, Metadata::len))?;
+        if let Some((known, size)) = self.known(&file, metadata.as_ref()) {
             return Ok(Component::in_file(known.digest, size, place));
         }
         let (bytes, stat) = read_component(folder, file_name)?;
         let digest = Digest::of(&bytes);
-        self.sighted(file, stat, Known { digest, manifest: None });
+        self.sighted(file, stat, Known { digest, skill_md: None });
         Ok(Component::in_file(digest, bytes.len() as u64, place))
+    }
+
+    /// Adds the digests of all other files of a skill's folder to `files`.
+    fn other_files(
+        &mut self,
+        name: &Name,
+        folder: &Dir,
+        listing: &mut Listing,
+        files: &mut BTreeMap<String, Digest>,
+    ) -> Result<(), Problem> {
+        for (path, metadata) in std::mem::take(&mut listing.files) {
+            self.budget.file(metadata.len())?;
+            let file = format!("{name}/{path}");
+            if let Some((known, _)) = self.known(&file, Some(&metadata)) {
+                files.insert(path, known.digest);
+                continue;
+            }
+            match files::digest_stat(folder, &path, listing::FILE_BYTES) {
+                Ok(Some((digest, stat))) => {
+                    self.sighted(file, stat, Known { digest, skill_md: None });
+                    files.insert(path, digest);
+                }
+                // It has gone since the folder was listed.
+                Ok(None) => {}
+                Err(error) => listing.unreadable(&path, &error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The candidate, if its SKILL.md is good and the root has room for it.
+    fn candidate(
+        &mut self,
+        name: Name,
+        looked: Looked,
+        files: &BTreeMap<String, Digest>,
+        component: Option<Component>,
+        mut notes: Vec<Problem>,
+    ) -> Result<Candidate, Problem> {
+        let missing = || Problem::new(Code::MissingSkillMd, "There is no SKILL.md.");
+        let SkillMd { bytes, manifest, mended } = &**looked.known.skill_md.as_ref().ok_or_else(missing)?;
+        self.budget.skill_md(*bytes)?;
+        notes.extend(mended.iter().cloned());
+        let manifest = Arc::clone(manifest.as_ref().map_err(Problem::clone)?);
+        let files = SkillFiles::new(files);
+        Ok(Candidate { name, manifest, files, component, instructions: looked.instructions, notes })
     }
 
     /// What is remembered of a file in this state, and its size.
@@ -183,7 +303,7 @@ impl Look<'_> {
     }
 }
 
-const SKILL_MD: &str = "SKILL.md";
+pub(crate) const SKILL_MD: &str = "SKILL.md";
 
 /// The metadata of a child, links within the folder followed.
 fn followed(folder: &Dir, name: &str) -> Option<Metadata> {
@@ -195,19 +315,6 @@ fn followed(folder: &Dir, name: &str) -> Option<Metadata> {
 /// Whether a child is a link that cannot be followed within the root.
 fn leads_away(folder: &Dir, name: &str) -> bool {
     folder.symlink_metadata(name).is_ok_and(|metadata| metadata.is_symlink())
-}
-
-/// Names of the `*.wasm` files of a folder, sorted.
-fn components(folder: &Dir) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in folder.entries()?.take(CHILDREN) {
-        let name = entry?.file_name();
-        if let Some(name) = name.to_str().filter(|name| name.ends_with(".wasm") && !name.starts_with('.')) {
-            names.push(name.to_owned());
-        }
-    }
-    names.sort();
-    Ok(names)
 }
 
 fn read_component(folder: &Dir, file_name: &str) -> Result<(Vec<u8>, Option<Stat>), Problem> {

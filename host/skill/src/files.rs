@@ -7,7 +7,11 @@ use std::{
     sync::Arc,
 };
 
-use cap_std::{ambient_authority, fs::Dir};
+use cap_std::{
+    ambient_authority,
+    fs::{Dir, Metadata},
+};
+use patchbay_core::Digest;
 use patchbay_workspace::{FileError, Workspace, open_file_below};
 
 use crate::Stat;
@@ -55,24 +59,45 @@ pub fn read(folder: &Dir, name: &str, max: u64) -> io::Result<Option<Vec<u8>>> {
     Ok(read_stat(folder, name, max)?.map(|(bytes, _)| bytes))
 }
 
+/// The digest of a file in `folder` of at most `max` bytes, and its state just before it was read; `None` where there is no
+/// such file. It is read in pieces, never as a whole.
+pub(crate) fn digest_stat(folder: &Dir, name: &str, max: u64) -> io::Result<Option<(Digest, Option<Stat>)>> {
+    let Some((file, metadata)) = open(folder, name, max)? else { return Ok(None) };
+    let mut file = file.take(max + 1);
+    let digest = Digest::of_reader(&mut file)?;
+    if file.limit() == 0 {
+        return Err(too_large(max));
+    }
+    Ok(Some((digest, Stat::new(&metadata))))
+}
+
 /// The same, with the state of the file just before it was read, where the system tells it.
 pub(crate) fn read_stat(folder: &Dir, name: &str, max: u64) -> io::Result<Option<(Vec<u8>, Option<Stat>)>> {
+    let Some((file, metadata)) = open(folder, name, max)? else { return Ok(None) };
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+    file.take(max + 1).read_to_end(&mut bytes)?;
+    // It may have grown meanwhile.
+    if bytes.len() as u64 > max {
+        return Err(too_large(max));
+    }
+    Ok(Some((bytes, Stat::new(&metadata))))
+}
+
+/// Opens a regular file of at most `max` bytes; with its metadata as it is opened.
+fn open(folder: &Dir, name: &str, max: u64) -> io::Result<Option<(impl io::Read, Metadata)>> {
     let (file, metadata) = match open_file_below(folder, name) {
         Ok(opened) => opened,
         Err(FileError::NotFound { .. }) => return Ok(None),
         Err(error) => return Err(io_error(error)),
     };
-    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("over {max} bytes"));
     if metadata.len() > max {
-        return Err(too_large());
+        return Err(too_large(max));
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
-    file.take(max + 1).read_to_end(&mut bytes)?;
-    // It may have grown meanwhile.
-    if bytes.len() as u64 > max {
-        return Err(too_large());
-    }
-    Ok(Some((bytes, Stat::new(&metadata))))
+    Ok(Some((file, metadata)))
+}
+
+fn too_large(max: u64) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, format!("over {max} bytes"))
 }
 
 /// Keeps the system's own kind of error; the guard's words become [`io::ErrorKind::InvalidInput`].

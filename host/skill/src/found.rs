@@ -1,11 +1,12 @@
-//! What a look at a root gives, before anything is decided.
+//! What discovery finds in a root, before anything is decided.
 
 use std::{io, sync::Arc};
 
 use patchbay_core::{Code, Digest, Name};
 use patchbay_policy::Root;
+use serde::{Deserialize, Serialize};
 
-use crate::{Changed, Component, Manifest};
+use crate::{Changed, Component, Manifest, SkillFiles};
 
 /// Something that was found under a name, good or bad.
 #[derive(Clone, Debug)]
@@ -25,14 +26,25 @@ pub struct Candidate {
     pub name: Name,
     /// What its SKILL.md says.
     pub manifest: Arc<Manifest>,
-    /// The digest of its component, or of its SKILL.md where it has none.
-    pub digest: Digest,
+    /// Its files with their digests. The digest of this list is the digest of the skill.
+    pub files: SkillFiles,
     /// Its component, if it has one.
     pub component: Option<Component>,
+    /// The text of its instructions, if its SKILL.md was read just now; else the store has it.
+    pub instructions: Option<Arc<str>>,
+    /// Diagnostics of a skill that stays, such as lines that were mended.
+    pub notes: Vec<Problem>,
 }
 
-/// Why something cannot be a skill of the snapshot.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+impl Candidate {
+    /// The digest of the skill, over all its files.
+    pub fn digest(&self) -> Digest {
+        self.files.digest()
+    }
+}
+
+/// Why something cannot be a skill of the snapshot, or what is wrong with one that can.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct Problem {
     /// The stable code.

@@ -1,8 +1,13 @@
-use patchbay_core::{Code, Name, text};
+mod frontmatter;
+mod lenient;
+
+use patchbay_core::{Code, Digest, Name, text};
 use patchbay_policy::Capability;
 use serde::{Deserialize, Serialize};
 
 use crate::{Eligibility, Problem};
+
+use frontmatter::{Keys, Texts};
 
 /// What a SKILL.md says: its frontmatter, and the instructions below it. The form is that of agentskills.io with keys of
 /// our own; every key is optional and may also stand under `metadata`, unknown keys are ignored.
@@ -20,14 +25,14 @@ pub struct Manifest {
     pub input_hint: Option<String>,
     /// The tool that `tool_dispatch` calls: one of its own by its bare name, or any by its full name.
     pub command_tool: Option<String>,
-    /// Full names of tools that must be there.
+    /// Tools that must be there: internal ones by their names, others by their full names.
     pub requires_tools: Vec<String>,
     /// What the system must be and have.
     pub eligibility: Eligibility,
     /// What it asks for.
     pub capabilities: Vec<RequestedCapability>,
-    /// The Markdown below the frontmatter, cleaned.
-    pub instructions: String,
+    /// The Markdown below the frontmatter.
+    pub instructions: Instructions,
 }
 
 /// How a skill is invoked by a command.
@@ -62,31 +67,32 @@ pub struct RequestedCapability {
     pub optional: bool,
 }
 
-/// The keys as they stand in the frontmatter, and again under `metadata`.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Keys {
-    name: Option<String>,
-    summary: Option<String>,
-    description: Option<String>,
-    version: Option<String>,
-    invocation_mode: Option<String>,
-    command: Option<String>,
-    input_hint: Option<String>,
-    command_tool: Option<String>,
-    requires_tools: Option<Vec<String>>,
-    eligibility: Option<Eligibility>,
-    capabilities: Option<Vec<CapabilityKeys>>,
-    metadata: Option<Box<Keys>>,
+/// The Markdown below the frontmatter, by its content. Snapshots and the memory of files name it by its digest; the text
+/// itself is in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instructions {
+    /// The digest of the cleaned text.
+    pub digest: Digest,
+    /// Bytes of the cleaned text.
+    pub bytes: u64,
 }
 
-#[derive(Deserialize)]
-struct CapabilityKeys {
-    name: String,
-    scope: Option<String>,
-    reason: Option<String>,
-    #[serde(default)]
-    optional: bool,
+impl Instructions {
+    /// Names this text.
+    pub fn of(text: &str) -> Self {
+        Self { digest: Digest::of(text.as_bytes()), bytes: text.len() as u64 }
+    }
+}
+
+/// A SKILL.md that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// What the frontmatter says.
+    pub manifest: Manifest,
+    /// The instructions, cleaned.
+    pub instructions: String,
+    /// Lines that could not be read as YAML and were read as if they were quoted (`frontmatter_mended`).
+    pub mended: Vec<Problem>,
 }
 
 /// A summary is one line of a list.
@@ -97,73 +103,80 @@ impl Manifest {
     ///
     /// # Errors
     /// `malformed_frontmatter`, `invalid_name`, `invalid_command_alias`.
-    pub fn read(skill_md: &str, name: &Name) -> Result<Self, Problem> {
-        let malformed = |message: String| Problem::new(Code::MalformedFrontmatter, message);
-        let (frontmatter, instructions) = split(skill_md).map_err(|message| malformed(message.to_owned()))?;
-        // An empty document is null, which is no mapping; all keys are optional, so it is a good one.
-        let keys: Option<Keys> = match frontmatter.trim() {
-            "" => None,
-            yaml => serde_saphyr::from_str(yaml).map_err(|error| malformed(yaml_error(&error)))?,
+    pub fn read(skill_md: &str, name: &Name) -> Result<Reading, Problem> {
+        let (frontmatter, instructions) = split(skill_md)
+            .map_err(|message| Problem::new(Code::MalformedFrontmatter, message))?;
+        let (keys, mended) = match frontmatter::strict(frontmatter) {
+            Ok(keys) => (keys, Vec::new()),
+            Err(problem) => lenient::mend(frontmatter).ok_or(problem)?,
         };
-        let mut keys = keys.unwrap_or_default();
-        let mut under = keys.metadata.take().map(|metadata| *metadata).unwrap_or_default();
-        macro_rules! key {
-            ($key:ident) => {
-                keys.$key.take().or_else(|| under.$key.take())
-            };
-        }
-
-        if let Some(written) = key!(name)
-            && written != name.as_str()
-        {
-            let message = format!(
-                "Name '{}' in SKILL.md is not '{name}', as its folder or file is called.",
-                text::excerpt(&written, 80)
-            );
-            return Err(Problem::new(Code::InvalidName, message));
-        }
-        let invocation_mode = match key!(invocation_mode).as_deref() {
-            None | Some("llm_orchestration") => InvocationMode::LlmOrchestration,
-            Some("tool_dispatch") => InvocationMode::ToolDispatch,
-            Some(other) => {
-                let other = text::excerpt(other, 80);
-                return Err(malformed(format!(
-                    "invocation_mode '{other}' is neither llm_orchestration nor tool_dispatch."
-                )));
-            }
-        };
-        let command = match key!(command) {
-            None => None,
-            Some(alias) => Some(alias.parse().map_err(|_| {
-                let message = format!("Alias '{}' is no valid command name.", text::excerpt(&alias, 80));
-                Problem::new(Code::InvalidCommandAlias, message)
-            })?),
-        };
-        let mut capabilities = Vec::new();
-        for asked in key!(capabilities).unwrap_or_default() {
-            let written = match asked.scope {
-                Some(scope) => format!("{}:{scope}", asked.name),
-                None => asked.name,
-            };
-            let capability: Capability =
-                written.parse().map_err(|error| malformed(format!("capabilities: {error}.")))?;
-            let reason = asked.reason.map(|reason| text::excerpt(&reason, SUMMARY_CHARS));
-            capabilities.push(RequestedCapability { capability, reason, optional: asked.optional });
-        }
-        let line = |text: String| text::excerpt(&text, SUMMARY_CHARS);
-        Ok(Self {
-            summary: key!(summary).or_else(|| key!(description)).map(line).unwrap_or_default(),
-            version: key!(version).map(line),
-            invocation_mode,
-            command,
-            input_hint: key!(input_hint).map(line).filter(|hint| !hint.is_empty()),
-            command_tool: key!(command_tool).map(line),
-            requires_tools: key!(requires_tools).unwrap_or_default().into_iter().map(line).collect(),
-            eligibility: key!(eligibility).unwrap_or_default().cleaned(),
-            capabilities,
-            instructions: text::clean(instructions).trim().to_owned(),
-        })
+        let instructions = text::clean(instructions).trim().to_owned();
+        let manifest = manifest(keys, name, Instructions::of(&instructions))?;
+        Ok(Reading { manifest, instructions, mended })
     }
+}
+
+/// Checks the keys of a frontmatter, one after the other.
+fn manifest(mut keys: Keys, name: &Name, instructions: Instructions) -> Result<Manifest, Problem> {
+    let malformed = |message: String| Problem::new(Code::MalformedFrontmatter, message);
+    let mut under = keys.metadata.take().and_then(|metadata| metadata.0).map(|keys| *keys).unwrap_or_default();
+    macro_rules! key {
+        ($key:ident) => {
+            keys.$key.take().or_else(|| under.$key.take())
+        };
+    }
+
+    if let Some(written) = key!(name)
+        && written != name.as_str()
+    {
+        let message = format!(
+            "Name '{}' in SKILL.md is not '{name}', as its folder or file is called.",
+            text::excerpt(&written, 80)
+        );
+        return Err(Problem::new(Code::InvalidName, message));
+    }
+    let invocation_mode = match key!(invocation_mode).as_deref() {
+        None | Some("llm_orchestration") => InvocationMode::LlmOrchestration,
+        Some("tool_dispatch") => InvocationMode::ToolDispatch,
+        Some(other) => {
+            let other = text::excerpt(other, 80);
+            return Err(malformed(format!("invocation_mode '{other}' is neither llm_orchestration nor tool_dispatch.")));
+        }
+    };
+    let command = match key!(command) {
+        None => None,
+        Some(alias) => Some(alias.parse().map_err(|_| {
+            let message = format!("Alias '{}' is no valid command name.", text::excerpt(&alias, 80));
+            Problem::new(Code::InvalidCommandAlias, message)
+        })?),
+    };
+    let mut capabilities = Vec::new();
+    for asked in key!(capabilities).map(|asked| asked.0).unwrap_or_default() {
+        let written = match asked.scope {
+            Some(scope) => format!("{}:{scope}", asked.name),
+            None => asked.name,
+        };
+        let capability: Capability = written.parse().map_err(|error| malformed(format!("capabilities: {error}.")))?;
+        let reason = asked.reason.map(|reason| text::excerpt(&reason, SUMMARY_CHARS));
+        capabilities.push(RequestedCapability { capability, reason, optional: asked.optional });
+    }
+    let line = |text: String| text::excerpt(&text, SUMMARY_CHARS);
+    let list = |texts: Option<Texts>| texts.map(|texts| texts.0).unwrap_or_default();
+    let eligibility = key!(eligibility).unwrap_or_default();
+    let eligibility =
+        Eligibility { os: list(eligibility.os), env: list(eligibility.env), binaries: list(eligibility.binaries) };
+    Ok(Manifest {
+        summary: key!(summary).or_else(|| key!(description)).map(line).unwrap_or_default(),
+        version: key!(version).map(line),
+        invocation_mode,
+        command,
+        input_hint: key!(input_hint).map(line).filter(|hint| !hint.is_empty()),
+        command_tool: key!(command_tool).map(line),
+        requires_tools: list(key!(requires_tools)).into_iter().map(line).collect(),
+        eligibility: eligibility.cleaned(),
+        capabilities,
+        instructions,
+    })
 }
 
 /// Parts the frontmatter from what is below it.
@@ -183,21 +196,18 @@ fn split(skill_md: &str) -> Result<(&str, &str), &'static str> {
     Err("The frontmatter has no closing line '---'.")
 }
 
-/// The first line of the parser's words; the rest is a drawing of the source.
-fn yaml_error(error: &serde_saphyr::Error) -> String {
-    let words = error.to_string();
-    let first = words.lines().find(|line| !line.trim().is_empty()).unwrap_or("not valid YAML");
-    format!("{}.", text::excerpt(first.trim_end_matches('.'), 300))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
-    fn read(skill_md: &str) -> Result<Manifest, Problem> {
+    fn reading(skill_md: &str) -> Result<Reading, Problem> {
         Manifest::read(skill_md, &"calc".parse().unwrap())
+    }
+
+    fn read(skill_md: &str) -> Result<Manifest, Problem> {
+        reading(skill_md).map(|reading| reading.manifest)
     }
 
     #[test]
@@ -223,7 +233,7 @@ mod tests {
         assert_eq!(plain.capabilities[1].capability.to_string(), "http:a.example");
         assert!(plain.capabilities[1].optional);
         assert_eq!(plain.eligibility.os, ["linux", "darwin"]);
-        assert_eq!(plain.instructions, "Do it.");
+        assert_eq!(plain.instructions, Instructions::of("Do it."));
     }
 
     #[test]
@@ -251,6 +261,75 @@ mod tests {
         let (code, message) = problem("---\ncapabilities: [{name: files}]\n---\n");
         assert_eq!(code, Code::MalformedFrontmatter);
         assert!(message.contains("'files' is not a capability"), "{message}");
+    }
+
+    #[test]
+    fn yaml_errors_name_the_line_and_the_key() {
+        let problem = |text: &str| read(text).unwrap_err().message;
+        assert_eq!(
+            problem("---\nname: calc\nsummary: x\neligibility: {os: {linux: true}}\n---\n"),
+            "Line 4: eligibility.os must be a list, such as [linux]."
+        );
+        assert_eq!(
+            problem("---\neligibility:\n  env: [A]\n  binaries:\n    git: 1\n---\n"),
+            "Line 5: eligibility.binaries must be a list, such as [git]."
+        );
+        assert_eq!(problem("---\nname: calc\nsummary: [a, b]\n---\n"), "Line 3: summary must be a text.");
+        assert_eq!(
+            problem("---\neligibility: linux\n---\n"),
+            "Line 2: eligibility must have the keys os, env or binaries, such as {os: [linux]}."
+        );
+        let message = problem("---\nname: calc\nsummary: \"x\n---\n");
+        assert!(message.starts_with("Line "), "{message}");
+    }
+
+    #[test]
+    fn natural_spellings_are_read() {
+        let manifest = read(
+            "---\neligibility: {os: linux, env: HOME}\nrequires_tools: files__read\ncapabilities: [kv, \
+             http:a.example]\nmetadata: text\n---\n",
+        )
+        .unwrap();
+        assert_eq!((manifest.eligibility.os, manifest.eligibility.env), (vec!["linux".into()], vec!["HOME".into()]));
+        assert_eq!(manifest.requires_tools, ["files__read"]);
+        let asked: Vec<String> = manifest.capabilities.iter().map(|asked| asked.capability.to_string()).collect();
+        assert_eq!(asked, ["kv", "http:a.example"]);
+        let one = read("---\ncapabilities: {name: http, scope: a.example}\n---\n").unwrap();
+        assert_eq!(one.capabilities[0].capability.to_string(), "http:a.example");
+    }
+
+    #[test]
+    fn plain_text_is_mended_and_limits_are_kept() {
+        let mended = reading(
+            "---\nname: calc\ndescription: Use when: sums are wrong\nargument-hint: [a] [b]\neligibility: {os: \
+             [darwin]}\n---\nDo it.",
+        )
+        .unwrap();
+        assert_eq!(mended.manifest.summary, "Use when: sums are wrong");
+        assert_eq!(mended.manifest.eligibility.os, ["darwin"]);
+        let notes: Vec<_> = mended.mended.iter().map(|note| (note.code, &*note.message)).collect();
+        assert_eq!(
+            notes,
+            [
+                (Code::FrontmatterMended, "Line 3: 'description' was read as if it were quoted."),
+                (Code::FrontmatterMended, "Line 4: 'argument-hint' was read as if it were quoted."),
+            ]
+        );
+        for refused in [
+            // Another key cannot be read strictly.
+            "---\ndescription: a: b\neligibility: {os: [darwin]\n---\n",
+            "---\ndescription: a: b\ncapabilities: [{name: files}]\n---\n",
+            // Not on one line.
+            "---\ndescription: a: b\n  goes on\n---\n",
+            // Quoted, badly.
+            "---\ndescription: \"a\" b\n---\n",
+            // A key at the start of a line that is no key of the document.
+            "---\ndescription: a: b\nlicense: 'x\neligibility: {os: [darwin]}\n  '\n---\n",
+            "---\ncommand: a: b\n---\n",
+        ] {
+            assert!(read(refused).is_err(), "{refused}");
+        }
+        assert_eq!(reading("---\ndescription: a\n---\n").unwrap().mended, []);
     }
 
     #[test]

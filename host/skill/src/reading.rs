@@ -4,33 +4,39 @@ use std::sync::Arc;
 
 use patchbay_core::{Code, Digest, Name};
 
-use crate::{Candidate, Component, Known, Manifest, Problem, embedded_skill_md};
+use crate::{Known, Manifest, Problem, embedded_skill_md, seen::SkillMd};
+
+/// A file that was read just now.
+pub(crate) struct Fresh {
+    pub(crate) known: Known,
+    /// The text of the instructions, if the file has any.
+    pub(crate) instructions: Option<Arc<str>>,
+}
 
 pub(crate) fn checked_name(name: &str) -> Result<Name, Problem> {
     name.parse().map_err(|error| Problem::new(Code::InvalidName, format!("{error}.")))
 }
 
 /// Reads a SKILL.md.
-pub(crate) fn skill_md(name: &Name, bytes: &[u8]) -> Result<Known, Problem> {
-    let text =
-        std::str::from_utf8(bytes).map_err(|_| Problem::new(Code::MalformedFrontmatter, "SKILL.md is not UTF-8."))?;
-    Ok(Known { digest: Digest::of(bytes), manifest: Some(Arc::new(Manifest::read(text, name)?)) })
+pub(crate) fn skill_md(name: &Name, bytes: &[u8]) -> Fresh {
+    let text = std::str::from_utf8(bytes);
+    let text = text.map_err(|_| Problem::new(Code::MalformedFrontmatter, "SKILL.md is not UTF-8."));
+    read(Digest::of(bytes), text, name)
 }
 
-/// Reads a component with its SKILL.md embedded, or without one.
-pub(crate) fn packaged(name: &Name, bytes: &[u8]) -> Result<Known, Problem> {
-    let manifest = match embedded_skill_md(bytes)? {
-        Some(skill_md) => Some(Arc::new(Manifest::read(&skill_md, name)?)),
-        None => None,
+/// Reads a component with its SKILL.md embedded.
+pub(crate) fn packaged(name: &Name, bytes: &[u8]) -> Fresh {
+    let missing = || Problem::new(Code::MissingSkillMd, "The component has no SKILL.md; 'patchbay plugin build' embeds it.");
+    let embedded = embedded_skill_md(bytes).and_then(|found| found.ok_or_else(missing));
+    read(Digest::of(bytes), embedded.as_deref().map_err(Problem::clone), name)
+}
+
+fn read(digest: Digest, text: Result<&str, Problem>, name: &Name) -> Fresh {
+    let bytes = text.as_ref().map_or(0, |text| text.len() as u64);
+    let (manifest, mended, instructions) = match text.and_then(|text| Manifest::read(text, name)) {
+        Ok(read) => (Ok(Arc::new(read.manifest)), read.mended, Some(read.instructions.into())),
+        Err(problem) => (Err(problem), Vec::new(), None),
     };
-    Ok(Known { digest: Digest::of(bytes), manifest })
-}
-
-/// What is known of the file that holds the SKILL.md, and the component beside it or around it.
-pub(crate) fn candidate(name: Name, known: Known, component: Option<Component>) -> Result<Candidate, Problem> {
-    let manifest = known.manifest.ok_or_else(|| {
-        Problem::new(Code::MissingSkillMd, "The component has no SKILL.md; 'patchbay plugin build' embeds it.")
-    })?;
-    let digest = component.as_ref().map_or(known.digest, Component::digest);
-    Ok(Candidate { name, manifest, digest, component })
+    let skill_md = SkillMd { bytes, manifest, mended };
+    Fresh { known: Known { digest, skill_md: Some(Arc::new(skill_md)) }, instructions }
 }

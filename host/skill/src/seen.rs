@@ -10,12 +10,13 @@
 //! digest that is known decides what is granted, and [`Component::bytes`](crate::Component::bytes) gives bytes of that
 //! digest or none. So old bytes may run under the digest that is theirs; new bytes never run under an old digest.
 
-use std::{fmt, io, path::Path, sync::Arc};
+use std::{fmt, io, path::Path, str::FromStr, sync::Arc};
 
 use cap_std::fs::Metadata;
 use patchbay_core::Digest;
+use serde::{Deserialize, Serialize};
 
-use crate::Manifest;
+use crate::{Manifest, Problem};
 
 /// The coarsest times that a file system in use keeps, in nanoseconds: two seconds, as FAT does.
 const GRANULE: i64 = 2_000_000_000;
@@ -75,13 +76,68 @@ impl fmt::Display for Stat {
     }
 }
 
-/// What a file of a skill holds: a component, or a SKILL.md.
+/// A text that is no [`Stat`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a stat: it reads DEVICE:INODE:SIZE:MODIFIED:CHANGED")]
+pub struct StatError;
+
+impl FromStr for Stat {
+    type Err = StatError;
+
+    fn from_str(text: &str) -> Result<Self, StatError> {
+        fn next<'a, T: FromStr>(parts: &mut impl Iterator<Item = &'a str>) -> Result<T, StatError> {
+            parts.next().and_then(|part| part.parse().ok()).ok_or(StatError)
+        }
+        let parts = &mut text.split(':');
+        let stat = Self {
+            device: next(parts)?,
+            inode: next(parts)?,
+            size: next(parts)?,
+            modified: next(parts)?,
+            changed: next(parts)?,
+        };
+        if parts.next().is_some() { Err(StatError) } else { Ok(stat) }
+    }
+}
+
+/// What a file of a skill holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
     /// The digest of its bytes.
     pub digest: Digest,
-    /// What its SKILL.md says: that which it is, or that which is embedded in it.
-    pub manifest: Option<Arc<Manifest>>,
+    /// What its SKILL.md says: that which the file is, or that which is embedded in it. `None` for any other file.
+    pub skill_md: Option<Arc<SkillMd>>,
+}
+
+/// A SKILL.md that was read, or a file that should hold one and cannot be a skill.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkillMd {
+    /// Its bytes, for `limits.root.skill_md_bytes`.
+    pub bytes: u64,
+    /// What it says, or what is wrong with it. A file that is wrong is not read again either.
+    #[serde(with = "shared")]
+    pub manifest: Result<Arc<Manifest>, Problem>,
+    /// Lines that were mended.
+    pub mended: Vec<Problem>,
+}
+
+/// A manifest that is shared, written as what it is.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::{Manifest, Problem};
+
+    type Read = Result<Arc<Manifest>, Problem>;
+
+    pub(super) fn serialize<S: Serializer>(value: &Read, to: S) -> Result<S::Ok, S::Error> {
+        value.as_deref().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Read, D::Error> {
+        Ok(Result::<Manifest, Problem>::deserialize(from)?.map(Arc::new))
+    }
 }
 
 /// What is remembered of the files of one root.

@@ -1,3 +1,5 @@
+mod format1;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use patchbay_command::Aliases;
@@ -7,6 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Manifest;
 
+/// The form in which snapshots are written. Format 1 had the instructions in it, and no number.
+const FORMAT: u32 = 2;
+
 /// The skills that a session works with. Never changes; a reload makes another.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -15,13 +20,22 @@ pub struct Snapshot {
     json: String,
     body: Body,
     aliases: BTreeMap<Name, Vec<Name>>,
+    /// Instructions whose text is at hand, by their digest: of a new snapshot those that were read just now, of format 1 all.
+    texts: BTreeMap<Digest, Arc<str>>,
 }
 
 /// All that a snapshot holds, in canonical order: its JSON is what is stored and hashed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Body {
+    pub(crate) format: u32,
     pub(crate) skills: BTreeMap<Name, Skill>,
     pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+impl Body {
+    pub(crate) fn new(skills: BTreeMap<Name, Skill>, diagnostics: Vec<Diagnostic>) -> Self {
+        Self { format: FORMAT, skills, diagnostics }
+    }
 }
 
 /// A skill of a snapshot.
@@ -39,8 +53,15 @@ pub struct Skill {
     /// The tools of its component, sorted by name.
     #[serde(with = "shared")]
     pub tools: Arc<[ToolSpec]>,
-    /// The digest of its component, or of its SKILL.md where it has none.
+    /// The digest over all its files. In a snapshot of format 1 that of its component, or of its SKILL.md where it has none.
     pub digest: Digest,
+    /// Whether `digest` is over all its files: not in a snapshot of format 1. Never written.
+    #[serde(skip, default = "yes")]
+    pub digest_of_files: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What snapshots of the same files share, written as what it is.
@@ -83,33 +104,62 @@ pub enum SnapshotError {
         /// What it is.
         found: Digest,
     },
+    /// Its form is not known yet.
+    #[error("this session was written by a newer Patchbay.")]
+    Newer,
     /// Its text is not of this form.
     #[error("the stored snapshot cannot be read: {0}")]
     Form(#[from] serde_json::Error),
 }
 
 impl Snapshot {
-    pub(crate) fn new(body: Body, version: u64) -> Self {
+    pub(crate) fn new(body: Body, version: u64, texts: BTreeMap<Digest, Arc<str>>) -> Self {
         // Maps with text as keys, texts and numbers: there is no value that JSON could not hold.
         let json = serde_json::to_string(&body).unwrap_or_default();
-        Self::from_parts(body, json, version)
+        let aliases = claims(&body.skills);
+        Self { version, digest: Digest::of(json.as_bytes()), json, body, aliases, texts }
     }
 
-    /// Reads back what [`Snapshot::to_json`] gave.
+    /// Reads back what [`Snapshot::to_json`] gave, in this format or an older one. What was stored stays as it was, bytes
+    /// and digest.
     ///
     /// # Errors
-    /// [`SnapshotError`] where it is not what was stored.
+    /// [`SnapshotError`] where it is not what was stored, or of a newer format.
     pub fn from_json(json: String, digest: Digest, version: u64) -> Result<Self, SnapshotError> {
+        #[derive(Deserialize)]
+        struct Head {
+            #[serde(default = "one")]
+            format: u32,
+        }
+        fn one() -> u32 {
+            1
+        }
         let found = Digest::of(json.as_bytes());
         if found != digest {
             return Err(SnapshotError::Damaged { expected: digest, found });
         }
-        Ok(Self::from_parts(serde_json::from_str(&json)?, json, version))
+        match serde_json::from_str::<Head>(&json)?.format {
+            1 => {
+                let (body, aliases, texts) = format1::read(&json)?;
+                Ok(Self { version, digest, json, body, aliases, texts })
+            }
+            FORMAT => {
+                let body: Body = serde_json::from_str(&json)?;
+                let aliases = claims(&body.skills);
+                Ok(Self { version, digest, json, body, aliases, texts: BTreeMap::new() })
+            }
+            _ => Err(SnapshotError::Newer),
+        }
     }
 
-    fn from_parts(body: Body, json: String, version: u64) -> Self {
-        let aliases = claims(&body.skills);
-        Self { version, digest: Digest::of(json.as_bytes()), json, body, aliases }
+    /// The text of instructions, if this snapshot has it; else the store does.
+    pub fn text(&self, instructions: &Digest) -> Option<&Arc<str>> {
+        self.texts.get(instructions)
+    }
+
+    /// Takes the texts out that were read just now, to be stored.
+    pub fn take_texts(&mut self) -> BTreeMap<Digest, Arc<str>> {
+        std::mem::take(&mut self.texts)
     }
 
     /// All that it holds, in canonical order. The version is not part of it.
@@ -139,7 +189,7 @@ impl Snapshot {
 
     /// A skill and its tool by the tool's full name, `SKILL__TOOL`.
     pub fn tool(&self, full_name: &str) -> Option<(&Skill, &ToolSpec)> {
-        let (skill, tool) = full_name.split_once("__")?;
+        let (skill, tool) = split_tool(full_name)?;
         let skill = self.skill(skill)?;
         Some((skill, skill.tool(tool)?))
     }
@@ -155,15 +205,25 @@ impl Snapshot {
     }
 }
 
-/// Each alias and the skills that claim it, sorted.
+/// Parts `SKILL__TOOL`. A skill's name may end in `_`; a tool's does not begin with one, so that the last `__` parts them.
+pub(crate) fn split_tool(full_name: &str) -> Option<(&str, &str)> {
+    full_name.rsplit_once("__")
+}
+
+/// Each alias and the skills of the highest root that claim it, sorted. Skills of lower roots do not have it.
 pub(crate) fn claims(skills: &BTreeMap<Name, Skill>) -> BTreeMap<Name, Vec<Name>> {
-    let mut claims = BTreeMap::<Name, Vec<Name>>::new();
+    let mut claims = BTreeMap::<Name, (Root, Vec<Name>)>::new();
     for skill in skills.values() {
-        if let Some(alias) = &skill.manifest.command {
-            claims.entry(alias.clone()).or_default().push(skill.name.clone());
+        let Some(alias) = &skill.manifest.command else { continue };
+        let (root, names) = claims.entry(alias.clone()).or_insert((skill.root, Vec::new()));
+        if skill.root > *root {
+            (*root, *names) = (skill.root, Vec::new());
+        }
+        if skill.root == *root {
+            names.push(skill.name.clone());
         }
     }
-    claims
+    claims.into_iter().map(|(alias, (_, names))| (alias, names)).collect()
 }
 
 impl Aliases for Snapshot {
@@ -176,6 +236,12 @@ impl Skill {
     /// A tool of its own, by its bare name.
     pub fn tool(&self, name: &str) -> Option<&ToolSpec> {
         self.tools.iter().find(|tool| tool.name.as_str() == name)
+    }
+
+    /// Whether its `command_tool` is another skill's.
+    pub fn lends_tool(&self) -> bool {
+        let tool = self.manifest.command_tool.as_deref().and_then(split_tool);
+        tool.is_some_and(|(skill, _)| skill != self.name.as_str())
     }
 
     /// The full name of the tool that a command calls.

@@ -2,7 +2,7 @@
 
 use rusqlite::params;
 
-use crate::{Store, StoreError, now};
+use crate::{Store, StoreError, now, texts};
 
 /// A grant, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,8 +15,8 @@ pub struct GrantRow {
     pub skill: String,
     /// What is granted, as written.
     pub capability: String,
-    /// The digest that it was given for, or empty.
-    pub component: String,
+    /// The digest of the skill that it was given for; empty for a bundled skill, and for a grant of an older build.
+    pub skill_digest: String,
 }
 
 impl Store {
@@ -27,7 +27,7 @@ impl Store {
     pub fn grants(&self) -> Result<Vec<GrantRow>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
-                "SELECT root, workspace, skill, capability, component FROM grants \
+                "SELECT root, workspace, skill, capability, skill_digest FROM grants \
                  ORDER BY root, workspace, skill, capability",
             )?;
             let rows = query.query_map([], |row| {
@@ -36,25 +36,30 @@ impl Store {
                     workspace: row.get(1)?,
                     skill: row.get(2)?,
                     capability: row.get(3)?,
-                    component: row.get(4)?,
+                    skill_digest: row.get(4)?,
                 })
             })?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
     }
 
-    /// Adds a grant, or renews it for another digest.
+    /// Adds a grant, or renews it for another digest. `files` is the list whose digest is `grant.skill_digest`: by it a
+    /// later change can be named.
     ///
     /// # Errors
     /// The database.
-    pub async fn add_grant(&self, grant: GrantRow) -> Result<(), StoreError> {
+    pub async fn add_grant(&self, grant: GrantRow, files: String) -> Result<(), StoreError> {
         self.database
             .decide(move |connection| {
                 connection.execute(
-                    "INSERT OR REPLACE INTO grants (root, workspace, skill, capability, component, created_at) \
-                     VALUES (?, ?, ?, ?, ?, ?)",
-                    params![grant.root, grant.workspace, grant.skill, grant.capability, grant.component, now()],
+                    "INSERT OR REPLACE INTO grants \
+                     (root, workspace, skill, capability, component, skill_digest, created_at) \
+                     VALUES (?, ?, ?, ?, '', ?, ?)",
+                    params![grant.root, grant.workspace, grant.skill, grant.capability, grant.skill_digest, now()],
                 )?;
+                if !grant.skill_digest.is_empty() {
+                    texts::keep_files(connection, &grant.skill_digest, &files)?;
+                }
                 Ok(())
             })
             .await

@@ -1,4 +1,5 @@
-//! Components that may not run, wherever and whatever they were granted. Read live, before every call.
+//! Components and skills that may not run, by their digests, wherever and whatever they were granted. Read live, before
+//! every call.
 
 use patchbay_core::Digest;
 use rusqlite::params;
@@ -63,8 +64,8 @@ impl Store {
         })
     }
 
-    /// The components that this store has met (in a snapshot, a call, a look at its tools, a block) whose hexadecimal
-    /// digits begin with `digits`, in order, at most `limit`.
+    /// The components and skills that this store has met (in a snapshot, a call, a look at its tools, a block) whose
+    /// hexadecimal digits begin with `digits`, in order, at most `limit`.
     ///
     /// # Errors
     /// The database.
@@ -75,6 +76,7 @@ impl Store {
         self.database.read(|connection| {
             let mut query = connection.prepare(
                 "SELECT component FROM snapshot_components WHERE component >= ?1 AND component < ?2 \
+                 UNION SELECT skill FROM snapshot_skills WHERE skill >= ?1 AND skill < ?2 \
                  UNION SELECT component FROM described WHERE component >= ?1 AND component < ?2 \
                  UNION SELECT component FROM journal WHERE component >= ?1 AND component < ?2 \
                  UNION SELECT component FROM blocks WHERE component >= ?1 AND component < ?2 \

@@ -25,6 +25,7 @@ mod rules;
 mod seen;
 mod sessions;
 mod snapshots;
+mod texts;
 
 use std::{path::Path, sync::Arc};
 
@@ -63,6 +64,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/4.sql"),
     include_str!("../migrations/patchbay/5.sql"),
     include_str!("../migrations/patchbay/6.sql"),
+    include_str!("../migrations/patchbay/7.sql"),
 ];
 
 impl Store {

@@ -13,7 +13,7 @@ use crate::{Store, StoreError};
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     blocked: HashSet<Digest>,
-    /// Capability and digest, by skill. The operator gives grants by hand: they are few.
+    /// Capability and skill digest, by skill. The operator gives grants by hand: they are few.
     grants: BTreeMap<(String, String, String), Vec<(String, String)>>,
     writable: HashSet<String>,
 }
@@ -42,7 +42,7 @@ impl Store {
         Ok(self.rules()?.blocked.contains(component))
     }
 
-    /// Returns capability and digest of the grants of one identity, in order.
+    /// Returns capability and skill digest of the grants of one identity, in order.
     ///
     /// # Errors
     /// The database.
@@ -84,7 +84,7 @@ impl Store {
         rules.writable.extend(self.writable()?);
         for row in self.grants()? {
             let identity = (row.root, row.workspace, row.skill);
-            rules.grants.entry(identity).or_default().push((row.capability, row.component));
+            rules.grants.entry(identity).or_default().push((row.capability, row.skill_digest));
         }
         Ok(rules)
     }
@@ -100,7 +100,7 @@ mod tests {
             workspace: String::new(),
             skill: "notes".to_owned(),
             capability: "kv".to_owned(),
-            component: String::new(),
+            skill_digest: String::new(),
         }
     }
 
@@ -116,7 +116,7 @@ mod tests {
             assert!(ours.is_blocked(&component).unwrap());
             assert!(ours.unblock(component).await.unwrap());
             assert!(!theirs.is_blocked(&component).unwrap());
-            theirs.add_grant(grant()).await.unwrap();
+            theirs.add_grant(grant(), String::new()).await.unwrap();
             assert_eq!(ours.grants_of("user", "", "notes").unwrap(), [("kv".to_owned(), String::new())]);
             assert_eq!(ours.grants_of("bundled", "", "notes").unwrap(), []);
             assert!(ours.remove_grant(grant()).await.unwrap());

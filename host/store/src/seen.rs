@@ -15,7 +15,7 @@ pub struct SeenFile {
     /// The digest of its bytes.
     pub digest: Digest,
     /// What the SKILL.md says that it is or has embedded, as JSON.
-    pub manifest: Option<String>,
+    pub skill_md: Option<String>,
 }
 
 impl Store {
@@ -26,13 +26,13 @@ impl Store {
     pub fn seen(&self, folder: &str, program: &str) -> Result<Vec<SeenFile>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection
-                .prepare_cached("SELECT file, stat, digest, manifest FROM seen WHERE folder = ? AND program = ?")?;
+                .prepare_cached("SELECT file, stat, digest, skill_md FROM seen WHERE folder = ? AND program = ?")?;
             let mut rows = query.query(params![folder, program])?;
             let mut files = Vec::new();
             while let Some(row) = rows.next()? {
                 // A digest that does not read is that of no file.
                 if let Ok(digest) = row.get_ref(2)?.as_str().unwrap_or_default().parse() {
-                    files.push(SeenFile { file: row.get(0)?, stat: row.get(1)?, digest, manifest: row.get(3)? });
+                    files.push(SeenFile { file: row.get(0)?, stat: row.get(1)?, digest, skill_md: row.get(3)? });
                 }
             }
             Ok(files)
@@ -51,10 +51,10 @@ impl Store {
                 forget.execute(params![folder, file])?;
             }
             let mut remember = connection.prepare_cached(
-                "INSERT OR REPLACE INTO seen (folder, file, program, stat, digest, manifest) VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO seen (folder, file, program, stat, digest, skill_md) VALUES (?, ?, ?, ?, ?, ?)",
             )?;
-            for SeenFile { file, stat, digest, manifest } in read {
-                remember.execute(params![folder, file, program, stat, digest.to_string(), manifest])?;
+            for SeenFile { file, stat, digest, skill_md } in read {
+                remember.execute(params![folder, file, program, stat, digest.to_string(), skill_md])?;
             }
             Ok(())
         };
@@ -68,9 +68,9 @@ mod tests {
 
     use super::*;
 
-    fn file(file: &str, stat: &str, manifest: Option<&str>) -> SeenFile {
-        let (digest, manifest) = (Digest::of(stat.as_bytes()), manifest.map(str::to_owned));
-        SeenFile { file: file.to_owned(), stat: stat.to_owned(), digest, manifest }
+    fn file(file: &str, stat: &str, skill_md: Option<&str>) -> SeenFile {
+        let (digest, skill_md) = (Digest::of(stat.as_bytes()), skill_md.map(str::to_owned));
+        SeenFile { file: file.to_owned(), stat: stat.to_owned(), digest, skill_md }
     }
 
     #[tokio::test]

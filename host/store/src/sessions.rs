@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::{
     AgentModel, Message, NewMessage, Store, StoreError, agents, journal, messages, now,
     snapshots::{self, NewSnapshot},
+    texts,
 };
 
 /// What a session is, besides its rows.
@@ -193,6 +194,7 @@ impl Store {
                 connection.execute("DELETE FROM seen", [])?;
                 let snapshots = connection
                     .execute("DELETE FROM snapshots WHERE digest NOT IN (SELECT snapshot FROM sessions)", [])?;
+                texts::collect(connection)?;
                 let mut query = connection.prepare("SELECT DISTINCT component FROM snapshot_components")?;
                 let needed: HashSet<String> = query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
                 let mut forget = connection.prepare(

@@ -1,9 +1,14 @@
 //! Snapshots by content: sessions with the same skills share one row.
 
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
 use patchbay_core::Digest;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{HeldComponents, Store, StoreError};
+use crate::{HeldComponents, Store, StoreError, texts};
 
 /// A snapshot to be kept.
 #[derive(Clone, Debug)]
@@ -14,6 +19,26 @@ pub struct NewSnapshot {
     pub body: String,
     /// The components that its skills need.
     pub components: HeldComponents,
+    /// The digests of the instructions of its skills.
+    pub instructions: BTreeSet<Digest>,
+    /// Those of these texts that may not be stored yet.
+    pub texts: BTreeMap<Digest, Arc<str>>,
+    /// Its skills by their digests, each with the list of its files if a grant may be given for it.
+    pub skills: BTreeMap<Digest, Option<Arc<str>>>,
+}
+
+impl NewSnapshot {
+    /// A snapshot of this content without skills.
+    pub fn empty(digest: Digest, body: String, components: HeldComponents) -> Self {
+        Self {
+            digest,
+            body,
+            components,
+            instructions: BTreeSet::new(),
+            texts: BTreeMap::new(),
+            skills: BTreeMap::new(),
+        }
+    }
 }
 
 pub(crate) fn insert(connection: &Connection, snapshot: &NewSnapshot) -> Result<(), StoreError> {
@@ -28,10 +53,35 @@ pub(crate) fn insert(connection: &Connection, snapshot: &NewSnapshot) -> Result<
     for component in &snapshot.components.digests {
         insert.execute(params![digest, component.to_string()])?;
     }
+    for (text, body) in &snapshot.texts {
+        texts::keep(connection, text, body)?;
+    }
+    let mut insert = connection.prepare_cached("INSERT INTO snapshot_texts (snapshot, text) VALUES (?, ?)")?;
+    for text in &snapshot.instructions {
+        insert.execute(params![digest, text.to_string()])?;
+    }
+    let mut insert = connection.prepare_cached("INSERT INTO snapshot_skills (snapshot, skill) VALUES (?, ?)")?;
+    for (skill, files) in &snapshot.skills {
+        insert.execute(params![digest, skill.to_string()])?;
+        if let Some(files) = files {
+            texts::keep_files(connection, &skill.to_string(), files)?;
+        }
+    }
     Ok(())
 }
 
 impl Store {
+    /// Whether a snapshot is stored, and with it the texts that it needs.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn has_snapshot(&self, digest: &Digest) -> Result<bool, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached("SELECT 1 FROM snapshots WHERE digest = ?")?;
+            Ok(query.exists(params![digest.to_string()])?)
+        })
+    }
+
     /// The body of a snapshot.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ fn snapshot(store: &Store, body: &str, components: &[&[u8]]) -> NewSnapshot {
     for bytes in components {
         assert_eq!(held.add(bytes).unwrap(), Digest::of(bytes));
     }
-    NewSnapshot { digest: Digest::of(body.as_bytes()), body: body.to_owned(), components: held }
+    NewSnapshot::empty(Digest::of(body.as_bytes()), body.to_owned(), held)
 }
 
 fn row(snapshot: &NewSnapshot) -> SessionRow {

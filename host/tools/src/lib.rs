@@ -5,6 +5,7 @@
 //! - [`Internal`]: a tool of the host's own, which a model calls by the same path.
 //! - [`Tools::describe`]: what tools a component has, asked once a digest and kept.
 //! - [`Tools::permits`]: what a skill may do at this moment.
+//! - [`Tools::instructions`]: the text of a skill that is instructions.
 //! - [`input_from_text`]: the text of a command as a tool's input.
 
 mod describe;
@@ -25,11 +26,11 @@ mod workspaces;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use patchbay_core::{Digest, ToolSpec};
+use patchbay_core::{Code, Digest, ToolSpec};
 use patchbay_egress::{Credentials, Egress};
-use patchbay_policy::{Capability, Grant, Identity, Permits, Root, WorkspaceTrust};
+use patchbay_policy::{Blocked, Capability, Grant, Identity, Permits, Root, Standing, WorkspaceTrust};
 use patchbay_sandbox::Sandbox;
-use patchbay_skill::Skill;
+use patchbay_skill::{Skill, Snapshot, changed_files};
 use patchbay_store::{KvStore, Store, StoreError};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
@@ -119,9 +120,9 @@ impl Tools {
     pub fn permits(&self, skill: &Skill, workspace: &str) -> Result<Permits, StoreError> {
         let identity = Identity::new(skill.root, workspace, skill.name.clone());
         let asked: Vec<Capability> = skill.manifest.capabilities.iter().map(|asked| asked.capability.clone()).collect();
-        let grants = if asked.is_empty() { Vec::new() } else { self.grants(&identity)? };
+        let grants = if asked.is_empty() { Vec::new() } else { self.grants(&identity, skill)? };
         let writes = asked.contains(&Capability::WorkspaceWrite);
-        let permits = Permits::new(identity, skill.component.unwrap_or(skill.digest), asked, grants);
+        let permits = Permits::new(identity, asked, grants);
         Ok(if writes { permits.in_workspace(self.workspace_trust(workspace)?) } else { permits })
     }
 
@@ -137,28 +138,105 @@ impl Tools {
         })
     }
 
-    fn grants(&self, identity: &Identity) -> Result<Vec<Grant>, StoreError> {
+    fn grants(&self, identity: &Identity, skill: &Skill) -> Result<Vec<Grant>, StoreError> {
         let mut grants = Vec::new();
         if identity.root == Root::Bundled {
             let own = self.bundled_grants.iter().filter(|grant| grant.skill == identity.name.as_str());
-            grants.extend(
-                own.filter_map(|grant| Some(Grant { capability: grant.capability.parse().ok()?, digest: None })),
-            );
+            grants.extend(own.filter_map(|grant| Some(Grant::holding(grant.capability.parse().ok()?))));
         }
         let rows = self.store.grants_of(identity.root.as_str(), &identity.workspace, identity.name.as_str())?;
-        for (capability, component) in rows {
+        for (capability, skill_digest) in rows {
             // A row that this version cannot read grants nothing.
-            let (Ok(capability), Ok(digest)) = (capability.parse(), parse_component(&component)) else {
-                tracing::warn!(%capability, %component, "a grant that cannot be read is passed over");
+            let Ok(capability) = capability.parse() else {
+                tracing::warn!(%capability, "a grant that cannot be read is passed over");
                 continue;
             };
-            grants.push(Grant { capability, digest });
+            let standing = self.standing(identity.root, skill, &skill_digest)?;
+            grants.push(Grant { capability, standing });
         }
         Ok(grants)
     }
+
+    /// Whether a grant that was given for `granted` holds for `skill`.
+    fn standing(&self, root: Root, skill: &Skill, granted: &str) -> Result<Standing, StoreError> {
+        if root == Root::Bundled {
+            return Ok(Standing::Holds);
+        }
+        if granted.is_empty() {
+            return Ok(Standing::Unchecked);
+        }
+        if !skill.digest_of_files {
+            return Ok(Standing::OldSnapshot);
+        }
+        changes(&self.store, granted, &skill.digest, None)
+    }
+
+    /// The instructions of a skill of `snapshot`.
+    ///
+    /// # Errors
+    /// [`InstructionsError`], each with a stable code.
+    pub fn instructions(&self, snapshot: &Snapshot, skill: &Skill) -> Result<Arc<str>, InstructionsError> {
+        if let Some(blocked) = self.blocked(skill)? {
+            return Err(blocked.into());
+        }
+        let digest = &skill.manifest.instructions.digest;
+        match snapshot.text(digest) {
+            Some(text) => Ok(Arc::clone(text)),
+            None => Ok(self.store.text(digest)?.into()),
+        }
+    }
+
+    /// The operator's no to a skill or to its component, if there is one at this moment.
+    pub(crate) fn blocked(&self, skill: &Skill) -> Result<Option<Blocked>, StoreError> {
+        for (digest, whole) in [(skill.component, false), (Some(skill.digest), true)] {
+            if let Some(digest) = digest
+                && self.store.is_blocked(&digest)?
+            {
+                return Ok(Some(Blocked { digest, whole, skill: skill.name.clone() }));
+            }
+        }
+        Ok(None)
+    }
 }
 
-/// The digest a grant was given for; an empty text is none.
-fn parse_component(text: &str) -> Result<Option<Digest>, patchbay_core::DigestError> {
-    if text.is_empty() { Ok(None) } else { text.parse().map(Some) }
+/// Whether a grant for the skill digest `granted` holds for `current`, and which files differ where it does not. `files` is
+/// the list of the current files, where it is at hand; else the store may have it.
+///
+/// # Errors
+/// The database.
+pub fn changes(store: &Store, granted: &str, current: &Digest, files: Option<&str>) -> Result<Standing, StoreError> {
+    let granted: Digest = match granted.parse() {
+        Ok(granted) if granted == *current => return Ok(Standing::Holds),
+        Ok(granted) => granted,
+        Err(_) => return Ok(Standing::Changed(Vec::new())),
+    };
+    let now = match files {
+        Some(files) => Some(files.to_owned()),
+        None => store.skill_files(current)?,
+    };
+    Ok(Standing::Changed(match (store.skill_files(&granted)?, now) {
+        (Some(before), Some(now)) => changed_files(&before, &now),
+        _ => Vec::new(),
+    }))
+}
+
+/// Why the instructions of a skill cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum InstructionsError {
+    /// The operator has blocked the skill or its component.
+    #[error(transparent)]
+    Blocked(#[from] Blocked),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl InstructionsError {
+    /// The stable code.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Blocked(_) => Code::Blocked,
+            Self::Store(_) => Code::StoreFailed,
+        }
+    }
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use patchbay_core::{Asker, CallId, Digest, SessionId, ToolSpec};
-use patchbay_policy::{Blocked, Identity};
+use patchbay_policy::Identity;
 use patchbay_sandbox::{Budget, Call, Content, Inference, Progress, Usage};
 use patchbay_skill::{Skill, Snapshot};
 use serde_json::Value;
@@ -101,8 +101,8 @@ impl Tools {
             inference,
             ..
         } = request;
-        if self.store.is_blocked(&component)? {
-            return Err(Blocked { component, skill: skill.name.clone() }.into());
+        if let Some(blocked) = self.blocked(skill)? {
+            return Err(blocked.into());
         }
         let failed = |failure| ToolError::Failure { tool: full_name.to_owned(), failure };
         let ready = self.ready(skill, component).await.map_err(|error| match error {

@@ -63,9 +63,9 @@ async fn live(life: Life) {
     };
     let asked = if life.described { Vec::new() } else { chosen(life.asked) };
     let works = if life.described { Vec::new() } else { chosen(life.asked & life.granted) };
-    let grants = chosen(life.granted).into_iter().map(|capability| Grant { capability, digest: None }).collect();
+    let grants = chosen(life.granted).into_iter().map(Grant::holding).collect();
     let identity = Identity::new(Root::User, "", "test".parse().expect("a name"));
-    let permits = Arc::new(Permits::new(identity, Digest::of(b""), asked, grants));
+    let permits = Arc::new(Permits::new(identity, asked, grants));
 
     let mut files = Files::lend();
     let host = Arc::new(Host::new(works.clone()));

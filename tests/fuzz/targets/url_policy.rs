@@ -6,9 +6,9 @@
 use std::net::Ipv4Addr;
 
 use libfuzzer_sys::fuzz_target;
-use patchbay_core::{Digest, text};
+use patchbay_core::text;
 use patchbay_egress::{Origin, Target};
-use patchbay_policy::{Capability, Denial, Grant, Host, Identity, Permits, Root};
+use patchbay_policy::{Capability, Denial, Grant, Host, Identity, Permits, Root, Standing};
 
 /// Lines that are looked at; a skill asks for a few.
 const PATTERNS: usize = 16;
@@ -77,7 +77,8 @@ fn readable(url: &str, target: &Target, world: &World) {
             shown(&denial.to_string());
             let (Denial::NotAsked { capability, .. }
             | Denial::NotGranted { capability, .. }
-            | Denial::Stale { capability, .. }) = denial
+            | Denial::Stale { capability, .. }
+            | Denial::OldSnapshot { capability, .. }) = denial
             else {
                 panic!("no other denial is about a request: {denial}")
             };
@@ -170,14 +171,13 @@ impl World {
     /// The same as permits, with `more` asked for and granted.
     fn permits(&self, more: &[Capability]) -> Permits {
         let capability = |pattern: &Pattern| Capability::Http(pattern.host.clone());
-        let now = Digest::of(b"now");
-        let grant = |capability: Capability, digest| Grant { capability, digest: Some(digest) };
         let asked = self.asked.iter().map(capability).chain(more.iter().cloned()).collect();
-        let grants = (self.stale.iter().map(|pattern| grant(capability(pattern), Digest::of(b"before"))))
-            .chain(self.granted.iter().map(|pattern| grant(capability(pattern), now)))
-            .chain(more.iter().map(|capability| grant(capability.clone(), now)))
+        let stale = |capability| Grant { capability, standing: Standing::Changed(Vec::new()) };
+        let grants = (self.stale.iter().map(|pattern| stale(capability(pattern))))
+            .chain(self.granted.iter().map(|pattern| Grant::holding(capability(pattern))))
+            .chain(more.iter().cloned().map(Grant::holding))
             .collect();
-        Permits::new(Identity::new(Root::User, "", "test".parse().expect("a name")), now, asked, grants)
+        Permits::new(Identity::new(Root::User, "", "test".parse().expect("a name")), asked, grants)
     }
 }
 

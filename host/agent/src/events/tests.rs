@@ -18,7 +18,7 @@ impl Stage {
         let store = Store::open(home.path()).unwrap();
         let (session, agent) = (SessionId::random(), AgentId::random());
         let components = store.hold_components().unwrap();
-        let snapshot = NewSnapshot { digest: Digest::of(b""), body: String::new(), components };
+        let snapshot = NewSnapshot::empty(Digest::of(b""), String::new(), components);
         let row = SessionRow {
             id: session,
             workspace: String::new(),

@@ -4,7 +4,7 @@ use std::{
 };
 
 use patchbay_core::{
-    AgentId, Digest, Event, SessionId,
+    AgentId, Digest, Event, RootLimits, SessionId,
     completion::{Block, BlockKind, Finish, Message, Part, Role, StreamEvent, TokenUsage},
 };
 use patchbay_egress::{Credentials, Egress, EgressLimits};
@@ -156,7 +156,7 @@ impl Stage {
         let kv = KvStore::open(home.path()).unwrap();
         let (session, agent) = (SessionId::random(), AgentId::random());
         let components = store.hold_components().unwrap();
-        let kept = NewSnapshot { digest: Digest::of(b""), body: String::new(), components };
+        let kept = NewSnapshot::empty(Digest::of(b""), String::new(), components);
         let row = SessionRow {
             id: session,
             workspace: "/".to_owned(),
@@ -166,7 +166,7 @@ impl Stage {
             snapshot_version: 1,
         };
         store.create_session(row, kept).await.unwrap();
-        let rules = Rules { trusted: false, built_ins: &[], surroundings: &Nowhere, tools: &|_| Ok(Arc::default()) };
+        let rules = Rules { trusted: false, reserved: &[], internal_tools: &[], limits: &RootLimits::default(), surroundings: &Nowhere, tools: &|_| Ok(Arc::default()) };
         let snapshot = Arc::new(build(&[], 1, &rules));
         let sandbox = Arc::new(Sandbox::new(limits));
         let egress = Egress::new(EgressLimits::default()).unwrap();

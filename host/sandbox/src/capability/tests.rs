@@ -5,7 +5,6 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use patchbay_core::Digest;
 use patchbay_policy::{Capability, Denial, Grant, Identity, Permits, Root, WorkspaceTrust};
 
 use crate::{
@@ -138,9 +137,9 @@ impl ToolCaller for Fake {
 
 fn state(limits: Limits, asked: &[Capability], granted: &[Capability]) -> (State, Arc<Fake>) {
     let fake = Arc::new(Fake::default());
-    let grants = granted.iter().map(|capability| Grant { capability: capability.clone(), digest: None }).collect();
+    let grants = granted.iter().map(|capability| Grant::holding(capability.clone())).collect();
     let identity = Identity::new(Root::User, "", "test".parse().unwrap());
-    let permits = Arc::new(Permits::new(identity, Digest::of(b""), asked.to_vec(), grants));
+    let permits = Arc::new(Permits::new(identity, asked.to_vec(), grants));
     let services = Services {
         kv: fake.clone(),
         http: fake.clone(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
+use patchbay_policy::Standing;
 use patchbay_skill::Skill;
 use patchbay_store::StoreError;
 use serde_json::json;
@@ -39,14 +40,24 @@ impl BuiltIn for Help {
 fn describe(session: &Session, skill: &Skill) -> Result<Outcome, StoreError> {
     let manifest = &skill.manifest;
     let permits = session.host.tools.permits(skill, session.workspace())?;
-    let capabilities: Vec<(String, &str)> = manifest
+    let capabilities: Vec<(String, &str, Option<String>)> = manifest
         .capabilities
         .iter()
-        .map(|asked| (asked.capability.to_string(), permits.state(&asked.capability).as_str()))
+        .map(|asked| {
+            let why = permits.standing(&asked.capability).and_then(Standing::why);
+            (asked.capability.to_string(), permits.state(&asked.capability).as_str(), why)
+        })
         .collect();
     let tools: Vec<&str> = skill.tools.iter().map(|tool| tool.name.as_str()).collect();
     let list = |items: &[String]| items.join(", ");
-    let shown: Vec<String> = capabilities.iter().map(|(name, state)| format!("{name} ({state})")).collect();
+    let shown: Vec<String> = capabilities
+        .iter()
+        .map(|(name, state, why)| match why {
+            Some(why) => format!("{name} ({state}: {why})"),
+            None => format!("{name} ({state})"),
+        })
+        .collect();
+    let command_tool = command_tool(session, skill);
     let alias = manifest.command.as_ref().map(|alias| format!("/{alias}"));
     let fields = [
         ("name", skill.name.to_string()),
@@ -55,7 +66,7 @@ fn describe(session: &Session, skill: &Skill) -> Result<Outcome, StoreError> {
         ("source", skill.root.to_string()),
         ("invocation_mode", manifest.invocation_mode.as_str().to_owned()),
         ("command_alias", alias.clone().unwrap_or_default()),
-        ("command_tool", manifest.command_tool.clone().unwrap_or_default()),
+        ("command_tool", command_tool),
         ("tools", tools.join(", ")),
         ("requires_tools", list(&manifest.requires_tools)),
         ("eligibility.os", list(&manifest.eligibility.os)),
@@ -64,8 +75,10 @@ fn describe(session: &Session, skill: &Skill) -> Result<Outcome, StoreError> {
         ("capabilities", shown.join(", ")),
         ("digest", skill.digest.to_string()),
     ];
+    // Only where there is one.
+    let component = skill.component.map(|component| ("component", component.to_string()));
     let mut lines = vec![format!("# /help {}", skill.name), String::new()];
-    lines.extend(fields.iter().map(|(name, value)| {
+    lines.extend(fields.iter().chain(&component).map(|(name, value)| {
         let value = if value.is_empty() { "(none)" } else { value };
         format!("- `{name}`: {value}")
     }));
@@ -73,8 +86,8 @@ fn describe(session: &Session, skill: &Skill) -> Result<Outcome, StoreError> {
         .capabilities
         .iter()
         .zip(&capabilities)
-        .map(|(asked, (name, state))| {
-            json!({"name": name, "state": state, "reason": asked.reason, "optional": asked.optional})
+        .map(|(asked, (name, state, why))| {
+            json!({"name": name, "state": state, "stale": why, "reason": asked.reason, "optional": asked.optional})
         })
         .collect();
     Ok(Outcome::ok(Code::SkillHelp, lines.join("\n")).with_data(json!({
@@ -90,5 +103,16 @@ fn describe(session: &Session, skill: &Skill) -> Result<Outcome, StoreError> {
         "eligibility": manifest.eligibility,
         "capabilities": capabilities,
         "digest": skill.digest,
+        "component": skill.component,
     })))
+}
+
+/// The `command_tool` as written; of another skill's tool also whose it is, since it runs with that skill's grants.
+fn command_tool(session: &Session, skill: &Skill) -> String {
+    let tool = skill.manifest.command_tool.clone().unwrap_or_default();
+    let snapshot = session.snapshot();
+    match snapshot.tool(&tool) {
+        Some((owner, _)) if skill.lends_tool() => format!("{tool} (of the {} skill '{}')", owner.root, owner.name),
+        _ => tool,
+    }
 }

@@ -67,7 +67,17 @@ pub fn specs() -> Vec<&'static Spec> {
     TABLE.iter().map(|command| command.spec()).collect()
 }
 
-/// Names that no skill's alias may have.
-pub fn names() -> Vec<&'static str> {
-    TABLE.iter().map(|command| command.spec().name).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_ins_are_reserved_names() {
+        for spec in specs() {
+            assert!(patchbay_command::RESERVED.contains(&spec.name), "{} is not reserved", spec.name);
+        }
+        for tool in patchbay_agent::INTERNAL_TOOLS {
+            assert!(patchbay_command::RESERVED.contains(tool), "{tool} is not reserved");
+        }
+    }
 }

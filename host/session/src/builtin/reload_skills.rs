@@ -47,6 +47,8 @@ fn report(old: &Snapshot, new: &Snapshot) -> Outcome {
     for (mark, names) in [('+', &diff.added), ('-', &diff.removed), ('~', &diff.changed)] {
         lines.extend(names.iter().map(|name| format!("{mark} {name}")));
     }
+    let diagnosed = diff.diagnosed.iter();
+    lines.extend(diagnosed.map(|found| format!("! {} [{}] {}", found.name, found.code, found.message)));
     Outcome::ok(Code::SkillsReloaded, lines.join("\n")).with_data(json!({
         "version": version,
         "count": count,
@@ -54,5 +56,6 @@ fn report(old: &Snapshot, new: &Snapshot) -> Outcome {
         "added": diff.added,
         "removed": diff.removed,
         "changed": diff.changed,
+        "diagnostics": diff.diagnosed,
     }))
 }

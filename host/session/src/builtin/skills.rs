@@ -47,7 +47,7 @@ fn list(state: &State) -> Outcome {
     }
     let skills: Vec<_> = snapshot
         .skills()
-        .map(|skill| json!({"name": skill.name, "summary": skill.manifest.summary, "digest": skill.digest}))
+        .map(|skill| json!({"name": skill.name, "summary": skill.manifest.summary, "digest": skill.digest, "component": skill.component}))
         .collect();
     Outcome::ok(code, lines.join("\n")).with_data(json!({
         "version": snapshot.version(),

@@ -1,10 +1,11 @@
 use std::{fs, io, path::Path};
 
 use patchbay_command::Aliases as _;
+use patchbay_core::{Bound, RootAllowance};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Bundled, Diff, Unseen, bundled};
+use crate::{Bundled, Diff, SkillFiles, Unseen, bundled};
 
 struct Fake;
 
@@ -23,11 +24,19 @@ impl Surroundings for Fake {
 fn found(root: Root, name: &str, frontmatter: &str) -> Found {
     let skill_md = format!("---\n{frontmatter}\n---\nDo {name}.");
     let parsed: Name = name.parse().unwrap();
-    let candidate = crate::Manifest::read(&skill_md, &parsed).map(|manifest| {
+    let candidate = crate::Manifest::read(&skill_md, &parsed).map(|read| {
         // Whoever mentions tools has a component, whose digest tells which.
         let component = frontmatter.contains("# has ").then(|| Component::held(frontmatter.to_owned()));
-        let digest = component.as_ref().map_or(Digest::of(skill_md.as_bytes()), Component::digest);
-        Candidate { name: parsed, manifest: manifest.into(), digest, component }
+        let mut files = BTreeMap::from([("SKILL.md".to_owned(), Digest::of(skill_md.as_bytes()))]);
+        files.extend(component.as_ref().map(|component| ("x.wasm".to_owned(), component.digest())));
+        Candidate {
+            name: parsed,
+            manifest: read.manifest.into(),
+            files: SkillFiles::new(&files),
+            component,
+            instructions: Some(read.instructions.into()),
+            notes: read.mended,
+        }
     });
     Found { label: name.to_owned(), root, candidate }
 }
@@ -42,6 +51,10 @@ fn tool(name: &str) -> ToolSpec {
 }
 
 fn snapshot_of(found: Vec<Found>, trusted: bool) -> Snapshot {
+    snapshot_within(found, trusted, &RootLimits::default())
+}
+
+fn snapshot_within(found: Vec<Found>, trusted: bool, limits: &RootLimits) -> Snapshot {
     // `# has x y` in a frontmatter gives its component the tools x and y.
     let tools: BTreeMap<Digest, Arc<[ToolSpec]>> = found
         .iter()
@@ -54,7 +67,9 @@ fn snapshot_of(found: Vec<Found>, trusted: bool) -> Snapshot {
         .collect();
     let rules = Rules {
         trusted,
-        built_ins: &["skills", "help"],
+        reserved: &["skills", "help", "fork"],
+        internal_tools: &["use_skill"],
+        limits,
         surroundings: &Fake,
         tools: &|digest| match tools[digest].iter().find(|tool| tool.name.as_str() == "broken") {
             Some(_) => Err(Problem::new(Code::InvalidComponent, "broken.")),
@@ -65,7 +80,7 @@ fn snapshot_of(found: Vec<Found>, trusted: bool) -> Snapshot {
 }
 
 fn discover(root: Root, path: &Path) -> io::Result<Vec<Found>> {
-    Ok(crate::discover(root, path, &Unseen)?.found)
+    Ok(crate::discover(root, path, &Unseen, &RootAllowance::default())?.found)
 }
 
 fn names(snapshot: &Snapshot) -> Vec<&str> {
@@ -115,12 +130,103 @@ fn an_untrusted_workspace_shadows_neither_name_nor_alias() {
 }
 
 #[test]
+fn untrusted_workspace_calls_its_own_tools_only() {
+    let all = || {
+        vec![
+            found(Root::Bundled, "notes", "version: 1 # has add"),
+            found(Root::Workspace, "lends", "invocation_mode: tool_dispatch\ncommand_tool: notes__add"),
+            found(Root::Workspace, "own", "invocation_mode: tool_dispatch\ncommand_tool: own__x # has x"),
+            found(Root::Workspace, "needs", "requires_tools: [notes__add]"),
+        ]
+    };
+    let untrusted = snapshot_of(all(), false);
+    assert_eq!(names(&untrusted), ["needs", "notes", "own"]);
+    assert_eq!(
+        diagnostics(&untrusted),
+        ["lends [command_tool_missing] Command tool 'notes__add' is another skill's. The workspace is not trusted, so that \
+          its skills call only their own; 'patchbay trust add' lets them."]
+    );
+    assert_eq!(names(&snapshot_of(all(), true)), ["lends", "needs", "notes", "own"]);
+}
+
+#[test]
+fn highest_root_wins_an_alias() {
+    let snapshot = snapshot_of(
+        vec![
+            found(Root::Bundled, "b", "command: go"),
+            found(Root::User, "a", "command: go"),
+            found(Root::Bundled, "c", "command: do"),
+            found(Root::User, "d", "command: do"),
+            found(Root::User, "e", "command: do"),
+        ],
+        true,
+    );
+    assert_eq!(names(&snapshot), ["a", "b", "c", "d", "e"]);
+    assert_eq!(snapshot.claimants("go").iter().map(Name::as_str).collect::<Vec<_>>(), ["a"]);
+    assert_eq!(snapshot.claimants("do").len(), 2);
+    assert_eq!(
+        diagnostics(&snapshot),
+        [
+            "b [alias_shadowed] Alias '/go' belongs to the user skill 'a'.",
+            "c [alias_shadowed] Alias '/do' belongs to the user skills d, e.",
+            "d [alias_ambiguous] Alias '/do' is claimed by d, e; it works for none, '/skill NAME' does.",
+            "e [alias_ambiguous] Alias '/do' is claimed by d, e; it works for none, '/skill NAME' does.",
+        ]
+    );
+}
+
+#[test]
+fn root_over_its_tools_keeps_the_first_skills() {
+    let limits = |own| RootLimits { tools: Bound { own, untrusted: 1 }, ..RootLimits::default() };
+    let all = || {
+        vec![
+            found(Root::Bundled, "z", "version: 1 # has a b c d"),
+            found(Root::User, "a", "version: 1 # has x"),
+            found(Root::User, "b", "version: 2 # has x y"),
+            found(Root::User, "c", "summary: text"),
+            found(Root::Workspace, "d", "version: 3 # has x"),
+            found(Root::Workspace, "e", "version: 4 # has x"),
+        ]
+    };
+    let snapshot = snapshot_within(all(), false, &limits(2));
+    assert_eq!(names(&snapshot), ["a", "d", "z"]);
+    assert_eq!(
+        diagnostics(&snapshot),
+        [
+            "b [root_limit] The user skills are over the limit of 2 (limits.root.tools).",
+            "e [root_limit] The workspace skills are over the limit of 1 (limits.root.tools).",
+        ]
+    );
+    assert_eq!(names(&snapshot_within(all(), true, &limits(3))), ["a", "b", "c", "d", "e", "z"]);
+}
+
+#[test]
+fn format_1_snapshot_keeps_its_rules() {
+    let body = r#"{"skills":{"a":{"name":"a","root":"bundled","manifest":{"summary":"","version":null,"invocation_mode":"llm_orchestration","command":"go","input_hint":null,"command_tool":null,"requires_tools":[],"eligibility":{"os":[],"env":[],"binaries":[]},"capabilities":[],"instructions":"Do a."},"component":null,"tools":[],"digest":"sha256:ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"},"b":{"name":"b","root":"user","manifest":{"summary":"","version":null,"invocation_mode":"llm_orchestration","command":"go","input_hint":null,"command_tool":null,"requires_tools":[],"eligibility":{"os":[],"env":[],"binaries":[]},"capabilities":[],"instructions":"Do b."},"component":null,"tools":[],"digest":"sha256:ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"}},"diagnostics":[]}"#;
+    let digest = Digest::of(body.as_bytes());
+    let snapshot = Snapshot::from_json(body.to_owned(), digest, 3).unwrap();
+    assert_eq!((snapshot.to_json(), snapshot.digest(), snapshot.version()), (body, digest, 3));
+    // The alias of two works for neither, whatever their roots.
+    assert_eq!(snapshot.claimants("go").len(), 2);
+    let skill = snapshot.skill("a").unwrap();
+    assert_eq!(&**snapshot.text(&skill.manifest.instructions.digest).unwrap(), "Do a.");
+    assert!(!skill.digest_of_files);
+    let newer = r#"{"format":3,"anything":true}"#;
+    let error = Snapshot::from_json(newer.to_owned(), Digest::of(newer.as_bytes()), 1).unwrap_err();
+    assert_eq!(error.to_string(), "this session was written by a newer Patchbay.");
+}
+
+#[test]
 fn every_reason_to_stay_out() {
     let snapshot = snapshot_of(
         vec![
             found(Root::User, "env", "eligibility: {env: [A, HOME, B]}"),
             found(Root::User, "binaries", "eligibility: {binaries: [git, nope]}"),
             found(Root::User, "collision", "command: skills"),
+            found(Root::User, "reserved", "command: fork"),
+            found(Root::User, "internal", "requires_tools: [use_skill]"),
+            found(Root::User, "ends_", "invocation_mode: tool_dispatch\ncommand_tool: run # has run"),
+            found(Root::User, "calls-ends", "requires_tools: [ends___run]"),
             found(Root::User, "no-tool", "invocation_mode: tool_dispatch"),
             found(Root::User, "wrong-tool", "command_tool: x # has a b"),
             found(Root::User, "full-name", "command_tool: nobody__x"),
@@ -132,7 +238,8 @@ fn every_reason_to_stay_out() {
         ],
         true,
     );
-    assert_eq!(names(&snapshot), ["good"]);
+    assert_eq!(names(&snapshot), ["calls-ends", "ends_", "good", "internal"]);
+    assert_eq!(snapshot.tool("ends___run").unwrap().0.name.as_str(), "ends_");
     assert_eq!(
         diagnostics(&snapshot),
         [
@@ -145,6 +252,7 @@ fn every_reason_to_stay_out() {
             "needs-a [missing_required_tools] Missing required tool: needs-b__x.",
             "needs-b [missing_required_tools] Missing required tool: gone__z.",
             "no-tool [command_tool_missing] invocation_mode is tool_dispatch, and no command_tool is named.",
+            "reserved [command_alias_collision] Alias '/fork' is a built-in command; skill excluded.",
             "wrong-tool [command_tool_missing] Command tool 'x' is not among the skill's tools: a, b.",
         ]
     );
@@ -166,12 +274,14 @@ fn an_alias_of_two_works_for_neither_and_both_stay() {
 
 #[test]
 fn a_stored_snapshot_reads_back_and_a_damaged_one_does_not() {
-    let snapshot = snapshot_of(vec![found(Root::User, "a", "command: go # has x")], true);
+    let mut snapshot = snapshot_of(vec![found(Root::User, "a", "command: go # has x")], true);
     let back = Snapshot::from_json(snapshot.to_json().to_owned(), snapshot.digest(), 7).unwrap();
     assert_eq!((back.digest(), back.version()), (snapshot.digest(), 7));
     assert_eq!(back.skill("a"), snapshot.skill("a"));
     assert!(back.tool("a__x").is_some());
-    let damaged = snapshot.to_json().replace("Do a.", "Do b.");
+    assert!(!snapshot.to_json().contains("Do a."), "instructions stand in the store");
+    assert!(snapshot.take_texts().into_values().any(|text| &*text == "Do a."));
+    let damaged = snapshot.to_json().replace("a__x", "b__x").replace("go", "no");
     assert!(Snapshot::from_json(damaged, snapshot.digest(), 1).is_err());
 }
 

@@ -8,7 +8,7 @@ use std::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Changed, Manifest, Unseen};
+use crate::{Changed, Manifest, Unseen, changed_files};
 
 /// A folder of skills that goes when it does.
 struct Skills(tempfile::TempDir);
@@ -30,7 +30,7 @@ impl Skills {
     }
 
     fn discover(&self, seen: &dyn Seen) -> Discovered {
-        discover(Root::User, self.path(), seen).unwrap()
+        discover(Root::User, self.path(), seen, &RootAllowance::default()).unwrap()
     }
 
     /// The one candidate.
@@ -72,9 +72,10 @@ impl Seen for Liar {
     }
 }
 
-fn manifest(summary: &str) -> Option<Arc<Manifest>> {
+fn skill_md_of(summary: &str) -> Option<Arc<SkillMd>> {
     let skill_md = format!("---\nsummary: {summary}\n---\n");
-    Some(Arc::new(Manifest::read(&skill_md, &"any".parse().unwrap()).unwrap()))
+    let manifest = Manifest::read(&skill_md, &"any".parse().unwrap()).unwrap().manifest;
+    Some(Arc::new(SkillMd { bytes: 10, manifest: Ok(Arc::new(manifest)), mended: Vec::new() }))
 }
 
 /// A component with this SKILL.md, and padding.
@@ -106,7 +107,7 @@ type Shown = (String, Digest, Option<Digest>, String);
 fn shown(discovered: &Discovered) -> Vec<Shown> {
     let shown = |candidate: &Candidate| {
         let component = candidate.component.as_ref().map(Component::digest);
-        (candidate.name.to_string(), candidate.digest, component, candidate.manifest.summary.clone())
+        (candidate.name.to_string(), candidate.digest(), component, candidate.manifest.summary.clone())
     };
     discovered.found.iter().map(|found| shown(found.candidate.as_ref().unwrap())).collect()
 }
@@ -138,17 +139,17 @@ fn what_is_known_stands_for_the_file() {
     let skills = Skills::new();
     skills.write("one.wasm", component(FIRST, b""));
     let digest = Digest::of(b"something else");
-    let known = Known { digest, manifest: manifest("remembered") };
+    let known = Known { digest, skill_md: skill_md_of("remembered") };
     let candidate = skills.candidate(&Liar(known));
-    assert_eq!((candidate.digest, &*candidate.manifest.summary), (digest, "remembered"));
-    // Of a component that is known to have no SKILL.md the same is said as when it was read.
-    let bare = skills.discover(&Liar(Known { digest, manifest: None }));
-    assert_eq!(bare.found[0].candidate.as_ref().unwrap_err().code, Code::MissingSkillMd);
+    let component = candidate.component.as_ref().unwrap().digest();
+    assert_eq!((component, &*candidate.manifest.summary), (digest, "remembered"));
+    assert_eq!(candidate.digest(), SkillFiles::new(&BTreeMap::from([("one.wasm".to_owned(), digest)])).digest());
+    assert_eq!(candidate.instructions, None, "the store has the text");
 }
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_skill_is_not_remembered() {
+fn bad_skills_are_remembered_if_they_were_read() {
     let skills = Skills::new();
     skills.write("text.wasm", "hello");
     skills.write("bad/SKILL.md", "no frontmatter");
@@ -156,10 +157,16 @@ fn what_is_no_skill_is_not_remembered() {
     skills.write("Upper.wasm", component(FIRST, b""));
     let discovered = skills.discover(&Unseen);
     assert!(discovered.found.iter().all(|found| found.candidate.is_err()));
-    assert_eq!(files(&discovered), [""; 0]);
-    // A component without a SKILL.md is one, by what it is: known well enough.
+    assert_eq!(files(&discovered), ["bad/SKILL.md", "text.wasm"]);
     skills.write("bare.wasm", b"\0asm\x0d\0\x01\0");
-    assert_eq!(files(&skills.discover(&Unseen)), ["bare.wasm"]);
+    let discovered = skills.discover(&Unseen);
+    assert_eq!(files(&discovered), ["bad/SKILL.md", "bare.wasm", "text.wasm"]);
+    // What is wrong is said again without reading the file again.
+    let again = skills.discover(&Memory::of(&discovered));
+    let problems = |discovered: &Discovered| -> Vec<Problem> {
+        discovered.found.iter().map(|found| found.candidate.clone().unwrap_err()).collect()
+    };
+    assert_eq!((files(&again), problems(&again)), (vec![], problems(&discovered)));
 }
 
 /// Each of these leaves the size as it was, and the time of modification as well where somebody takes the trouble.
@@ -293,7 +300,7 @@ fn bytes_are_not_read_through_a_link_that_leads_away() {
     for name in ["a.wasm", "b/code.wasm"] {
         home.write("workspace/.patchbay/skills/b/SKILL.md", FIRST);
         let path = home.write(&format!("workspace/.patchbay/skills/{name}"), &bytes);
-        let found = discover(Root::Workspace, &home.path().join("workspace"), &Unseen).unwrap().found;
+        let found = discover(Root::Workspace, &home.path().join("workspace"), &Unseen, &RootAllowance::default()).unwrap().found;
         let component = found[0].candidate.as_ref().unwrap().component.clone().unwrap();
         assert_eq!(component.bytes().unwrap(), bytes);
         fs::remove_file(&path).unwrap();
@@ -301,6 +308,111 @@ fn bytes_are_not_read_through_a_link_that_leads_away() {
         assert_eq!(component.bytes(), Err(Changed), "{name}");
         fs::remove_file(&path).unwrap();
     }
+}
+
+/// The paths of the files that a candidate's digest is over.
+fn listed(candidate: &Candidate) -> Vec<String> {
+    changed_files("", candidate.files.as_text()).iter().map(|file| file.replace(" (new)", "")).collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn digest_is_over_the_files_of_the_folder() {
+    use std::os::unix::fs::symlink;
+    let skills = Skills::new();
+    skills.write("elsewhere/secret.txt", "secret");
+    for (file, text) in [
+        ("a/SKILL.md", FIRST),
+        ("a/notes.md", "1"),
+        ("a/sub/deep.wasm", "2"),
+        ("a/code.wasm", "3"),
+        ("a/.git/config", "x"),
+        ("a/.env", "x"),
+        ("a/old.md~", "x"),
+        ("a/m.pyc", "x"),
+        ("a/__pycache__/m", "x"),
+        ("a/node_modules/m/index.js", "x"),
+    ] {
+        skills.write(file, text);
+    }
+    symlink("notes.md", skills.path().join("a/inside.md")).unwrap();
+    symlink("../elsewhere/secret.txt", skills.path().join("a/outside.md")).unwrap();
+    let first = skills.discover(&Unseen).found.remove(0).candidate.unwrap();
+    assert_eq!(listed(&first), ["SKILL.md", "code.wasm", "inside.md", "notes.md", "sub/deep.wasm"]);
+    let notes: Vec<_> = first.notes.iter().map(|note| (note.code, &*note.message)).collect();
+    assert_eq!(notes, [(Code::SkillFileSkipped, "'outside.md' is a link to nothing in the skill's folder.")]);
+    // Any file counts.
+    for file in ["a/SKILL.md", "a/code.wasm", "a/notes.md", "a/sub/deep.wasm", "a/sub/new.md"] {
+        let before = skills.discover(&Unseen).found.remove(0).candidate.unwrap();
+        let text = if file.ends_with("SKILL.md") { OTHER } else { "changed" };
+        skills.write(file, text);
+        let after = skills.discover(&Unseen).found.remove(0).candidate.unwrap();
+        assert_ne!(before.digest(), after.digest(), "{file}");
+    }
+    // One in one file has one line.
+    fs::remove_dir_all(skills.path().join("a")).unwrap();
+    fs::remove_dir_all(skills.path().join("elsewhere")).unwrap();
+    skills.write("one.wasm", component(FIRST, b""));
+    assert_eq!(listed(&skills.candidate(&Unseen)), ["one.wasm"]);
+}
+
+#[test]
+fn skill_over_its_limits_stays_without_its_files() {
+    type Fill = fn(&Skills);
+    let cases: [(&str, Fill); 4] = [
+        ("More than 1,000 files; none of them can be read.", |skills| {
+            for n in 0..1_001 {
+                skills.write(&format!("a/files/{n}"), "");
+            }
+        }),
+        ("'big.bin' is larger than 8 MiB; none of them can be read.", |skills| {
+            skills.write("a/big.bin", vec![0; (8 << 20) + 1]);
+        }),
+        ("Folders more than 8 deep; none of them can be read.", |skills| {
+            skills.write("a/1/2/3/4/5/6/7/8/9/x", "");
+        }),
+        ("A path of more than 255 bytes; none of them can be read.", |skills| {
+            skills.write(&format!("a/{}/{}", "x".repeat(200), "y".repeat(60)), "");
+        }),
+    ];
+    for (words, fill) in cases {
+        let skills = Skills::new();
+        skills.write("a/SKILL.md", FIRST);
+        skills.write("a/notes.md", "n");
+        let whole = skills.candidate(&Unseen);
+        assert_eq!(listed(&whole), ["SKILL.md", "notes.md"]);
+        fill(&skills);
+        let limited = skills.candidate(&Unseen);
+        assert_eq!(listed(&limited), ["SKILL.md"], "{words}");
+        assert_eq!(limited.notes, [Problem::new(Code::SkillFilesLimited, words)]);
+    }
+}
+
+#[test]
+fn root_is_counted_in_the_order_of_names() {
+    let skills = Skills::new();
+    for name in ["d", "b", "a", "c"] {
+        skills.write(&format!("{name}/SKILL.md"), FIRST);
+    }
+    skills.write("e.wasm", component(FIRST, b""));
+    skills.write("readme.txt", "no skill");
+    let look = |allowed: RootAllowance| {
+        let found = discover(Root::User, skills.path(), &Unseen, &allowed).unwrap();
+        let names: Vec<String> = found.found.iter().map(|found| found.label.clone()).collect();
+        let over = found.found.last().unwrap().candidate.clone().err();
+        (names.join(" "), over.map(|problem| problem.message).unwrap_or_default(), found.read.len())
+    };
+    let all = RootAllowance::default();
+    assert_eq!(look(all), ("a b c d e".to_owned(), String::new(), 5));
+    let words = |what: &str| format!("The user skills are over the limit of {what}).");
+    assert_eq!(look(RootAllowance { skills: 3, ..all }), ("a b c d".to_owned(), words("3 (limits.root.skills"), 3));
+    let bytes = FIRST.len() as u64;
+    let two = RootAllowance { skill_md_bytes: 2 * bytes, ..all };
+    let over = words(&format!("{} bytes (limits.root.skill_md_bytes", 2 * bytes));
+    assert_eq!(look(two), ("a b c".to_owned(), over, 2), "what is over is not read");
+    assert_eq!(look(RootAllowance { files: 1, ..all }), ("a b".to_owned(), words("1 (limits.root.files"), 1));
+    let over = words(&format!("{} bytes (limits.root.file_bytes", bytes + 1));
+    assert_eq!(look(RootAllowance { file_bytes: bytes + 1, ..all }), ("a b".to_owned(), over, 1));
 }
 
 #[derive(Clone, Debug)]
@@ -333,7 +445,7 @@ proptest! {
         let content = |n: u8| component(FIRST, &[n]);
         let path = skills.write("a.wasm", content(0));
         let seen: Box<dyn Seen> = if lie < 3 {
-            Box::new(Liar(Known { digest: Digest::of(&content(lie)), manifest: manifest("lie") }))
+            Box::new(Liar(Known { digest: Digest::of(&content(lie)), skill_md: skill_md_of("lie") }))
         } else {
             Box::new(Memory::of(&skills.discover(&Unseen)))
         };

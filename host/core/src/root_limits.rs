@@ -1,0 +1,89 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the skills of one root may take in all. `[limits.root]` in `config.toml` sets it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RootLimits {
+    /// Skills, good and bad: folders and `*.wasm` files of the root.
+    pub skills: Bound,
+    /// Bytes of all SKILL.md together, embedded ones included. Each one goes into a conversation.
+    pub skill_md_bytes: Bound,
+    /// Tools of all skills together.
+    pub tools: Bound,
+    /// Bytes of the descriptions and schemas of all tools together.
+    pub tool_bytes: Bound,
+    /// Files of all skills together.
+    pub files: Bound,
+    /// Bytes of all files together, components included: this much is read and hashed when a root is new.
+    pub file_bytes: Bound,
+    /// Seconds that compiling the root's new components may take in one start or reload. What was compiled is kept, so
+    /// that `/reload_skills` continues where the last one stopped.
+    pub compile_s: Bound,
+}
+
+/// A limit for a root that you trust (your own skills, trusted workspaces), and for a workspace that you do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bound {
+    /// For your own skills and for trusted workspaces.
+    pub own: u64,
+    /// For a workspace that is not trusted.
+    pub untrusted: u64,
+}
+
+/// What one root may take: [`RootLimits`] with the trust of the root applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RootAllowance {
+    /// Skills.
+    pub skills: u64,
+    /// Bytes of SKILL.md.
+    pub skill_md_bytes: u64,
+    /// Tools.
+    pub tools: u64,
+    /// Bytes of descriptions and schemas.
+    pub tool_bytes: u64,
+    /// Files.
+    pub files: u64,
+    /// Bytes of files.
+    pub file_bytes: u64,
+    /// Seconds of compiling.
+    pub compile_s: u64,
+}
+
+impl Default for RootLimits {
+    fn default() -> Self {
+        let bound = |own, untrusted| Bound { own, untrusted };
+        Self {
+            skills: bound(5_000, 200),
+            skill_md_bytes: bound(64 << 20, 2 << 20),
+            tools: bound(20_000, 200),
+            tool_bytes: bound(128 << 20, 1 << 20),
+            files: bound(100_000, 2_000),
+            file_bytes: bound(2 << 30, 32 << 20),
+            compile_s: bound(600, 60),
+        }
+    }
+}
+
+impl RootLimits {
+    /// Returns what a root may take that is trusted, or is not.
+    pub fn allowance(&self, trusted: bool) -> RootAllowance {
+        let of = |bound: Bound| if trusted { bound.own } else { bound.untrusted };
+        RootAllowance {
+            skills: of(self.skills),
+            skill_md_bytes: of(self.skill_md_bytes),
+            tools: of(self.tools),
+            tool_bytes: of(self.tool_bytes),
+            files: of(self.files),
+            file_bytes: of(self.file_bytes),
+            compile_s: of(self.compile_s),
+        }
+    }
+}
+
+impl Default for RootAllowance {
+    fn default() -> Self {
+        RootLimits::default().allowance(true)
+    }
+}

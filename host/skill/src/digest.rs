@@ -1,0 +1,102 @@
+use std::{collections::BTreeMap, sync::Arc};
+
+use patchbay_core::{Digest, text};
+
+/// The files of a skill by their paths, each with the digest of its bytes. The skill's digest is the digest of this list.
+///
+/// As text it has a line for each file, sorted: `PATH NUL SHA256 LF`, the path relative to the skill's folder, the hash in
+/// 64 hexadecimal digits. A skill in one file has one line, with the name of that file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkillFiles {
+    lines: Arc<str>,
+    digest: Digest,
+}
+
+/// How many changed files a message names.
+const NAMED: usize = 5;
+
+impl SkillFiles {
+    /// Lists these files.
+    pub fn new(files: &BTreeMap<String, Digest>) -> Self {
+        // The order of the paths is the order of the lines: no byte sorts before NUL.
+        let lines: String = files.iter().map(|(path, digest)| format!("{path}\0{}\n", digest.to_hex())).collect();
+        Self { digest: Digest::of(lines.as_bytes()), lines: lines.into() }
+    }
+
+    /// The digest of the skill.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The list as text. [`changed_files`] compares two of them.
+    pub fn as_text(&self) -> &str {
+        &self.lines
+    }
+}
+
+/// Names the files that differ between two lists of [`SkillFiles::as_text`], for a message: `SKILL.md, notes.md (new)`.
+/// At most five are named. Paths are cleaned. Lines that are not of the form are ignored.
+pub fn changed_files(old: &str, new: &str) -> Vec<String> {
+    let (old, new) = (read(old), read(new));
+    let mut changed = Vec::new();
+    let paths: std::collections::BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
+    for path in paths {
+        let mark = match (old.get(path), new.get(path)) {
+            (Some(before), Some(after)) if before == after => continue,
+            (Some(_), Some(_)) => "",
+            (None, _) => " (new)",
+            (_, None) => " (gone)",
+        };
+        changed.push(format!("{}{mark}", text::excerpt(path, 80)));
+    }
+    if changed.len() > NAMED {
+        let more = changed.len() - NAMED;
+        changed.truncate(NAMED);
+        changed.push(format!("{more} more"));
+    }
+    changed
+}
+
+/// A path may hold line feeds, the hash may not: the hash has a fixed length.
+fn read(lines: &str) -> BTreeMap<&str, &str> {
+    let mut files = BTreeMap::new();
+    let mut rest = lines;
+    while let Some((path, behind)) = rest.split_once('\0') {
+        let (Some(hash), Some(next)) = (behind.get(..64), behind.get(65..)) else { break };
+        files.insert(path, hash);
+        rest = next;
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(files: &[(&str, &str)]) -> SkillFiles {
+        SkillFiles::new(&files.iter().map(|(path, text)| ((*path).to_owned(), Digest::of(text.as_bytes()))).collect())
+    }
+
+    #[test]
+    fn digest_is_over_sorted_lines_of_path_and_hash() {
+        let one = files(&[("b/c.md", "2"), ("SKILL.md", "1")]);
+        let hash = |text: &str| Digest::of(text.as_bytes()).to_hex();
+        let lines = format!("SKILL.md\0{}\nb/c.md\0{}\n", hash("1"), hash("2"));
+        assert_eq!(one.as_text(), lines);
+        assert_eq!(one.digest(), Digest::of(lines.as_bytes()));
+    }
+
+    #[test]
+    fn changes_name_the_files() {
+        let old = files(&[("SKILL.md", "1"), ("a\nb", "1"), ("gone.md", "1"), ("same", "1")]);
+        let new = files(&[("SKILL.md", "2"), ("a\nb", "2"), ("new.md", "1"), ("same", "1")]);
+        assert_eq!(
+            changed_files(old.as_text(), new.as_text()),
+            ["SKILL.md", "a b", "gone.md (gone)", "new.md (new)"]
+        );
+        assert_eq!(changed_files(old.as_text(), old.as_text()), [""; 0]);
+        let many = files(&["a", "b", "c", "d", "e", "f", "g"].map(|name| (name, "")));
+        assert_eq!(changed_files("", many.as_text()).last().unwrap(), "2 more");
+        assert_eq!(changed_files("nothing", "\0\0\0"), [""; 0]);
+    }
+}

@@ -1,0 +1,108 @@
+//! The limits of a root in all: what of them is used up, and the diagnostic of what goes over.
+
+use patchbay_core::{Code, RootAllowance};
+use patchbay_policy::Root;
+
+use crate::Problem;
+
+/// What is left of a root's allowance while its skills are counted in the order of their names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    root: Root,
+    allowed: RootAllowance,
+    left: RootAllowance,
+}
+
+impl Budget {
+    pub(crate) fn new(root: Root, allowed: RootAllowance) -> Self {
+        Self { root, allowed, left: allowed }
+    }
+
+    pub(crate) fn skill_md(&mut self, bytes: u64) -> Result<(), Problem> {
+        let over = self.over("skill_md_bytes", self.allowed.skill_md_bytes);
+        take(&mut self.left.skill_md_bytes, bytes, over)
+    }
+
+    pub(crate) fn file(&mut self, bytes: u64) -> Result<(), Problem> {
+        let over = self.over("files", self.allowed.files);
+        take(&mut self.left.files, 1, over)?;
+        let over = self.over("file_bytes", self.allowed.file_bytes);
+        take(&mut self.left.file_bytes, bytes, over)
+    }
+
+    pub(crate) fn tools(&mut self, tools: u64, bytes: u64) -> Result<(), Problem> {
+        let over = self.over("tools", self.allowed.tools);
+        take(&mut self.left.tools, tools, over)?;
+        let over = self.over("tool_bytes", self.allowed.tool_bytes);
+        take(&mut self.left.tool_bytes, bytes, over)
+    }
+
+    /// The problem of having more skills than allowed.
+    pub(crate) fn too_many_skills(&self) -> Problem {
+        root_limit(self.root, "skills", self.allowed.skills)
+    }
+
+    fn over(&self, key: &'static str, limit: u64) -> impl FnOnce() -> Problem + use<> {
+        let root = self.root;
+        move || root_limit(root, key, limit)
+    }
+}
+
+fn take(left: &mut u64, wanted: u64, over: impl FnOnce() -> Problem) -> Result<(), Problem> {
+    *left = left.checked_sub(wanted).ok_or_else(over)?;
+    Ok(())
+}
+
+/// The diagnostic of the first skill that is over the limit `key` of `[limits.root]`.
+pub fn root_limit(root: Root, key: &str, limit: u64) -> Problem {
+    let limit = match key {
+        key if key.ends_with("_bytes") => bytes(limit),
+        key if key.ends_with("_s") => format!("{} s", grouped(limit)),
+        _ => grouped(limit),
+    };
+    let message = format!("The {root} skills are over the limit of {limit} (limits.root.{key}).");
+    Problem::new(Code::RootLimit, message)
+}
+
+fn bytes(limit: u64) -> String {
+    let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.iter().find(|(unit, _)| limit >= *unit && limit.is_multiple_of(*unit)) {
+        Some((unit, name)) => format!("{} {name}", limit / unit),
+        None => format!("{} bytes", grouped(limit)),
+    }
+}
+
+/// `1,000,000`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_limit_names_the_key() {
+        let words = |key, limit| root_limit(Root::Workspace, key, limit).message;
+        assert_eq!(words("skills", 200), "The workspace skills are over the limit of 200 (limits.root.skills).");
+        assert_eq!(
+            words("skill_md_bytes", 2 << 20),
+            "The workspace skills are over the limit of 2 MiB (limits.root.skill_md_bytes)."
+        );
+        assert_eq!(words("compile_s", 60), "The workspace skills are over the limit of 60 s (limits.root.compile_s).");
+        assert_eq!(words("files", 100_000), "The workspace skills are over the limit of 100,000 (limits.root.files).");
+    }
+
+    #[test]
+    fn budget_is_spent_up_to_the_limit() {
+        let allowed = RootAllowance { files: 2, file_bytes: 10, ..RootAllowance::default() };
+        let mut budget = Budget::new(Root::User, allowed);
+        budget.file(10).unwrap();
+        budget.file(0).unwrap();
+        assert!(budget.file(0).unwrap_err().message.contains("limits.root.files"));
+        let mut budget = Budget::new(Root::User, allowed);
+        assert!(budget.file(11).unwrap_err().message.contains("limits.root.file_bytes"));
+    }
+}

@@ -1,0 +1,306 @@
+//! The keys of a frontmatter: their YAML, read strictly, and what is said about YAML that is wrong.
+
+use std::fmt;
+
+use patchbay_core::{Code, text};
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
+};
+use serde_saphyr::{Error, Options};
+
+use crate::Problem;
+
+/// The keys as they stand in the frontmatter, and again under `metadata`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Keys {
+    pub(super) name: Option<String>,
+    pub(super) summary: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) version: Option<String>,
+    pub(super) invocation_mode: Option<String>,
+    pub(super) command: Option<String>,
+    pub(super) input_hint: Option<String>,
+    pub(super) command_tool: Option<String>,
+    pub(super) requires_tools: Option<Texts>,
+    pub(super) eligibility: Option<EligibilityKeys>,
+    pub(super) capabilities: Option<Asked>,
+    pub(super) metadata: Option<Metadata>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct EligibilityKeys {
+    pub(super) os: Option<Texts>,
+    pub(super) env: Option<Texts>,
+    pub(super) binaries: Option<Texts>,
+}
+
+/// A list of texts. A single text is a list of one.
+pub(super) struct Texts(pub(super) Vec<String>);
+
+/// What a skill asks for. A single entry is a list of one.
+pub(super) struct Asked(pub(super) Vec<CapabilityKeys>);
+
+#[derive(Deserialize)]
+struct CapabilityMap {
+    name: String,
+    scope: Option<String>,
+    reason: Option<String>,
+    #[serde(default)]
+    optional: bool,
+}
+
+/// An entry of `capabilities`: a mapping, or the capability alone, as in `[kv]`.
+pub(super) struct CapabilityKeys {
+    pub(super) name: String,
+    pub(super) scope: Option<String>,
+    pub(super) reason: Option<String>,
+    pub(super) optional: bool,
+}
+
+/// What stands under `metadata`; nothing of ours where that is no mapping.
+pub(super) struct Metadata(pub(super) Option<Box<Keys>>);
+
+/// Reads a scalar as the text that YAML gives for it.
+macro_rules! scalars {
+    ($value:ident => $one:expr) => {
+        fn visit_str<E: serde::de::Error>(self, $value: &str) -> Result<Self::Value, E> {
+            Ok($one)
+        }
+        fn visit_bool<E: serde::de::Error>(self, $value: bool) -> Result<Self::Value, E> {
+            Ok($one)
+        }
+        fn visit_i64<E: serde::de::Error>(self, $value: i64) -> Result<Self::Value, E> {
+            Ok($one)
+        }
+        fn visit_u64<E: serde::de::Error>(self, $value: u64) -> Result<Self::Value, E> {
+            Ok($one)
+        }
+        fn visit_f64<E: serde::de::Error>(self, $value: f64) -> Result<Self::Value, E> {
+            Ok($one)
+        }
+    };
+}
+
+impl<'de> Deserialize<'de> for Texts {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = Texts;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of texts")
+            }
+            scalars!(value => Texts(vec![value.to_string()]));
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Texts, A::Error> {
+                let mut texts = Vec::new();
+                while let Some(text) = list.next_element()? {
+                    texts.push(text);
+                }
+                Ok(Texts(texts))
+            }
+        }
+        from.deserialize_any(List)
+    }
+}
+
+impl CapabilityKeys {
+    fn alone(name: &str) -> Self {
+        Self { name: name.to_owned(), scope: None, reason: None, optional: false }
+    }
+
+    fn from_map<'de, A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+        let CapabilityMap { name, scope, reason, optional } =
+            CapabilityMap::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(Self { name, scope, reason, optional })
+    }
+}
+
+impl<'de> Deserialize<'de> for CapabilityKeys {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Entry;
+        impl<'de> Visitor<'de> for Entry {
+            type Value = CapabilityKeys;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a capability")
+            }
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<CapabilityKeys, E> {
+                Ok(CapabilityKeys::alone(name))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CapabilityKeys, A::Error> {
+                CapabilityKeys::from_map(map)
+            }
+        }
+        from.deserialize_any(Entry)
+    }
+}
+
+impl<'de> Deserialize<'de> for Asked {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = Asked;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of capabilities")
+            }
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Asked, E> {
+                Ok(Asked(vec![CapabilityKeys::alone(name)]))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Asked, A::Error> {
+                Ok(Asked(vec![CapabilityKeys::from_map(map)?]))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Asked, A::Error> {
+                let mut asked = Vec::new();
+                while let Some(entry) = list.next_element()? {
+                    asked.push(entry);
+                }
+                Ok(Asked(asked))
+            }
+        }
+        from.deserialize_any(List)
+    }
+}
+
+impl<'de> Deserialize<'de> for Metadata {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Any;
+        impl<'de> Visitor<'de> for Any {
+            type Value = Metadata;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("anything")
+            }
+            scalars!(_value => Metadata(None));
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Metadata, A::Error> {
+                while list.next_element::<serde::de::IgnoredAny>()?.is_some() {}
+                Ok(Metadata(None))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Metadata, A::Error> {
+                let keys = Keys::deserialize(MapAccessDeserializer::new(map)).map_err(A::Error::custom)?;
+                Ok(Metadata(Some(Box::new(keys))))
+            }
+        }
+        from.deserialize_any(Any)
+    }
+}
+
+/// Reads a frontmatter as YAML. An empty one is good: all keys are optional.
+pub(super) fn strict(frontmatter: &str) -> Result<Keys, Problem> {
+    let keys: Option<Keys> = parse(frontmatter).map_err(|error| malformed(frontmatter, &error))?;
+    Ok(keys.unwrap_or_default())
+}
+
+/// Reads YAML within a budget that no manifest needs and that takes milliseconds to use up.
+pub(super) fn parse<T: for<'de> Deserialize<'de>>(frontmatter: &str) -> Result<Option<T>, Error> {
+    if frontmatter.trim().is_empty() {
+        return Ok(None);
+    }
+    serde_saphyr::from_str_with_options(frontmatter, options())
+}
+
+fn options() -> Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: 40_000,
+            max_nodes: 20_000,
+            max_aliases: 1_000,
+            max_anchors: 1_000,
+            max_recorded_anchor_events: 20_000,
+            max_recorded_anchor_bytes: 1 << 20,
+            max_depth: 32,
+            max_documents: 1,
+            max_merge_keys: 100,
+        },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 20_000 },
+    }
+}
+
+/// What is wrong, with the line of the file and the key, in an author's words.
+fn malformed(frontmatter: &str, error: &Error) -> Problem {
+    let error = error.without_snippet();
+    // The frontmatter begins on the second line of the file.
+    let place = error.location().map(|at| (at.line() as usize, at.column() as usize)).filter(|(line, _)| *line > 0);
+    let key = place.and_then(|(line, column)| key_at(frontmatter, line, column));
+    let words = match key.as_deref().and_then(|key| Some((key, expected(key)?))) {
+        Some((key, expected)) if !is_syntax(error) => format!("{key} {expected}."),
+        _ => {
+            let words = words(error);
+            match key {
+                Some(key) => format!("'{key}' is not valid YAML: {words}."),
+                None => format!("The frontmatter is not valid YAML: {words}."),
+            }
+        }
+    };
+    let message = match place {
+        Some((line, _)) => format!("Line {}: {words}", line + 1),
+        None => words,
+    };
+    Problem::new(Code::MalformedFrontmatter, text::excerpt(&message, 400))
+}
+
+/// Whether the text is no YAML at all, as opposed to YAML of the wrong kind.
+fn is_syntax(error: &Error) -> bool {
+    matches!(error, Error::ExternalMessage { .. } | Error::Eof { .. })
+}
+
+/// The parser's words, without the place and the source that it draws.
+fn words(error: &Error) -> String {
+    let words = error.to_string();
+    let line = words.lines().find(|line| !line.trim().is_empty()).unwrap_or("it cannot be parsed");
+    let mut line = line.trim().trim_start_matches("error:").trim();
+    if let Some(rest) = line.strip_prefix("line ")
+        && let Some((place, rest)) = rest.split_once(": ")
+        && place.bytes().all(|byte| byte.is_ascii_digit() || b" column,".contains(&byte))
+    {
+        line = rest;
+    }
+    let line = line.split(" at line ").next().unwrap_or(line);
+    text::excerpt(line.trim_end_matches('.'), 200)
+}
+
+/// What a key must be.
+fn expected(key: &str) -> Option<&'static str> {
+    Some(match key.rsplit('.').next()? {
+        "os" => "must be a list, such as [linux]",
+        "env" => "must be a list, such as [HOME]",
+        "binaries" => "must be a list, such as [git]",
+        "requires_tools" => "must be a list, such as [files__read]",
+        "eligibility" => "must have the keys os, env or binaries, such as {os: [linux]}",
+        "capabilities" => "must be a list, such as [{name: kv, reason: keeps notes}]",
+        "optional" => "must be true or false",
+        "name" | "summary" | "description" | "version" | "invocation_mode" | "command" | "input_hint"
+        | "command_tool" | "scope" | "reason" => "must be a text",
+        _ => return None,
+    })
+}
+
+/// The path of the key whose value stands at a line (from 1) and column (from 1) of the frontmatter, as in
+/// `eligibility.os`. Read from the indentation and, on the line itself, from what is left of the column.
+fn key_at(frontmatter: &str, line: usize, column: usize) -> Option<String> {
+    let mut path: Vec<(usize, &str)> = Vec::new();
+    for (number, text) in frontmatter.lines().enumerate().take(line) {
+        let content = text.trim_start_matches([' ', '-']);
+        let indent = text.len() - content.len();
+        let Some(key) = leading_key(content) else { continue };
+        while path.last().is_some_and(|(above, _)| *above >= indent) {
+            path.pop();
+        }
+        path.push((indent, key));
+        if number + 1 == line {
+            let left: String = text.chars().take(column.saturating_sub(1)).collect();
+            let within = text.get(indent + key.len() + 1..left.len().max(indent + key.len() + 1)).unwrap_or_default();
+            let inner = within.split(['{', ',', '[']).rev().find_map(|part| leading_key(part.trim_start()));
+            path.extend(inner.map(|key| (usize::MAX, key)));
+        }
+    }
+    let keys: Vec<&str> = path.into_iter().map(|(_, key)| key).collect();
+    if keys.is_empty() { None } else { Some(text::excerpt(&keys.join("."), 80)) }
+}
+
+/// The word before a colon with which a text begins.
+pub(super) fn leading_key(text: &str) -> Option<&str> {
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')?;
+    let behind = text[end..].strip_prefix(':')?;
+    let is_key = end > 0 && (behind.is_empty() || behind.starts_with([' ', '\t', '\r']));
+    is_key.then(|| &text[..end])
+}
