@@ -13,7 +13,7 @@ fn echoing() -> (Patchbay, String) {
     let patchbay = Patchbay::new();
     patchbay.write(ECHO, Guest::default().packaged(SKILL_MD));
     let help = &patchbay.answers(&["/help echo"])[0];
-    let digest = help.data()["digest"].as_str().unwrap().to_owned();
+    let digest = help.data()["component"].as_str().unwrap().to_owned();
     (patchbay, digest)
 }
 
@@ -62,9 +62,25 @@ fn a_block_is_for_the_component_not_for_the_skill() {
 }
 
 #[test]
+fn skill_digest_blocks_the_skill_as_a_whole() {
+    let (patchbay, component) = echoing();
+    patchbay.skill("plan", "summary: Plans", "Plan it.");
+    for (skill, line) in [("echo", "/echo {}"), ("plan", "/skill plan")] {
+        let digest = patchbay.answers(&[&format!("/help {skill}")])[0].data()["digest"].as_str().unwrap().to_owned();
+        assert_ne!(digest, component);
+        said(&patchbay, &["plugin", "block", digest.strip_prefix("sha256:").unwrap().get(..12).unwrap()]);
+        let blocked = &patchbay.answers(&[line])[0];
+        let words = format!("skill '{skill}' with the digest {digest} is blocked. To lift it: ");
+        assert!(blocked.code() == "blocked" && blocked.message().contains(&words), "{}", blocked.message());
+        said(&patchbay, &["plugin", "unblock", &digest]);
+    }
+    assert_eq!(patchbay.line("/echo {}"), "{}");
+}
+
+#[test]
 fn bundled_components_can_be_blocked_too() {
     let patchbay = Patchbay::new();
-    let digest = patchbay.answers(&["/help calc"])[0].data()["digest"].as_str().unwrap().to_owned();
+    let digest = patchbay.answers(&["/help calc"])[0].data()["component"].as_str().unwrap().to_owned();
     said(&patchbay, &["plugin", "block", &digest]);
     assert_eq!(patchbay.answers(&["/calc 1"])[0].code(), "blocked");
 }

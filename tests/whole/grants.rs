@@ -38,7 +38,7 @@ const KEEPER: &str = "home/config/skills/keeper.wasm";
 
 const DENIED: &str = "Error: skill 'keeper' may not use 'kv': it is not granted. To grant it: ";
 const STALE: &str =
-    "Error: skill 'keeper' may not use 'kv': its component has changed since that was granted. To grant it anew: ";
+    "Error: skill 'keeper' may not use 'kv': its files have changed since that was granted: keeper.wasm. To grant it again: ";
 
 fn capabilities(live: &mut Live, skill: &str) -> String {
     let help = live.say(&format!("/help {skill}"));
@@ -84,7 +84,7 @@ fn a_replaced_component_needs_the_grant_anew() {
     live.say("/reload_skills");
     let stale = live.answer("/keep");
     assert_eq!((stale.code(), stale.message()), ("denied", &*format!("{STALE}patchbay grant add keeper kv")));
-    assert_eq!(capabilities(&mut live, "keeper"), "kv (stale)");
+    assert_eq!(capabilities(&mut live, "keeper"), "kv (stale: changed: keeper.wasm)");
     paste(&patchbay, stale.message(), STALE);
     assert_eq!(live.say("/keep"), "kept", "what it kept is the skill's, not the component's");
 }
@@ -114,6 +114,37 @@ fn no_denial_advises_to_edit_a_bundled_skill() {
     let message = Patchbay::new().line("/web https://example.com:8443/");
     assert!(message.contains("may not use 'http:example.com:8443'"), "{message}");
     assert!(message.contains("it is a bundled skill") && !message.contains("Add it under"), "{message}");
+}
+
+#[test]
+fn grant_is_for_every_file_of_the_skill() {
+    let patchbay = Patchbay::new();
+    let write = |file: &str, bytes: &[u8]| patchbay.write(&format!("home/config/skills/keeper/{file}"), bytes);
+    write("SKILL.md", SKILL_MD.as_bytes());
+    write("notes.md", b"1");
+    write("code.wasm", &keeper("Keeps").component());
+    assert_eq!(patchbay.run(&["grant", "add", "keeper", "kv"]).code, Some(0));
+    let mut live = patchbay.live(&[]);
+    assert_eq!(live.say("/keep"), "empty");
+    // The component is the same; what the model is told is not.
+    write("SKILL.md", format!("{SKILL_MD}Do harm.\n").as_bytes());
+    live.say("/reload_skills");
+    let words = |files: &str| {
+        format!(
+            "Error: skill 'keeper' may not use 'kv': its files have changed since that was granted: {files}. To grant it \
+             again: patchbay grant add keeper kv"
+        )
+    };
+    assert_eq!(live.say("/keep"), words("SKILL.md"));
+    write("more.md", b"2");
+    std::fs::remove_file(patchbay.home().join("config/skills/keeper/notes.md")).unwrap();
+    live.say("/reload_skills");
+    assert_eq!(live.say("/keep"), words("SKILL.md, more.md (new), notes.md (gone)"));
+    let stale = patchbay.run(&["grant", "list", "--stale"]);
+    assert_eq!(stale.out, "patchbay grant add keeper kv\n");
+    assert_eq!(stale.err, "keeper: changed: SKILL.md, more.md (new), notes.md (gone)\n");
+    paste(&patchbay, &live.say("/keep"), words("SKILL.md, more.md (new), notes.md (gone)").strip_suffix("patchbay grant add keeper kv").unwrap());
+    assert_eq!(live.say("/keep"), "kept");
 }
 
 #[test]

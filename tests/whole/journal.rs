@@ -82,7 +82,7 @@ fn a_call_leaves_everything_about_it_and_nothing_of_what_it_was_about() {
         ("root", "bundled".into()),
         ("skill", "calc".into()),
         ("tool", "eval".into()),
-        ("component", help.data()["digest"].clone()),
+        ("component", help.data()["component"].clone()),
         ("input_hash", Digest::of(input.as_bytes()).to_string().into()),
         ("grants", Value::Array(Vec::new())),
         ("outcome", "ok".into()),

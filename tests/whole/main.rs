@@ -28,6 +28,7 @@ mod journal;
 mod languages;
 mod models;
 mod nested;
+mod old_sessions;
 mod personas;
 mod plugin;
 mod portable;

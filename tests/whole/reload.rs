@@ -71,12 +71,12 @@ impl Home {
         self.0.answers(&["/skills"]).remove(0)
     }
 
-    /// The summary of a skill, and its digest, in a new session.
+    /// The summary of a skill, and the digest of its component, in a new session.
     fn skill(&self, name: &str) -> (String, String) {
         let answer = self.skills();
         let skill = answer.data()["skills"].as_array().unwrap().iter().find(|skill| skill["name"] == name);
         let skill = skill.unwrap_or_else(|| panic!("no skill {name}: {}", answer.message()));
-        (skill["summary"].as_str().unwrap().to_owned(), skill["digest"].as_str().unwrap().to_owned())
+        (skill["summary"].as_str().unwrap().to_owned(), skill["component"].as_str().unwrap_or_default().to_owned())
     }
 }
 
@@ -88,7 +88,7 @@ fn an_unchanged_file_is_not_read() {
     home.write("two/SKILL.md", "---\nsummary: Two\n---\n");
     home.write("two/code.wasm", says("two", "2"));
     home.remember(&["one.wasm", "two/SKILL.md", "two/code.wasm"]);
-    let manifest = "UPDATE seen SET manifest = json_set(manifest, '$.summary', 'Remembered') WHERE file = ?";
+    let manifest = "UPDATE seen SET skill_md = json_set(skill_md, '$.manifest.Ok.summary', 'Remembered') WHERE file = ?";
     for file in ["one.wasm", "two/SKILL.md"] {
         assert_eq!(home.database().execute(manifest, [file]).unwrap(), 1);
     }

@@ -134,7 +134,7 @@ fn a_damaged_or_missing_component_is_said_and_reload_skills_mends_it() {
     let patchbay = Patchbay::new();
     let id = session(&patchbay);
     let help = &patchbay.answers_in(&["--session", &id], &["/help calc"])[0];
-    let digest = help.data()["digest"].as_str().unwrap().to_owned();
+    let digest = help.data()["component"].as_str().unwrap().to_owned();
     let file = patchbay.home().join(format!("data/components/{}.wasm", digest.strip_prefix("sha256:").unwrap()));
     for (spoil, what) in [(true, "is damaged in the store"), (false, "is not in the store any more")] {
         if spoil {

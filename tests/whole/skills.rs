@@ -97,6 +97,7 @@ fn help_shows_every_field_in_its_order() {
     patchbay.write("home/config/skills/full.wasm", full());
     let answer = &patchbay.answers(&["/help full"])[0];
     let digest = answer.data()["digest"].as_str().unwrap();
+    let component = answer.data()["component"].as_str().unwrap();
     assert_eq!(digest.len(), "sha256:".len() + 64);
     assert_eq!(answer.code(), "skill_help");
     assert_eq!(
@@ -118,7 +119,8 @@ fn help_shows_every_field_in_its_order() {
 - `eligibility.env`: PATH
 - `eligibility.binaries`: sh
 - `capabilities`: kv (not granted), http:api.example.com (not granted)
-- `digest`: {digest}"
+- `digest`: {digest}
+- `component`: {component}"
         )
     );
 }

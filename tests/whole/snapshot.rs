@@ -203,7 +203,12 @@ Diagnostics:
     let words = format!("{} is trusted. Open sessions take notice at /reload_skills.\n", workspace.display());
     assert_eq!((trusted.code, trusted.out), (Some(0), words));
     assert_eq!(live.say("/skills"), untrusted, "trust does not change a snapshot");
-    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=2 count=10\n+ sums\n~ guide");
+    // The workspace's skill has the alias now; the bundled one stays.
+    let shadowed = "calc [alias_shadowed] Alias '/calc' belongs to the workspace skill 'sums'.";
+    assert_eq!(
+        live.say("/reload_skills"),
+        format!("Reloaded skills for current session. version=2 count=10\n+ sums\n~ guide\n! {shadowed}")
+    );
     assert_eq!(
         live.say("/skills"),
         "\
@@ -219,13 +224,17 @@ sums
 web - Pages of the web as readable text
 
 Diagnostics:
-- calc [alias_ambiguous] Alias '/calc' is claimed by calc, sums; it works for none, '/skill NAME' does.
-- sums [alias_ambiguous] Alias '/calc' is claimed by calc, sums; it works for none, '/skill NAME' does."
+- calc [alias_shadowed] Alias '/calc' belongs to the workspace skill 'sums'."
     );
     assert!(live.say("/help guide").contains("\n- `source`: workspace\n"));
 
     assert_eq!(patchbay.run(&["trust", "remove"]).code, Some(0));
-    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=3 count=9\n- sums\n~ guide");
+    let (_, kept_out) = untrusted.split_once("Diagnostics:\n").unwrap();
+    let kept_out: Vec<_> = kept_out.lines().map(|line| line.replacen("- ", "\n! ", 1)).collect();
+    assert_eq!(
+        live.say("/reload_skills"),
+        format!("Reloaded skills for current session. version=3 count=9\n- sums\n~ guide{}", kept_out.concat())
+    );
     assert_eq!(live.say("/skills"), untrusted);
 }
 
@@ -277,4 +286,56 @@ fn a_workspace_whose_folder_of_skills_leads_away_is_named_and_passed_over() {
             .starts_with("- .patchbay/skills [folder_unusable] The workspace's folder of skills cannot be read: ")
     );
     assert!(!listed.contains("Secret"), "{listed}");
+}
+
+#[test]
+fn reload_says_what_it_kept_out() {
+    let patchbay = Patchbay::new();
+    patchbay.skill("works", "summary: Works", "Work.");
+    let mut live = patchbay.live(&[]);
+    patchbay.skill("works", "summary: [", "Work.");
+    patchbay.skill("taken", "command: fork", "Fork.");
+    patchbay.skill("mended", "description: Use when: asked", "Mend.");
+    let answer = live.answer("/reload_skills");
+    let lines: Vec<_> = answer.message().lines().skip(1).map(|line| line.split(". ").next().unwrap()).collect();
+    assert_eq!(lines[..3], ["+ mended", "- works", "! mended [frontmatter_mended] Line 2: 'description' was read as if it were quoted."]);
+    assert_eq!(lines[3], "! taken [command_alias_collision] Alias '/fork' is a built-in command; skill excluded.");
+    assert!(lines[4].starts_with("! works [malformed_frontmatter] Line "), "{lines:?}");
+    assert_eq!(answer.data()["diagnostics"].as_array().unwrap().len(), 3);
+    // What is known is not said again.
+    assert_eq!(live.say("/reload_skills").lines().count(), 1);
+    assert_eq!(live.say("/skills").lines().filter(|line| line.contains('[')).count(), 3);
+}
+
+/// One file of 250 KB, linked 4,500 times: in git it is one blob. Reading stops at the limits of an untrusted workspace.
+#[cfg(target_os = "linux")]
+#[test]
+fn thousands_of_links_to_one_file_are_read_up_to_the_limit() {
+    let patchbay = Patchbay::new();
+    let text = format!("---\nsummary: Large\n---\n{}", "words ".repeat(42_000));
+    patchbay.write("workspace/.patchbay/skills/s0000/SKILL.md", &text);
+    let skills = patchbay.workspace().join(".patchbay/skills");
+    for n in 1..4_500 {
+        let folder = skills.join(format!("s{n:04}"));
+        fs::create_dir(&folder).unwrap();
+        fs::hard_link(skills.join("s0000/SKILL.md"), folder.join("SKILL.md")).unwrap();
+    }
+    let mut live = patchbay.live(&[]);
+    let answer = live.answer("/skills");
+    let diagnostics = answer.data()["diagnostics"].as_array().unwrap();
+    assert_eq!(diagnostics.len(), 1, "{diagnostics:?}");
+    assert_eq!(diagnostics[0]["name"], "s0008");
+    assert_eq!(
+        diagnostics[0]["message"],
+        "The workspace skills are over the limit of 2 MiB (limits.root.skill_md_bytes)."
+    );
+    assert_eq!(live.say("/calc 1 + 1"), "2");
+    let status = fs::read_to_string(format!("/proc/{}/status", live.pid())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kilobytes < 200 << 10, "{kilobytes} kB");
+    // Every snapshot names the text, which is stored once.
+    live.end();
+    let size = fs::metadata(patchbay.home().join("data/patchbay.db")).unwrap().len();
+    assert!(size < 4 << 20, "{size} bytes");
 }

@@ -1,0 +1,79 @@
+//! Sessions that the first builds stored are opened by every later build.
+
+use std::{io::Read as _, path::Path};
+
+use patchbay_tests::{answers::json_lines, binary::Patchbay};
+
+/// A home with the database of the first builds: eleven sessions of two workspaces, in five snapshots of format 1, with
+/// skills whose files are gone, and a grant that was given for a component alone.
+fn old_home() -> Patchbay {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("whole/fixtures/first_format.db.gz");
+    let mut database = Vec::new();
+    flate2::read::GzDecoder::new(std::fs::File::open(file).unwrap()).read_to_end(&mut database).unwrap();
+    let patchbay = Patchbay::quick();
+    patchbay.write("home/data/patchbay.db", database);
+    patchbay
+}
+
+/// The stored bodies of snapshots with their digests.
+fn bodies(patchbay: &Patchbay) -> Vec<(String, String)> {
+    let database = rusqlite::Connection::open(patchbay.home().join("data/patchbay.db")).unwrap();
+    let mut query = database.prepare("SELECT digest, body FROM snapshots ORDER BY digest").unwrap();
+    query.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn every_session_of_the_first_format_is_opened() {
+    let patchbay = old_home();
+    let before = bodies(&patchbay);
+    assert_eq!(before.len(), 5);
+    let sessions = json_lines(&patchbay.run(&["sessions", "list", "--json"]).out);
+    assert_eq!(sessions.len(), 11);
+    for session in &sessions {
+        let id = session["id"].as_str().unwrap();
+        let answers = patchbay.answers_in(&["--session", id], &["/skills", "/help calc", "/skill alpha x", "/go"]);
+        assert_eq!(answers[0].code(), "skills_listed", "{id}");
+        assert_eq!(answers[1].code(), "skill_help", "{id}");
+        // The instructions are those that were stored; their file is gone.
+        assert_eq!(answers[2].rows()[0], ("skill", "Do alpha with x."), "{id}");
+        // Where two skills claim the alias it works for neither, as it did.
+        let skills = answers[0].message();
+        let code = if skills.contains("[alias_ambiguous] Alias '/go'") { "alias_ambiguous" } else { "skill_added" };
+        assert_eq!(answers[3].code(), code, "{id}: {skills}");
+    }
+    assert_eq!(bodies(&patchbay), before, "what was stored stays as it was");
+}
+
+#[test]
+fn old_grant_is_stale_and_list_names_the_command() {
+    let patchbay = old_home();
+    let listed = patchbay.run(&["grant", "list"]).out;
+    assert!(listed.contains("keep user skill: kv (stale)\n"), "{listed}");
+    // Without its files nothing can be granted again.
+    assert_eq!(patchbay.run(&["grant", "list", "--stale"]).out, "");
+    let guest = patchbay_tests::guest::Guest::default();
+    let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand_tool: run\ncapabilities: [kv]\n---\n";
+    patchbay.write("home/config/skills/keep.wasm", guest.packaged(skill_md));
+    let stale = patchbay.run(&["grant", "list", "--stale"]);
+    assert_eq!(stale.out, "patchbay grant add keep kv\n");
+    assert_eq!(stale.err, "keep: granted before Patchbay checked a skill's other files\n");
+    assert!(patchbay.line("/help keep").contains("`capabilities`: kv (stale: granted before Patchbay checked"));
+    assert_eq!(patchbay.run(&["grant", "add", "keep", "kv"]).code, Some(0));
+    assert_eq!(patchbay.run(&["grant", "list", "--stale"]).out, "");
+    assert!(patchbay.line("/help keep").contains("`capabilities`: kv (granted)"));
+}
+
+#[test]
+fn session_of_a_newer_format_is_refused() {
+    let patchbay = Patchbay::new();
+    patchbay.line("/calc 1");
+    let body = r#"{"format":99}"#;
+    let digest = patchbay_core::Digest::of(body.as_bytes()).to_string();
+    {
+        let database = rusqlite::Connection::open(patchbay.home().join("data/patchbay.db")).unwrap();
+        database.execute("INSERT INTO snapshots (digest, body) VALUES (?, ?)", [&digest, body]).unwrap();
+        database.execute("UPDATE sessions SET snapshot = ?", [&digest]).unwrap();
+    }
+    let ran = patchbay.run(&["exec", "--session", &patchbay.last_session(), "/skills"]);
+    assert_eq!(ran.err, "Error: this session was written by a newer Patchbay. [snapshot_newer]\n");
+}
