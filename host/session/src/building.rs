@@ -7,6 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
 };
 
 use patchbay_agent::INTERNAL_TOOLS;
@@ -15,6 +16,7 @@ use patchbay_core::{Digest, Name, RootLimits, SessionId};
 use patchbay_policy::Root;
 use patchbay_skill::{Answer, Candidate, Changed, Component, Diff, Found, Rules, Snapshot, build};
 use patchbay_store::{HeldComponents, NewSnapshot, Store, StoreError};
+use patchbay_tools::Group;
 
 use crate::{
     Host, SessionError,
@@ -91,7 +93,11 @@ impl Host {
             let mut look = self.look(workspace, trusted, memory).await?;
             let components: BTreeMap<Digest, Component> =
                 look.found.iter().filter_map(component).map(|component| (component.digest(), component)).collect();
-            let mut described = self.tools.describe(components.values(), &|done, of| telling.tell(done, of)).await?;
+            let groups = groups(&look.found, trusted, self.roots.limits());
+            // Whoever reloads asks for another try.
+            let reloads = version > 1;
+            let mut described =
+                self.tools.describe_roots(&groups, reloads, &|done, of| telling.tell(done, of)).await?;
             let mut changed = described.changed;
             loop {
                 if changed && again > 0 {
@@ -190,6 +196,22 @@ impl Host {
 
 fn component(found: &Found) -> Option<Component> {
     found.candidate.as_ref().ok()?.component.clone()
+}
+
+/// The components by the trust of their roots, in the order of names. Those of a workspace that is not trusted come last, one
+/// at a time.
+fn groups<'f>(found: &'f [Found], trusted: bool, limits: &RootLimits) -> [Group<'f>; 2] {
+    let group = |root: Root, is_own: bool| {
+        let of_root = |found: &&Found| (found.root == Root::Workspace) == (root == Root::Workspace);
+        let components = found.iter().filter(of_root);
+        Group {
+            root,
+            components: components.filter_map(|found| found.candidate.as_ref().ok()?.component.as_ref()).collect(),
+            compile_s: limits.allowance(is_own).compile_s,
+            at_once: if is_own { thread::available_parallelism().map_or(1, usize::from) } else { 1 },
+        }
+    };
+    [group(Root::User, true), group(Root::Workspace, trusted)]
 }
 
 /// The lists of files of skills that ask for something, by the digests of the skills.

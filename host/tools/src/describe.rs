@@ -1,14 +1,21 @@
 //! What tools a component has: asked once for each digest and world, and kept.
 
-use std::{collections::BTreeMap, sync::Arc, thread};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
 
 use futures_util::{StreamExt as _, stream};
 use patchbay_core::{Code, Digest, ToolSpec};
+use patchbay_policy::Root;
 use patchbay_sandbox::{Failure, Sandbox, WORLD};
 use patchbay_schema::{PatternBudget, RULES, Schema};
-use patchbay_skill::{Answer, Changed, Component, Problem};
+use patchbay_skill::{Answer, Changed, Component, Problem, root_limit};
 use patchbay_store::StoreError;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use crate::Tools;
 
@@ -33,7 +40,25 @@ enum Kept {
         message: String,
         /// Under which host and limits: another one may judge otherwise.
         under: String,
+        /// Whether it ran into a limit of time, which another try may not. It is tried again where somebody asks for it.
+        #[serde(default)]
+        limit: bool,
     },
+}
+
+/// Answers by component, and for each group the components that have none.
+type Answers<'g, 'c> = (BTreeMap<Digest, Answer>, Vec<(&'g Group<'c>, Vec<&'c Component>)>);
+
+/// The components of one root, and what compiling the new ones may take.
+pub struct Group<'a> {
+    /// The root.
+    pub root: Root,
+    /// Its components, in the order of the skills' names.
+    pub components: Vec<&'a Component>,
+    /// Seconds that compiling and asking them may take in all (`limits.root.compile_s`).
+    pub compile_s: u64,
+    /// How many are compiled at once.
+    pub at_once: usize,
 }
 
 /// What a bundled component answers, as it stands beside it in the binary.
@@ -88,9 +113,7 @@ pub fn not_asked(component: &Digest) -> Problem {
 }
 
 impl Tools {
-    /// What tools each of `components` has, or why it is none. Those that were asked before are neither run nor read again;
-    /// the others are compiled and asked, as many at once as there are cores. `watch` hears how many of them are done, and
-    /// how many there are: first 0, and nothing where there are none.
+    /// The tools of each of `components`, as [`Tools::describe_roots`] gives them, without a limit on the time in all.
     ///
     /// # Errors
     /// The database.
@@ -99,39 +122,63 @@ impl Tools {
         components: impl IntoIterator<Item = &Component>,
         watch: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Described, StoreError> {
-        let by_digest: BTreeMap<Digest, &Component> =
-            components.into_iter().map(|component| (component.digest(), component)).collect();
-        let (answers, unknown) = self.answers(by_digest.keys())?;
+        let components = components.into_iter().collect();
+        let at_once = thread::available_parallelism().map_or(1, usize::from);
+        let group = Group { root: Root::User, components, compile_s: u64::from(u32::MAX), at_once };
+        self.describe_roots(&[group], false, watch).await
+    }
+
+    /// The tools of each component of `groups`, or why it has none. Components that were asked before are neither run nor
+    /// read again. The others are compiled and asked, one group after the other, in their order, until the time of their
+    /// group is over; the one that goes over and those behind it have the problem `root_limit`.
+    ///
+    /// A failure by a limit of time is kept too, so that not every start repeats it: for this build and these limits, until
+    /// `again` says that it is to be tried once more.
+    ///
+    /// `watch` gets how many new components are done, and how many there are: first 0, and nothing where there are none.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn describe_roots(
+        &self,
+        groups: &[Group<'_>],
+        again: bool,
+        watch: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Described, StoreError> {
+        let (answers, new) = self.answers(groups, again)?;
         let mut described = Described { answers, changed: false };
-        let new: Vec<&Component> = unknown.iter().filter_map(|digest| by_digest.get(digest).copied()).collect();
-        if !new.is_empty() {
-            watch(0, new.len());
+        let total = new.iter().map(|(_, wanted)| wanted.len()).sum();
+        if total > 0 {
+            watch(0, total);
         }
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        let asking: Vec<_> = new.iter().map(|component| self.ask(component)).collect();
-        let mut asked = stream::iter(asking).buffer_unordered(cores);
         let mut done = 0;
-        while let Some(asked) = asked.next().await {
-            let (digest, answer) = asked?;
-            let answer = answer.unwrap_or_else(|changed| {
-                described.changed = true;
-                Err(changed.into())
-            });
-            described.answers.insert(digest, answer);
-            done += 1;
-            watch(done, new.len());
+        for (group, wanted) in &new {
+            let until = Instant::now() + Duration::from_secs(group.compile_s);
+            let asking: Vec<_> = wanted.iter().map(|component| self.ask_until(component, group, until)).collect();
+            let mut asked = stream::iter(asking).buffered(group.at_once.max(1));
+            while let Some(asked) = asked.next().await {
+                let (digest, answer) = asked?;
+                let answer = answer.unwrap_or_else(|changed| {
+                    described.changed = true;
+                    Err(changed.into())
+                });
+                described.answers.insert(digest, answer);
+                done += 1;
+                watch(done, total);
+            }
         }
         self.held.note_answers(&described.answers);
         Ok(described)
     }
 
-    /// What `components` answered before; `None` where one of them would have to be asked. None is run.
+    /// The answers of all components of `groups`; `None` where one of them would have to be asked. None is run.
     ///
     /// # Errors
     /// The database.
-    pub fn known(&self, components: &[Digest]) -> Result<Option<BTreeMap<Digest, Answer>>, StoreError> {
-        let (mut answers, unknown) = self.answers(components.iter())?;
-        for digest in unknown {
+    pub fn known(&self, groups: &[Group<'_>]) -> Result<Option<BTreeMap<Digest, Answer>>, StoreError> {
+        let (mut answers, unknown) = self.answers(groups, false)?;
+        for component in unknown.iter().flat_map(|(_, components)| components) {
+            let digest = component.digest();
             if !self.store.is_blocked(&digest)? {
                 return Ok(None);
             }
@@ -140,35 +187,47 @@ impl Tools {
         Ok(Some(answers))
     }
 
-    /// The answers that are held or kept, and the components of which there are none.
-    fn answers<'a>(
-        &self,
-        digests: impl Iterator<Item = &'a Digest> + Clone,
-    ) -> Result<(BTreeMap<Digest, Answer>, Vec<Digest>), StoreError> {
-        let mut answers = self.held.answers(digests.clone());
-        for digest in digests.clone() {
+    /// The answers that are held or kept, and the components of which there are none. A component of two groups belongs to
+    /// the first one.
+    fn answers<'g, 'c>(&self, groups: &'g [Group<'c>], again: bool) -> Result<Answers<'g, 'c>, StoreError> {
+        let all: BTreeSet<Digest> =
+            groups.iter().flat_map(|group| &group.components).map(|component| component.digest()).collect();
+        let mut answers = self.held.answers(all.iter());
+        for digest in &all {
             if let Some(tools) = self.bundled_answers.get(digest) {
                 answers.insert(*digest, Ok(Arc::clone(tools)));
             }
         }
-        let unknown: Vec<Digest> = digests.filter(|digest| !answers.contains_key(digest)).copied().collect();
+        let unknown: Vec<Digest> = all.iter().filter(|digest| !answers.contains_key(digest)).copied().collect();
+        let mut kept: BTreeMap<Digest, String> = BTreeMap::new();
+        for (digest, json) in unknown.iter().zip(self.store.described(&unknown, WORLD)?) {
+            kept.extend(json.map(|json| (*digest, json)));
+        }
         let mut new = Vec::new();
-        for (digest, kept) in unknown.iter().zip(self.store.described(&unknown, WORLD)?) {
-            match kept.and_then(|json| self.read_kept(digest, &json)) {
-                Some(answer) => drop(answers.insert(*digest, answer)),
-                None => new.push(*digest),
+        let mut seen: BTreeSet<Digest> = answers.keys().copied().collect();
+        for group in groups {
+            let mut wanted = Vec::new();
+            for component in group.components.iter().filter(|component| seen.insert(component.digest())) {
+                let digest = component.digest();
+                match kept.get(&digest).and_then(|json| self.read_kept(&digest, json, group, again)) {
+                    Some(answer) => drop(answers.insert(digest, answer)),
+                    None => wanted.push(*component),
+                }
             }
+            new.push((group, wanted));
         }
         Ok((answers, new))
     }
 
     /// Returns the kept answer, or `None` if the component must be asked again, as for an answer that was judged by other
     /// rules.
-    fn read_kept(&self, digest: &Digest, json: &str) -> Option<Answer> {
+    fn read_kept(&self, digest: &Digest, json: &str, group: &Group<'_>, again: bool) -> Option<Answer> {
         match serde_json::from_str(json) {
             Ok(Kept::Judged { rules, tools }) => (rules == RULES).then(|| Ok(tools.into())),
-            Ok(Kept::Problem { code, message, under }) => {
-                (under == self.conditions()).then_some(Err(Problem { code, message }))
+            Ok(Kept::Problem { limit: true, .. }) if again => None,
+            Ok(Kept::Problem { code, message, under, limit }) => {
+                let conditions = if limit { self.limit_conditions(group) } else { self.conditions() };
+                (under == conditions).then_some(Err(Problem { code, message }))
             }
             Err(error) => {
                 tracing::debug!(%digest, "a kept answer of another build is not used: {error}");
@@ -177,26 +236,68 @@ impl Tools {
         }
     }
 
+    /// Compiles a component and asks it, within the time of its group.
+    async fn ask_until(
+        &self,
+        component: &Component,
+        group: &Group<'_>,
+        until: Instant,
+    ) -> Result<(Digest, Result<Answer, Changed>), StoreError> {
+        if Instant::now() < until
+            && let Ok(asked) = tokio::time::timeout_at(until, self.ask(component, group)).await
+        {
+            return asked;
+        }
+        let digest = component.digest();
+        let problem = root_limit(group.root, "compile_s", group.compile_s);
+        self.keep_problem(digest, &problem, self.limit_conditions(group), true).await?;
+        Ok((digest, Ok(Err(problem))))
+    }
+
     /// Compiles a component and asks it.
-    async fn ask(&self, component: &Component) -> Result<(Digest, Result<Answer, Changed>), StoreError> {
+    async fn ask(
+        &self,
+        component: &Component,
+        group: &Group<'_>,
+    ) -> Result<(Digest, Result<Answer, Changed>), StoreError> {
         let digest = component.digest();
         // Its answer may be known from before; its code does not run.
         if self.store.is_blocked(&digest)? {
             return Ok((digest, Ok(Err(not_asked(&digest)))));
         }
         let Ok(bytes) = self.bytes(component) else { return Ok((digest, Err(Changed))) };
-        let Asked { answer, failure } = ask_component(&self.sandbox, digest, bytes).await;
+        let Asked { mut answer, failure } = ask_component(&self.sandbox, digest, bytes).await;
         let own_fault = matches!(&answer, Err(problem) if problem.code == Code::Internal);
-        if !own_fault && failure.is_none_or(|failure| failure.is_deterministic()) {
-            let kept = match answer.clone() {
-                Ok(tools) => Kept::Judged { rules: RULES, tools: tools.to_vec() },
-                Err(Problem { code, message }) => Kept::Problem { code, message, under: self.conditions() },
-            };
-            // Texts and numbers alone: there is nothing that JSON could not hold.
-            let json = serde_json::to_string(&kept).unwrap_or_default();
-            self.store.keep_described(digest, WORLD, json).await?;
+        let limit = failure.as_ref().is_some_and(|failure| matches!(failure.code(), Code::LimitCompile | Code::LimitTime));
+        match &mut answer {
+            Ok(tools) => {
+                let kept = Kept::Judged { rules: RULES, tools: tools.to_vec() };
+                // Texts and numbers alone: there is nothing that JSON could not hold.
+                let json = serde_json::to_string(&kept).unwrap_or_default();
+                self.store.keep_described(digest, WORLD, json).await?;
+            }
+            Err(problem) if limit => {
+                problem.message.push_str(" /reload_skills tries again.");
+                self.keep_problem(digest, problem, self.limit_conditions(group), true).await?;
+            }
+            Err(problem) if !own_fault && failure.is_none_or(|failure| failure.is_deterministic()) => {
+                self.keep_problem(digest, problem, self.conditions(), false).await?;
+            }
+            Err(_) => {}
         }
         Ok((digest, Ok(answer)))
+    }
+
+    async fn keep_problem(
+        &self,
+        digest: Digest,
+        problem: &Problem,
+        under: String,
+        limit: bool,
+    ) -> Result<(), StoreError> {
+        let Problem { code, message } = problem.clone();
+        let json = serde_json::to_string(&Kept::Problem { code, message, under, limit }).unwrap_or_default();
+        self.store.keep_described(digest, WORLD, json).await
     }
 
     /// The bytes of a component: from the store, which has those of older snapshots, else from where it was found.
@@ -210,6 +311,11 @@ impl Tools {
     /// What a failure to describe depends on, besides the component.
     fn conditions(&self) -> String {
         format!("{} rules {RULES} {:?}", env!("CARGO_PKG_VERSION"), self.sandbox.limits())
+    }
+
+    /// What a failure by a limit of time depends on.
+    fn limit_conditions(&self, group: &Group<'_>) -> String {
+        format!("{} compile_s={}", self.conditions(), group.compile_s)
     }
 }
 

@@ -34,7 +34,7 @@ use patchbay_skill::{Skill, Snapshot, changed_files};
 use patchbay_store::{KvStore, Store, StoreError};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
-pub use describe::{Asked, Described, ask_component, not_asked};
+pub use describe::{Asked, Described, Group, ask_component, not_asked};
 pub use error::ToolError;
 pub use input::{InputError, input_from_text};
 pub use internal::{Internal, InternalError};
