@@ -130,12 +130,12 @@ impl Host {
     /// Whether a reload would change `of`, bundled skills apart: what is on disk is not what `of` was built from. Runs no
     /// component; one whose tools are not known is new.
     pub(crate) async fn differs(self: &Arc<Self>, of: &Snapshot, workspace: &str) -> Result<bool, SessionError> {
-        let look = self.look(workspace, Memory::Believed).await?;
-        let components: Vec<Digest> =
-            look.found.iter().filter_map(component).map(|component| component.digest()).collect();
-        let Some(answers) = self.tools.known(&components)? else { return Ok(true) };
-        let now = snapshot(&look.found, of.version(), self.store.is_trusted(workspace)?, &answers);
-        let Diff { added, removed, changed } = Diff::between(of, &now);
+        let trusted = self.store.is_trusted(workspace)?;
+        let look = self.look(workspace, trusted, Memory::Believed).await?;
+        let limits = self.roots.limits();
+        let Some(answers) = self.tools.known(&groups(&look.found, trusted, limits))? else { return Ok(true) };
+        let now = snapshot(&look.found, of.version(), trusted, limits, &answers);
+        let Diff { added, removed, changed, .. } = Diff::between(of, &now);
         let is_on_disk = |snapshot: &Snapshot, name: &Name| {
             snapshot.skill(name.as_str()).is_some_and(|skill| skill.root != Root::Bundled)
         };

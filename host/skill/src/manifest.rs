@@ -343,6 +343,36 @@ mod tests {
     }
 
     proptest! {
+        /// Without the mended lines the text asks for the same and demands the same.
+        #[test]
+        fn mended_text_asks_for_no_more_and_loses_no_limit(
+            lines in proptest::collection::vec(prop_oneof![
+                "(description|summary|license|version|argument-hint): [a-z\\[\\]{}\"':,# ]{0,12}",
+                Just("eligibility: {os: [darwin]}".to_owned()),
+                Just("eligibility:".to_owned()),
+                Just("  os: [darwin]".to_owned()),
+                Just("capabilities: [kv]".to_owned()),
+                Just("disable-model-invocation: true".to_owned()),
+                "[ a-z\"'\\[\\]{}|>-]{0,6}",
+            ], 0..7),
+        ) {
+            let skill_md = format!("---\n{}\n---\n", lines.join("\n"));
+            if let Ok(read) = reading(&skill_md) {
+                let place = |note: &Problem| -> usize {
+                    note.message.strip_prefix("Line ").unwrap().split_once(':').unwrap().0.parse().unwrap()
+                };
+                let mended: Vec<usize> = read.mended.iter().map(place).collect();
+                let kept = skill_md.lines().enumerate().filter(|(line, _)| !mended.contains(&(line + 1)));
+                let kept: String = kept.map(|(_, line)| format!("{line}\n")).collect();
+                let without = reading(&kept).unwrap();
+                prop_assert_eq!(&without.manifest.eligibility, &read.manifest.eligibility);
+                prop_assert_eq!(&without.manifest.capabilities, &read.manifest.capabilities);
+                if !mended.is_empty() && lines.iter().any(|line| line == "eligibility: {os: [darwin]}") {
+                    prop_assert_eq!(&read.manifest.eligibility.os, &["darwin"]);
+                }
+            }
+        }
+
         #[test]
         fn nothing_makes_it_panic(front in "(\\PC|\n){0,200}", body in "\\PC{0,50}") {
             let _ = read(&front);

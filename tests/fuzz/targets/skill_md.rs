@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use patchbay_core::{Code, Name, text};
-use patchbay_skill::{Manifest, Problem};
+use patchbay_skill::{Instructions, Manifest, Problem, Reading};
 use serde_json::{Value, json};
 
 static NAME: LazyLock<Name> = LazyLock::new(|| "calc".parse().expect("a name"));
@@ -16,7 +16,12 @@ fuzz_target!(|bytes: &[u8]| {
     let read = Manifest::read(skill_md, &NAME);
     assert_eq!(read, Manifest::read(skill_md, &NAME), "it reads the same each time");
     match read {
-        Ok(manifest) => accepted(&manifest, skill_md),
+        Ok(read) => {
+            accepted(&read, skill_md);
+            if !read.mended.is_empty() {
+                mended(&read, skill_md);
+            }
+        }
         Err(problem) => refused(&problem),
     }
 });
@@ -28,7 +33,25 @@ fn refused(problem: &Problem) {
     assert_eq!(*message, text::clean_line(message), "a diagnostic is one clean line");
 }
 
-fn accepted(manifest: &Manifest, skill_md: &str) {
+/// A mended manifest asks for what the text asks for without the mended lines, and demands the same.
+fn mended(read: &Reading, skill_md: &str) {
+    let mut lines: Vec<&str> = skill_md.split_inclusive('\n').collect();
+    for note in read.mended.iter().rev() {
+        assert_eq!(note.code, Code::FrontmatterMended);
+        assert_eq!(note.message, text::clean_line(&note.message));
+        let line = note.message.strip_prefix("Line ").and_then(|rest| rest.split_once(':'));
+        let line: usize = line.expect("a line").0.parse().expect("a number");
+        lines.remove(line - 1);
+    }
+    let without = Manifest::read(&lines.concat(), &NAME).expect("the other lines can be read");
+    assert!(without.mended.is_empty());
+    assert_eq!(read.manifest.eligibility, without.manifest.eligibility, "{skill_md:?}");
+    assert_eq!(read.manifest.capabilities, without.manifest.capabilities, "{skill_md:?}");
+    assert_eq!(read.manifest.command_tool, without.manifest.command_tool, "{skill_md:?}");
+}
+
+fn accepted(read: &Reading, skill_md: &str) {
+    let manifest = &read.manifest;
     let eligibility = &manifest.eligibility;
     let optional = [&manifest.version, &manifest.input_hint, &manifest.command_tool].into_iter().flatten();
     let reasons = manifest.capabilities.iter().filter_map(|asked| asked.reason.as_ref());
@@ -39,22 +62,24 @@ fn accepted(manifest: &Manifest, skill_md: &str) {
         assert!(line.chars().count() <= 501, "{line:?}");
         assert_eq!(**line, text::clean_line(line), "what lists show is one clean line");
     }
-    assert_eq!(manifest.instructions, text::clean(&manifest.instructions), "instructions are clean");
-    assert!(manifest.instructions.len() <= skill_md.len());
+    assert_eq!(read.instructions, text::clean(&read.instructions), "instructions are clean");
+    assert!(read.instructions.len() <= skill_md.len());
+    assert_eq!(manifest.instructions, Instructions::of(&read.instructions));
     // Anchors may repeat what is written once, within the parser's budget.
     assert!(lines.len() <= 100 + 100 * skill_md.len(), "{} lines from {} bytes", lines.len(), skill_md.len());
 
     let kept = serde_json::to_string(manifest).expect("a manifest is kept as JSON");
     assert_eq!(serde_json::from_str::<Manifest>(&kept).ok().as_ref(), Some(manifest), "kept and read, it is the same");
-    let written = written(manifest);
+    let written = written(read);
     match Manifest::read(&written, &NAME) {
-        Ok(again) => assert_eq!(again, *manifest, "written out, it reads the same: {written:?}"),
+        Ok(again) => assert_eq!(again.manifest, *manifest, "written out, it reads the same: {written:?}"),
         Err(problem) => panic!("written out, it is refused: {problem}: {written:?}"),
     }
 }
 
 /// The manifest as a SKILL.md. JSON is YAML, once what YAML cannot print is escaped.
-fn written(manifest: &Manifest) -> String {
+fn written(read: &Reading) -> String {
+    let manifest = &read.manifest;
     let capabilities: Vec<Value> = manifest
         .capabilities
         .iter()
@@ -77,5 +102,5 @@ fn written(manifest: &Manifest) -> String {
         "eligibility": manifest.eligibility,
         "capabilities": capabilities,
     });
-    format!("---\n{keys}\n---\n{}", manifest.instructions)
+    format!("---\n{keys}\n---\n{}", read.instructions)
 }

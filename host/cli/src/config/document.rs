@@ -41,16 +41,28 @@ fn document() -> String {
         if let Value::Object(keys) = keys {
             text.push('\n');
             rows(&mut text, &keys, if table.get("properties").is_some() { table } else { each });
+            for (key, table) in keys.iter().filter(|(_, key)| is_table_of_tables(key)) {
+                write!(text, "\n## `[{heading}.{key}]`\n\n{}\n\n", words(key, table)).unwrap();
+                let keys = table["properties"].as_object().unwrap();
+                rows(&mut text, keys, table);
+            }
         }
     }
     text
+}
+
+/// Whether a key is a table that has a section of its own.
+fn is_table_of_tables(key: &Value) -> bool {
+    let keys = key.get("properties").and_then(Value::as_object);
+    keys.is_some_and(|keys| !keys.is_empty() && keys.values().all(|key| key["type"] == "object"))
 }
 
 /// A row for each key, those that must be there first.
 fn rows(text: &mut String, keys: &Map<String, Value>, table: &Value) {
     text.push_str("| key | default | values | what and why |\n| --- | --- | --- | --- |\n");
     let required = |key: &str| table["required"].as_array().is_some_and(|keys| keys.iter().any(|found| found == key));
-    let (first, then): (Vec<_>, Vec<_>) = keys.iter().partition(|(key, _)| required(key));
+    let keys = keys.iter().filter(|(_, key)| !is_table_of_tables(key));
+    let (first, then): (Vec<_>, Vec<_>) = keys.partition(|(key, _)| required(key));
     for (key, schema) in first.into_iter().chain(then) {
         let default = match &schema["default"] {
             _ if required(key) => "none, it must be there".to_owned(),
@@ -100,6 +112,14 @@ fn kind(schema: &Value) -> String {
 
 /// A value as TOML, and what it comes to in units that people count in.
 fn shown(key: &str, value: &Value) -> String {
+    if let Value::Object(values) = value {
+        let pairs = values.iter().filter_map(|(name, value)| Some((name, value.as_u64()?)));
+        let pairs: Vec<_> = pairs.map(|(name, number)| format!("{name} = {}", grouped(number))).collect();
+        let units: Vec<_> = values.values().filter_map(|value| Some(shown(key, value).split_once(" (")?.1.to_owned())).collect();
+        let units = units.iter().map(|unit| unit.trim_end_matches(')')).collect::<Vec<_>>().join(", ");
+        let units = if units.is_empty() { units } else { format!(" ({units})") };
+        return format!("`{{ {} }}`{units}", pairs.join(", "));
+    }
     let Some(number) = value.as_u64() else { return format!("`{value}`") };
     let units: &[(u64, &str)] = if key.ends_with("_ms") {
         &[(3_600_000, "h"), (60_000, "min"), (1_000, "s")]
