@@ -9,7 +9,7 @@ use patchbay_sandbox::{Failure, Limits, Sandbox, WORLD};
 use patchbay_skill::{Changed, Component, Problem, Unseen, discover};
 use patchbay_store::{KvStore, Store};
 use patchbay_tests::guest::Guest;
-use patchbay_tools::Tools;
+use patchbay_tools::{Group, Tools};
 
 use crate::support::{
     KV_GET, LOG, PROGRESS, Ward, bounded, by_the_clock, data, failure, for_ever, imports, permits, small,
@@ -242,20 +242,52 @@ async fn a_schema_that_reaches_out_or_explodes_is_refused() {
     }
 }
 
-/// The machine was busy: that is no property of the component.
+/// The machine may have been busy, but not every start repeats it: it is tried again when somebody asks for it, or under
+/// other limits.
 #[tokio::test]
-async fn a_time_out_is_not_kept() {
+async fn a_time_out_is_kept_until_it_is_tried_again() {
     let asker = Asker::new();
     let component = Component::held(before_tools(&for_ever("")).component());
     let digest = component.digest();
     let problem = asker.ask(by_the_clock(60), component.clone()).await.unwrap_err();
     assert_eq!(
         problem.message,
-        "Asked for its tools, it ended with limit_time: the call ran over its time of 60 ms (limits.time_ms)."
+        "Asked for its tools, it ended with limit_time: the call ran over its time of 60 ms (limits.time_ms). /reload_skills \
+         tries again."
     );
-    assert!(!asker.kept(digest));
+    assert!(asker.kept(digest));
+    let start = std::time::Instant::now();
+    assert_eq!(asker.ask(by_the_clock(60), component.clone()).await, Err(problem));
+    assert!(start.elapsed().as_millis() < 60, "it was not run");
     // Asked again, with the clock out of the way, it is stopped for what it is.
     let problem = asker.ask(small(), component).await.unwrap_err();
     assert!(problem.message.contains("limit_fuel"), "{}", problem.message);
     assert!(asker.kept(digest));
+}
+
+/// The skills of a root have a total of time. What is over it is kept out until somebody asks for another try.
+#[tokio::test]
+async fn compiling_for_a_root_stops_at_its_total() {
+    let asker = Asker::new();
+    let component = Component::held(Guest::default().component());
+    let digest = component.digest();
+    let over = Problem::new(
+        Code::RootLimit,
+        "The workspace skills are over the limit of 0 s (limits.root.compile_s).",
+    );
+    let described = async |compile_s, again| {
+        let kv = KvStore::open(asker.folder.path()).unwrap();
+        let egress = Egress::new(EgressLimits::default()).unwrap();
+        let credentials = Credentials::open(asker.folder.path(), BTreeMap::new());
+        let sandbox = Arc::new(Sandbox::new(small()));
+        let tools = Tools::new(sandbox, asker.store.clone(), kv, egress, credentials, &[]);
+        let group = Group { root: Root::Workspace, components: vec![&component], compile_s, at_once: 1 };
+        let mut described = bounded(tools.describe_roots(&[group], again, &|_, _| {})).await.unwrap();
+        described.answers.remove(&digest).unwrap().map(|tools| tools.len())
+    };
+    assert_eq!(described(0, false).await, Err(over.clone()));
+    assert!(asker.kept(digest));
+    assert_eq!(described(0, true).await, Err(over));
+    assert_eq!(described(60, false).await, Ok(1), "another total");
+    assert_eq!(described(0, false).await, Ok(1), "what was asked is known");
 }

@@ -147,13 +147,14 @@ impl Tools {
     ) -> Result<Described, StoreError> {
         let (answers, new) = self.answers(groups, again)?;
         let mut described = Described { answers, changed: false };
-        let total = new.iter().map(|(_, wanted)| wanted.len()).sum();
+        let total: usize = new.iter().map(|(_, wanted)| wanted.len()).sum();
         if total > 0 {
             watch(0, total);
         }
         let mut done = 0;
         for (group, wanted) in &new {
-            let until = Instant::now() + Duration::from_secs(group.compile_s);
+            // More than a century is no limit, and no sum of times overflows.
+            let until = Instant::now() + Duration::from_secs(group.compile_s.min(u32::MAX.into()));
             let asking: Vec<_> = wanted.iter().map(|component| self.ask_until(component, group, until)).collect();
             let mut asked = stream::iter(asking).buffered(group.at_once.max(1));
             while let Some(asked) = asked.next().await {
