@@ -221,7 +221,7 @@ fn malformed(frontmatter: &str, error: &Error) -> Problem {
     // The frontmatter begins on the second line of the file.
     let place = error.location().map(|at| (at.line() as usize, at.column() as usize)).filter(|(line, _)| *line > 0);
     let key = place.and_then(|(line, column)| key_at(frontmatter, line, column));
-    let words = match key.as_deref().and_then(|key| Some((key, expected(key)?))) {
+    let words = match key.as_deref().and_then(expected_at) {
         Some((key, expected)) if !is_syntax(error) => format!("{key} {expected}."),
         _ => {
             let words = words(error);
@@ -256,6 +256,17 @@ fn words(error: &Error) -> String {
     }
     let line = line.split(" at line ").next().unwrap_or(line);
     text::excerpt(line.trim_end_matches('.'), 200)
+}
+
+/// The innermost key of a path that has a meaning, and what it must be.
+fn expected_at(path: &str) -> Option<(&str, &'static str)> {
+    let mut path = path;
+    loop {
+        match expected(path) {
+            Some(words) => return Some((path, words)),
+            None => path = path.rsplit_once('.')?.0,
+        }
+    }
 }
 
 /// What a key must be.
