@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
-use patchbay_core::{Asker, CallId, Code, SessionId, ToolSpec};
+use patchbay_core::{Asker, CallId, Code, RootAllowance, RootLimits, SessionId, ToolSpec};
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_policy::Root;
 use patchbay_sandbox::{Content, Failure, Sandbox, WORLD};
@@ -53,7 +53,7 @@ impl Host {
         let skills = self.folder.path().join("skills");
         std::fs::create_dir(&skills).unwrap();
         std::fs::write(skills.join("old.wasm"), guest.packaged("---\n---\n")).unwrap();
-        let found: Vec<Found> = discover(Root::User, &skills, &Unseen).unwrap().found;
+        let found: Vec<Found> = discover(Root::User, &skills, &Unseen, &RootAllowance::default()).unwrap().found;
         let bytes = found[0].candidate.as_ref().unwrap().component.as_ref().unwrap().bytes().unwrap();
         self.store.hold_components().unwrap().add(&bytes).unwrap();
         let spec = |(name, schema): &(&str, Value)| ToolSpec {
@@ -64,7 +64,14 @@ impl Host {
         };
         let specs: Arc<[ToolSpec]> = tools.iter().map(spec).collect();
         let answer = |_: &_| Ok(Arc::clone(&specs));
-        let rules = Rules { trusted: true, built_ins: &[], surroundings: &Nowhere, tools: &answer };
+        let rules = Rules {
+            trusted: true,
+            reserved: &[],
+            internal_tools: &[],
+            limits: &RootLimits::default(),
+            surroundings: &Nowhere,
+            tools: &answer,
+        };
         Arc::new(build(&found, 1, &rules))
     }
 

@@ -417,7 +417,9 @@ proptest! {
 fn one_skill_alone_is_judged_as_in_a_snapshot() {
     let rules = Rules {
         trusted: true,
-        built_ins: &["skills", "help"],
+        reserved: &["skills", "help"],
+        internal_tools: &[],
+        limits: &RootLimits::default(),
         surroundings: &Fake,
         tools: &|_| Ok(Arc::from([tool("run")])),
     };

@@ -65,7 +65,12 @@ fn quoted(line: &str) -> Option<(&str, String)> {
     if value.is_empty() || value.starts_with(['"', '\'', '|', '>', '#', '!', '&', '*']) {
         return None;
     }
-    if parse::<BTreeMap<String, String>>(line).is_ok() {
+    // A list or a mapping that goes on below is no line of text.
+    if (value.starts_with('[') && !value.contains(']')) || (value.starts_with('{') && !value.contains('}')) {
+        return None;
+    }
+    // A list or a mapping is valid YAML, and no text.
+    if parse::<BTreeMap<String, IgnoredAny>>(line).is_ok() {
         return None;
     }
     // JSON is YAML.
