@@ -4,7 +4,7 @@ use std::{io::Read as _, path::Path};
 
 use patchbay_tests::{answers::json_lines, binary::Patchbay};
 
-/// A home with the database of the first builds: eleven sessions of two workspaces, in five snapshots of format 1, with
+/// A home with the database of the first builds: eleven sessions of two workspaces, in six snapshots of format 1, with
 /// skills whose files are gone, and a grant that was given for a component alone.
 fn old_home() -> Patchbay {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("whole/fixtures/first_format.db.gz");
@@ -26,7 +26,7 @@ fn bodies(patchbay: &Patchbay) -> Vec<(String, String)> {
 fn every_session_of_the_first_format_is_opened() {
     let patchbay = old_home();
     let before = bodies(&patchbay);
-    assert_eq!(before.len(), 5);
+    assert_eq!(before.len(), 6);
     let sessions = json_lines(&patchbay.run(&["sessions", "list", "--json"]).out);
     assert_eq!(sessions.len(), 11);
     for session in &sessions {

@@ -293,7 +293,7 @@ fn reload_says_what_it_kept_out() {
     let patchbay = Patchbay::new();
     patchbay.skill("works", "summary: Works", "Work.");
     let mut live = patchbay.live(&[]);
-    patchbay.skill("works", "summary: [", "Work.");
+    patchbay.skill("works", "eligibility: [", "Work.");
     patchbay.skill("taken", "command: fork", "Fork.");
     patchbay.skill("mended", "description: Use when: asked", "Mend.");
     let answer = live.answer("/reload_skills");
