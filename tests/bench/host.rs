@@ -52,7 +52,14 @@ impl Host {
         let component = found[0].candidate.as_ref().unwrap().component.clone().unwrap();
         let answers = tools.describe([&component], &|_, _| {}).await.unwrap().answers;
         let tools_of = |digest: &Digest| answers[digest].clone();
-        let rules = Rules { trusted: true, reserved: &[], internal_tools: &[], limits: &RootLimits::default(), surroundings: &Here, tools: &tools_of };
+        let rules = Rules {
+            trusted: true,
+            reserved: &[],
+            internal_tools: &[],
+            limits: &RootLimits::default(),
+            surroundings: &Here,
+            tools: &tools_of,
+        };
         let snapshot = Arc::new(build(&found, 1, &rules));
         let session = SessionId::random();
         let row = SessionRow {

@@ -271,10 +271,7 @@ async fn compiling_for_a_root_stops_at_its_total() {
     let asker = Asker::new();
     let component = Component::held(Guest::default().component());
     let digest = component.digest();
-    let over = Problem::new(
-        Code::RootLimit,
-        "The workspace skills are over the limit of 0 s (limits.root.compile_s).",
-    );
+    let over = Problem::new(Code::RootLimit, "The workspace skills are over the limit of 0 s (limits.root.compile_s).");
     let described = async |compile_s, again| {
         let kv = KvStore::open(asker.folder.path()).unwrap();
         let egress = Egress::new(EgressLimits::default()).unwrap();

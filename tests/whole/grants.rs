@@ -37,8 +37,7 @@ const SKILL_MD: &str = "---\nsummary: Keeps\ninvocation_mode: tool_dispatch\ncom
 const KEEPER: &str = "home/config/skills/keeper.wasm";
 
 const DENIED: &str = "Error: skill 'keeper' may not use 'kv': it is not granted. To grant it: ";
-const STALE: &str =
-    "Error: skill 'keeper' may not use 'kv': its files have changed since that was granted: keeper.wasm. To grant it again: ";
+const STALE: &str = "Error: skill 'keeper' may not use 'kv': its files have changed since that was granted: keeper.wasm. To grant it again: ";
 
 fn capabilities(live: &mut Live, skill: &str) -> String {
     let help = live.say(&format!("/help {skill}"));
@@ -143,7 +142,11 @@ fn grant_is_for_every_file_of_the_skill() {
     let stale = patchbay.run(&["grant", "list", "--stale"]);
     assert_eq!(stale.out, "patchbay grant add keeper kv\n");
     assert_eq!(stale.err, "keeper: changed: SKILL.md, more.md (new), notes.md (gone)\n");
-    paste(&patchbay, &live.say("/keep"), words("SKILL.md, more.md (new), notes.md (gone)").strip_suffix("patchbay grant add keeper kv").unwrap());
+    paste(
+        &patchbay,
+        &live.say("/keep"),
+        words("SKILL.md, more.md (new), notes.md (gone)").strip_suffix("patchbay grant add keeper kv").unwrap(),
+    );
     assert_eq!(live.say("/keep"), "kept");
 }
 

@@ -88,7 +88,8 @@ fn an_unchanged_file_is_not_read() {
     home.write("two/SKILL.md", "---\nsummary: Two\n---\n");
     home.write("two/code.wasm", says("two", "2"));
     home.remember(&["one.wasm", "two/SKILL.md", "two/code.wasm"]);
-    let manifest = "UPDATE seen SET skill_md = json_set(skill_md, '$.manifest.Ok.summary', 'Remembered') WHERE file = ?";
+    let manifest =
+        "UPDATE seen SET skill_md = json_set(skill_md, '$.manifest.Ok.summary', 'Remembered') WHERE file = ?";
     for file in ["one.wasm", "two/SKILL.md"] {
         assert_eq!(home.database().execute(manifest, [file]).unwrap(), 1);
     }

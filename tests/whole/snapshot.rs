@@ -298,7 +298,10 @@ fn reload_says_what_it_kept_out() {
     patchbay.skill("mended", "description: Use when: asked", "Mend.");
     let answer = live.answer("/reload_skills");
     let lines: Vec<_> = answer.message().lines().skip(1).map(|line| line.split(". ").next().unwrap()).collect();
-    assert_eq!(lines[..3], ["+ mended", "- works", "! mended [frontmatter_mended] Line 2: 'description' was read as if it were quoted."]);
+    assert_eq!(
+        lines[..3],
+        ["+ mended", "- works", "! mended [frontmatter_mended] Line 2: 'description' was read as if it were quoted."]
+    );
     assert_eq!(lines[3], "! taken [command_alias_collision] Alias '/fork' is a built-in command; skill excluded.");
     assert!(lines[4].starts_with("! works [malformed_frontmatter] Line "), "{lines:?}");
     assert_eq!(answer.data()["diagnostics"].as_array().unwrap().len(), 3);

@@ -286,9 +286,7 @@ impl Permits {
             }
             Some(Standing::Holds) => Ok(()),
             None => Err(Denial::NotGranted { command: self.command(capability), skill, capability: wanted }),
-            Some(Standing::Unchecked) => {
-                stale("it was granted before Patchbay checked a skill's other files")
-            }
+            Some(Standing::Unchecked) => stale("it was granted before Patchbay checked a skill's other files"),
             Some(Standing::Changed(files)) if files.is_empty() => {
                 stale("its files have changed since that was granted")
             }
@@ -408,10 +406,13 @@ mod tests {
             assert!(!stale.allows(&kv) && stale.state(&kv) == State::Stale);
             stale.check(&kv).unwrap_err().to_string()
         };
-        let (head, tail) = ("skill 'notes' may not use 'kv': ", "patchbay grant add --root workspace --workspace '/my work' notes kv");
+        let (head, tail) =
+            ("skill 'notes' may not use 'kv': ", "patchbay grant add --root workspace --workspace '/my work' notes kv");
         assert_eq!(
             denial(Standing::Changed(vec!["SKILL.md".to_owned(), "a.md (new)".to_owned()])),
-            format!("{head}its files have changed since that was granted: SKILL.md, a.md (new). To grant it again: {tail}")
+            format!(
+                "{head}its files have changed since that was granted: SKILL.md, a.md (new). To grant it again: {tail}"
+            )
         );
         assert_eq!(
             denial(Standing::Changed(vec![])),
@@ -427,9 +428,8 @@ mod tests {
     /// `asked` and `granted` as texts after `http:`; `granted` for the files as they are, `stale` for others.
     fn http(asked: &[&str], granted: &[&str], stale: &[&str]) -> Permits {
         let capability = |text: &&str| format!("http:{text}").parse::<Capability>().unwrap();
-        let grant = |standing: Standing| {
-            move |text: &&str| Grant { capability: capability(text), standing: standing.clone() }
-        };
+        let grant =
+            |standing: Standing| move |text: &&str| Grant { capability: capability(text), standing: standing.clone() };
         let stale = stale.iter().map(grant(Standing::Changed(vec![])));
         let grants = granted.iter().map(grant(Standing::Holds)).chain(stale).collect();
         permits(&asked.iter().map(capability).collect::<Vec<_>>(), grants)

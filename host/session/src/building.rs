@@ -96,16 +96,14 @@ impl Host {
             let groups = groups(&look.found, trusted, self.roots.limits());
             // Whoever reloads asks for another try.
             let reloads = version > 1;
-            let mut described =
-                self.tools.describe_roots(&groups, reloads, &|done, of| telling.tell(done, of)).await?;
+            let mut described = self.tools.describe_roots(&groups, reloads, &|done, of| telling.tell(done, of)).await?;
             let mut changed = described.changed;
             loop {
                 if changed && again > 0 {
                     (memory, again) = (Memory::Doubted, again - 1);
                     continue 'look;
                 }
-                let mut snapshot =
-                    snapshot(&look.found, version, trusted, self.roots.limits(), &described.answers);
+                let mut snapshot = snapshot(&look.found, version, trusted, self.roots.limits(), &described.answers);
                 match self.hold(&snapshot, &components).await? {
                     Ok(components) => {
                         // Another process may have collected a text since its file was last read.
@@ -162,12 +160,7 @@ impl Host {
     }
 
     /// Looks at all roots, on a thread for that.
-    async fn look(
-        self: &Arc<Self>,
-        workspace: &str,
-        trusted: bool,
-        memory: Memory,
-    ) -> Result<Look, SessionError> {
+    async fn look(self: &Arc<Self>, workspace: &str, trusted: bool, memory: Memory) -> Result<Look, SessionError> {
         let (host, workspace) = (Arc::clone(self), PathBuf::from(workspace));
         off_thread(move || host.roots.look(&host.store, &workspace, trusted, memory)).await?
     }

@@ -207,10 +207,11 @@ impl Host {
         let json = self.store.snapshot(&row.snapshot)?;
         self.store.recover(id).await?;
         let last_seq = self.store.last_seq(id)?;
-        let snapshot = Snapshot::from_json(json, row.snapshot, row.snapshot_version).map_err(|source| match source {
-            SnapshotError::Newer => SessionError::Newer(source),
-            source => SessionError::Snapshot { id, source },
-        })?;
+        let snapshot =
+            Snapshot::from_json(json, row.snapshot, row.snapshot_version).map_err(|source| match source {
+                SnapshotError::Newer => SessionError::Newer(source),
+                source => SessionError::Snapshot { id, source },
+            })?;
         let (model, tokens) = (self.store.agent_model(row.agent)?, self.store.tokens(id)?);
         let taken = Taken { row, persona, snapshot, last_seq, model, tokens, notice: None };
         Ok(Session::new(Arc::clone(self), taken, lock))

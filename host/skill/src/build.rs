@@ -163,8 +163,7 @@ impl Builder<'_> {
         loop {
             let lacking = |skill: &Skill| {
                 let internal = |tool: &String| self.rules.internal_tools.contains(&tool.as_str());
-                let missing =
-                    skill.manifest.requires_tools.iter().find(|tool| !internal(tool) && !self.has_tool(tool));
+                let missing = skill.manifest.requires_tools.iter().find(|tool| !internal(tool) && !self.has_tool(tool));
                 if let Some(tool) = missing {
                     return Some((skill.name.clone(), missing_tool(tool)));
                 }
@@ -197,7 +196,8 @@ impl Builder<'_> {
     /// For an alias, as for a name, the highest root wins. Two skills of one root that claim it cannot be told apart.
     fn mark_aliases(&mut self) {
         for (alias, owners) in claims(&self.skills) {
-            let root = owners.first().and_then(|owner| self.skills.get(owner)).map_or(Root::Bundled, |skill| skill.root);
+            let root =
+                owners.first().and_then(|owner| self.skills.get(owner)).map_or(Root::Bundled, |skill| skill.root);
             let names: Vec<_> = owners.iter().map(Name::as_str).collect();
             if let [owner] = &owners[..] {
                 self.shadow(&alias, root, format!("the {root} skill '{owner}'"));

@@ -90,10 +90,7 @@ mod tests {
     fn changes_name_the_files() {
         let old = files(&[("SKILL.md", "1"), ("a\nb", "1"), ("gone.md", "1"), ("same", "1")]);
         let new = files(&[("SKILL.md", "2"), ("a\nb", "2"), ("new.md", "1"), ("same", "1")]);
-        assert_eq!(
-            changed_files(old.as_text(), new.as_text()),
-            ["SKILL.md", "a b", "gone.md (gone)", "new.md (new)"]
-        );
+        assert_eq!(changed_files(old.as_text(), new.as_text()), ["SKILL.md", "a b", "gone.md (gone)", "new.md (new)"]);
         assert_eq!(changed_files(old.as_text(), old.as_text()), [""; 0]);
         let many = files(&["a", "b", "c", "d", "e", "f", "g"].map(|name| (name, "")));
         assert_eq!(changed_files("", many.as_text()).last().unwrap(), "2 more");

@@ -104,8 +104,8 @@ impl Manifest {
     /// # Errors
     /// `malformed_frontmatter`, `invalid_name`, `invalid_command_alias`.
     pub fn read(skill_md: &str, name: &Name) -> Result<Reading, Problem> {
-        let (frontmatter, instructions) = split(skill_md)
-            .map_err(|message| Problem::new(Code::MalformedFrontmatter, message))?;
+        let (frontmatter, instructions) =
+            split(skill_md).map_err(|message| Problem::new(Code::MalformedFrontmatter, message))?;
         let (keys, mended) = match frontmatter::strict(frontmatter) {
             Ok(keys) => (keys, Vec::new()),
             Err(problem) => lenient::mend(frontmatter).ok_or(problem)?,
@@ -140,7 +140,9 @@ fn manifest(mut keys: Keys, name: &Name, instructions: Instructions) -> Result<M
         Some("tool_dispatch") => InvocationMode::ToolDispatch,
         Some(other) => {
             let other = text::excerpt(other, 80);
-            return Err(malformed(format!("invocation_mode '{other}' is neither llm_orchestration nor tool_dispatch.")));
+            return Err(malformed(format!(
+                "invocation_mode '{other}' is neither llm_orchestration nor tool_dispatch."
+            )));
         }
     };
     let command = match key!(command) {

@@ -9,7 +9,8 @@ use crate::{Store, StoreError};
 
 /// Stores a text by its digest.
 pub(crate) fn keep(connection: &Connection, digest: &Digest, body: &str) -> rusqlite::Result<()> {
-    let mut insert = connection.prepare_cached("INSERT INTO texts (digest, body) VALUES (?, ?) ON CONFLICT DO NOTHING")?;
+    let mut insert =
+        connection.prepare_cached("INSERT INTO texts (digest, body) VALUES (?, ?) ON CONFLICT DO NOTHING")?;
     insert.execute(params![digest.to_string(), body])?;
     Ok(())
 }

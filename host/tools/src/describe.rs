@@ -269,7 +269,8 @@ impl Tools {
         let Ok(bytes) = self.bytes(component) else { return Ok((digest, Err(Changed))) };
         let Asked { mut answer, failure } = ask_component(&self.sandbox, digest, bytes).await;
         let own_fault = matches!(&answer, Err(problem) if problem.code == Code::Internal);
-        let limit = failure.as_ref().is_some_and(|failure| matches!(failure.code(), Code::LimitCompile | Code::LimitTime));
+        let limit =
+            failure.as_ref().is_some_and(|failure| matches!(failure.code(), Code::LimitCompile | Code::LimitTime));
         match &mut answer {
             Ok(tools) => {
                 let kept = Kept::Judged { rules: RULES, tools: tools.to_vec() };

@@ -166,7 +166,14 @@ impl Stage {
             snapshot_version: 1,
         };
         store.create_session(row, kept).await.unwrap();
-        let rules = Rules { trusted: false, reserved: &[], internal_tools: &[], limits: &RootLimits::default(), surroundings: &Nowhere, tools: &|_| Ok(Arc::default()) };
+        let rules = Rules {
+            trusted: false,
+            reserved: &[],
+            internal_tools: &[],
+            limits: &RootLimits::default(),
+            surroundings: &Nowhere,
+            tools: &|_| Ok(Arc::default()),
+        };
         let snapshot = Arc::new(build(&[], 1, &rules));
         let sandbox = Arc::new(Sandbox::new(limits));
         let egress = Egress::new(EgressLimits::default()).unwrap();

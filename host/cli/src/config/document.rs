@@ -115,7 +115,8 @@ fn shown(key: &str, value: &Value) -> String {
     if let Value::Object(values) = value {
         let pairs = values.iter().filter_map(|(name, value)| Some((name, value.as_u64()?)));
         let pairs: Vec<_> = pairs.map(|(name, number)| format!("{name} = {}", grouped(number))).collect();
-        let units: Vec<_> = values.values().filter_map(|value| Some(shown(key, value).split_once(" (")?.1.to_owned())).collect();
+        let units: Vec<_> =
+            values.values().filter_map(|value| Some(shown(key, value).split_once(" (")?.1.to_owned())).collect();
         let units = units.iter().map(|unit| unit.trim_end_matches(')')).collect::<Vec<_>>().join(", ");
         let units = if units.is_empty() { units } else { format!(" ({units})") };
         return format!("`{{ {} }}`{units}", pairs.join(", "));

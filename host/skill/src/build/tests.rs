@@ -143,8 +143,10 @@ fn untrusted_workspace_calls_its_own_tools_only() {
     assert_eq!(names(&untrusted), ["needs", "notes", "own"]);
     assert_eq!(
         diagnostics(&untrusted),
-        ["lends [command_tool_missing] Command tool 'notes__add' is another skill's. The workspace is not trusted, so that \
-          its skills call only their own; 'patchbay trust add' lets them."]
+        [
+            "lends [command_tool_missing] Command tool 'notes__add' is another skill's. The workspace is not trusted, so that \
+          its skills call only their own; 'patchbay trust add' lets them."
+        ]
     );
     assert_eq!(names(&snapshot_of(all(), true)), ["lends", "needs", "notes", "own"]);
 }

@@ -300,7 +300,9 @@ fn bytes_are_not_read_through_a_link_that_leads_away() {
     for name in ["a.wasm", "b/code.wasm"] {
         home.write("workspace/.patchbay/skills/b/SKILL.md", FIRST);
         let path = home.write(&format!("workspace/.patchbay/skills/{name}"), &bytes);
-        let found = discover(Root::Workspace, &home.path().join("workspace"), &Unseen, &RootAllowance::default()).unwrap().found;
+        let found = discover(Root::Workspace, &home.path().join("workspace"), &Unseen, &RootAllowance::default())
+            .unwrap()
+            .found;
         let component = found[0].candidate.as_ref().unwrap().component.clone().unwrap();
         assert_eq!(component.bytes().unwrap(), bytes);
         fs::remove_file(&path).unwrap();

@@ -51,9 +51,10 @@ pub(super) fn mend(frontmatter: &str) -> Option<(Keys, Vec<Problem>)> {
     }
     let keys = strict(&mended).ok()?;
     let top: BTreeMap<String, IgnoredAny> = parse(&mended).ok()??;
-    let lost = frontmatter.lines().filter_map(leading_key).any(|key| {
-        (TEXTS.contains(&key) || KNOWN.contains(&key)) && !top.contains_key(key)
-    });
+    let lost = frontmatter
+        .lines()
+        .filter_map(leading_key)
+        .any(|key| (TEXTS.contains(&key) || KNOWN.contains(&key)) && !top.contains_key(key));
     if lost { None } else { Some((keys, notes)) }
 }
 
