@@ -9,6 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use sha2::{Digest as _, Sha256};
+
 fn main() {
     let dist = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap()).join("../../plugins/dist");
     println!("cargo::rerun-if-changed={}", dist.display());
@@ -23,7 +25,8 @@ fn main() {
         if is(&file, "json") {
             writeln!(answers, "    include_str!({path:?}),").unwrap();
         } else {
-            writeln!(skills, "    Bundled {{ name: {name:?}, bytes: include_bytes!({path:?}) }},").unwrap();
+            let digest: [u8; 32] = Sha256::digest(fs::read(&file).unwrap()).into();
+            writeln!(skills, "    Bundled::with_digest({name:?}, include_bytes!({path:?}), {digest:?}),").unwrap();
         }
     }
     for file in files(&dist.join("providers")).iter().filter(|file| is(file, "wasm")) {

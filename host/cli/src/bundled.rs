@@ -19,3 +19,21 @@ pub(crate) const GRANTS: &[BundledGrant] = &[
     BundledGrant { skill: "grep", capability: "workspace-read" },
     BundledGrant { skill: "notes", capability: "kv" },
 ];
+
+#[cfg(test)]
+mod tests {
+    use patchbay_core::Digest;
+
+    use super::*;
+
+    #[test]
+    fn digests_from_the_build_are_those_of_the_bytes() {
+        let found = patchbay_skill::bundled(SKILLS);
+        let components = found.iter().filter_map(|found| found.candidate.as_ref().unwrap().component.as_ref());
+        let components: Vec<_> = components.collect();
+        assert!(components.len() > 3);
+        for component in components {
+            assert_eq!(component.digest(), Digest::of(&component.bytes().unwrap()));
+        }
+    }
+}

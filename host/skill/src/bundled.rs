@@ -2,8 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use bytes::Bytes;
-use patchbay_core::Code;
+use patchbay_core::{Code, Digest};
 use patchbay_policy::Root;
 
 use crate::{
@@ -15,10 +14,22 @@ use crate::{
 /// A skill that the binary brings along: its name, and either a component with its SKILL.md embedded or a SKILL.md.
 #[derive(Clone, Copy, Debug)]
 pub struct Bundled {
-    /// Its name.
-    pub name: &'static str,
-    /// The bytes.
-    pub bytes: &'static [u8],
+    name: &'static str,
+    bytes: &'static [u8],
+    digest: Option<Digest>,
+}
+
+impl Bundled {
+    /// The skill `name` of these bytes.
+    pub const fn new(name: &'static str, bytes: &'static [u8]) -> Self {
+        Self { name, bytes, digest: None }
+    }
+
+    /// As [`Bundled::new`], with the SHA-256 of the bytes computed at build time: hashing megabytes would be a third of the
+    /// time that a process takes to start.
+    pub const fn with_digest(name: &'static str, bytes: &'static [u8], digest: [u8; 32]) -> Self {
+        Self { name, bytes, digest: Some(Digest::from_bytes(digest)) }
+    }
 }
 
 /// Reads the skills that the binary brings along. They stay the same as long as the process runs: once is enough.
@@ -31,8 +42,9 @@ fn read(skill: &Bundled) -> Result<Candidate, Problem> {
     let name = checked_name(skill.name)?;
     let is_component = skill.bytes.starts_with(b"\0asm");
     let (fresh, component, file) = if is_component {
-        let component = Component::held(Bytes::from_static(skill.bytes));
-        (packaged(&name, skill.bytes), Some(component), format!("{name}.wasm"))
+        let digest = skill.digest.unwrap_or_else(|| Digest::of(skill.bytes));
+        let component = Component::of_binary(skill.bytes, digest);
+        (packaged(&name, skill.bytes, digest), Some(component), format!("{name}.wasm"))
     } else {
         (skill_md(&name, skill.bytes), None, SKILL_MD.to_owned())
     };

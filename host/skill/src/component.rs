@@ -43,6 +43,11 @@ impl Component {
         Self { digest: Digest::of(&bytes), size: bytes.len() as u64, source: Source::Held(bytes) }
     }
 
+    /// A component of the binary, whose digest was computed when it was built.
+    pub(crate) fn of_binary(bytes: &'static [u8], digest: Digest) -> Self {
+        Self { digest, size: bytes.len() as u64, source: Source::Held(Bytes::from_static(bytes)) }
+    }
+
     /// A component in a file that is believed to hold bytes of this digest and size.
     pub(crate) fn in_file(digest: Digest, size: u64, place: Place) -> Self {
         Self { digest, size, source: Source::File(place) }

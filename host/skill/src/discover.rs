@@ -163,7 +163,7 @@ impl Look<'_> {
             Some((known, size)) if known.skill_md.is_some() => Looked { known, size, instructions: None },
             _ => {
                 let (bytes, stat) = read_component(&self.folder, file)?;
-                let fresh = packaged(&name, &bytes);
+                let fresh = packaged(&name, &bytes, Digest::of(&bytes));
                 self.sighted(file.to_owned(), stat, fresh.known.clone());
                 Looked { known: fresh.known, size: bytes.len() as u64, instructions: fresh.instructions }
             }

@@ -65,6 +65,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/5.sql"),
     include_str!("../migrations/patchbay/6.sql"),
     include_str!("../migrations/patchbay/7.sql"),
+    include_str!("../migrations/patchbay/8.sql"),
 ];
 
 impl Store {

@@ -6,8 +6,8 @@ use patchbay_skill::Bundled;
 use crate::{Config, Host, Paths, Session};
 
 const BUNDLED: &[Bundled] = &[
-    Bundled { name: "planner", bytes: b"---\nsummary: Makes plans\ncommand: plan\ninput_hint: goal\n---\n" },
-    Bundled { name: "player", bytes: b"---\ncommand: skim\n---\n" },
+    Bundled::new("planner", b"---\nsummary: Makes plans\ncommand: plan\ninput_hint: goal\n---\n"),
+    Bundled::new("player", b"---\ncommand: skim\n---\n"),
 ];
 
 async fn session(home: &std::path::Path) -> Arc<Session> {

@@ -382,8 +382,8 @@ fn links_lead_out_of_a_persons_folder_but_not_out_of_a_workspace() {
 #[test]
 fn bundled_skills_are_read() {
     let found = bundled(&[
-        Bundled { name: "plan", bytes: b"---\nsummary: p\n---\n" },
-        Bundled { name: "bad", bytes: &[b'\0', b'a', b's', b'm', 0x0d, 0, 1, 0] },
+        Bundled::new("plan", b"---\nsummary: p\n---\n"),
+        Bundled::new("bad", &[b'\0', b'a', b's', b'm', 0x0d, 0, 1, 0]),
     ]);
     let snapshot = snapshot_of(found, true);
     assert_eq!(names(&snapshot), ["plan"]);
