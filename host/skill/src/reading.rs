@@ -26,7 +26,8 @@ pub(crate) fn skill_md(name: &Name, bytes: &[u8]) -> Fresh {
 
 /// Reads a component with its SKILL.md embedded. `digest` is that of `bytes`.
 pub(crate) fn packaged(name: &Name, bytes: &[u8], digest: Digest) -> Fresh {
-    let missing = || Problem::new(Code::MissingSkillMd, "The component has no SKILL.md; 'patchbay plugin build' embeds it.");
+    let missing =
+        || Problem::new(Code::MissingSkillMd, "The component has no SKILL.md; 'patchbay plugin build' embeds it.");
     let embedded = embedded_skill_md(bytes).and_then(|found| found.ok_or_else(missing));
     read(digest, embedded.as_deref().map_err(Problem::clone), name)
 }
