@@ -247,7 +247,8 @@ async fn a_schema_that_reaches_out_or_explodes_is_refused() {
 #[tokio::test]
 async fn a_time_out_is_kept_until_it_is_tried_again() {
     let asker = Asker::new();
-    let component = Component::held(before_tools(&for_ever("")).component());
+    let guest = before_tools(&for_ever(""));
+    let component = Component::held(guest.component());
     let digest = component.digest();
     let problem = asker.ask(by_the_clock(60), component.clone()).await.unwrap_err();
     assert_eq!(
@@ -256,9 +257,16 @@ async fn a_time_out_is_kept_until_it_is_tried_again() {
          tries again."
     );
     assert!(asker.kept(digest));
-    let start = std::time::Instant::now();
-    assert_eq!(asker.ask(by_the_clock(60), component.clone()).await, Err(problem));
-    assert!(start.elapsed().as_millis() < 60, "it was not run");
+    // The same component in a folder that is gone: it cannot be compiled or run, so that the answer is the one that was kept.
+    let skills = tempfile::tempdir().unwrap();
+    std::fs::create_dir(skills.path().join("skill")).unwrap();
+    std::fs::write(skills.path().join("skill/SKILL.md"), "---\n---\n").unwrap();
+    std::fs::write(skills.path().join("skill/skill.wasm"), component.bytes().unwrap()).unwrap();
+    let found = discover(Root::User, skills.path(), &Unseen, &RootAllowance::default()).unwrap().found.remove(0);
+    let gone = found.candidate.unwrap().component.unwrap();
+    assert_eq!(gone.digest(), digest);
+    drop(skills);
+    assert_eq!(asker.ask(by_the_clock(60), gone).await, Err(problem));
     // Asked again, with the clock out of the way, it is stopped for what it is.
     let problem = asker.ask(small(), component).await.unwrap_err();
     assert!(problem.message.contains("limit_fuel"), "{}", problem.message);

@@ -1,4 +1,5 @@
-//! What calls are allowed to do at this moment: blocks, grants and where skills may write, read again only when a decision was committed since.
+//! What calls are allowed to do at this moment: blocks, grants and where skills may write. Read again only if a decision was
+//! committed since.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -39,7 +40,16 @@ impl Store {
     /// # Errors
     /// The database. A component must not run then.
     pub fn is_blocked(&self, component: &Digest) -> Result<bool, StoreError> {
-        Ok(self.rules()?.blocked.contains(component))
+        Ok(self.first_blocked([*component])?.is_some())
+    }
+
+    /// Returns the first of `digests` that is blocked at this moment, by any process.
+    ///
+    /// # Errors
+    /// The database. None of them may run then.
+    pub fn first_blocked(&self, digests: impl IntoIterator<Item = Digest>) -> Result<Option<Digest>, StoreError> {
+        let rules = self.rules()?;
+        Ok(digests.into_iter().find(|digest| rules.blocked.contains(digest)))
     }
 
     /// Returns capability and skill digest of the grants of one identity, in order.

@@ -188,14 +188,11 @@ impl Tools {
 
     /// The operator's no to a skill or to its component, if there is one at this moment.
     pub(crate) fn blocked(&self, skill: &Skill) -> Result<Option<Blocked>, StoreError> {
-        for (digest, whole) in [(skill.component, false), (Some(skill.digest), true)] {
-            if let Some(digest) = digest
-                && self.store.is_blocked(&digest)?
-            {
-                return Ok(Some(Blocked { digest, whole, skill: skill.name.clone() }));
-            }
-        }
-        Ok(None)
+        let digest = self.store.first_blocked(skill.component.into_iter().chain([skill.digest]))?;
+        Ok(digest.map(|digest| {
+            let whole = skill.component != Some(digest);
+            Blocked { digest, whole, skill: skill.name.clone() }
+        }))
     }
 }
 

@@ -14,7 +14,7 @@ use libfuzzer_sys::{
     arbitrary::{self, Arbitrary},
     fuzz_target,
 };
-use patchbay_core::{Digest, text};
+use patchbay_core::text;
 use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
 use patchbay_sandbox::{
     Failure, Limits, Services, WorkspaceAccess,
