@@ -242,7 +242,7 @@ async fn a_schema_that_reaches_out_or_explodes_is_refused() {
     }
 }
 
-/// The machine may have been busy, but not every start repeats it: it is tried again when somebody asks for it, or under
+/// The machine may have been busy, but not every start repeats it: it is tried again on request, or under
 /// other limits.
 #[tokio::test]
 async fn a_time_out_is_kept_until_it_is_tried_again() {
@@ -273,7 +273,7 @@ async fn a_time_out_is_kept_until_it_is_tried_again() {
     assert!(asker.kept(digest));
 }
 
-/// The skills of a root have a total of time. What is over it is kept out until somebody asks for another try.
+/// The skills of a root have a total of time. What is over it is kept out until a reload asks for another try.
 #[tokio::test]
 async fn compiling_for_a_root_stops_at_its_total() {
     let asker = Asker::new();

@@ -115,7 +115,7 @@ async fn hostile_schemas_are_refused_or_cheap() {
     }
 }
 
-/// What was accepted is checked in place, on the thread of whoever calls: the input is the attacker's, too.
+/// What was accepted is checked in place, on the caller's thread: the input is the attacker's, too.
 #[tokio::test]
 async fn inputs_are_checked_within_steps_and_depth() {
     let host = Host::new();

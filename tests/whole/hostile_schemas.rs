@@ -1,4 +1,4 @@
-//! A folder that nobody trusts, with skills whose schemas were made to stop a validator without limits.
+//! A folder that is not trusted, with skills whose schemas were made to stop a validator without limits.
 
 use std::{
     process::Stdio,

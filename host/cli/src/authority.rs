@@ -110,7 +110,7 @@ async fn list_stale(host: &Arc<Host>) -> Result<(), Failure> {
             granted => changes(host.store(), granted, &found.digest(), Some(found.files.as_text()))?,
         };
         let Some(why) = standing.why() else { continue };
-        // Where nobody reads it, it is lost.
+        // Without a reader it is lost.
         let _ = writeln!(io::stderr(), "{name}: {why}");
         say!("{}", grant_command(&Identity::new(root, workspace, name), &capability));
     }

@@ -29,7 +29,7 @@ impl Places {
         Self { process, owners: Mutex::default(), each: limits.owner_requests_at_once }
     }
 
-    /// Waits for a place. An owner waits for its own first, so that its queue keeps nobody else waiting.
+    /// Waits for a place. An owner waits for its own first, so that its queue delays no other owner.
     pub(crate) async fn take(&self, owner: &str) -> Place {
         let own = self.of(owner).acquire_owned().await.ok();
         Place { _owner: own, _process: Arc::clone(&self.process).acquire_owned().await.ok() }

@@ -73,7 +73,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Values that are kept of one secret. Nobody replaces a key more often while a process lives.
+/// Values that are kept of one secret. A key is hardly replaced more often while a process lives.
 const VALUES: usize = 64;
 
 impl Secrets {

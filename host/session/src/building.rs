@@ -94,7 +94,7 @@ impl Host {
             let components: BTreeMap<Digest, Component> =
                 look.found.iter().filter_map(component).map(|component| (component.digest(), component)).collect();
             let groups = groups(&look.found, trusted, self.roots.limits());
-            // Whoever reloads asks for another try.
+            // A reload asks for another try.
             let reloads = version > 1;
             let mut described = self.tools.describe_roots(&groups, reloads, &|done, of| telling.tell(done, of)).await?;
             let mut changed = described.changed;

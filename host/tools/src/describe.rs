@@ -40,7 +40,7 @@ enum Kept {
         message: String,
         /// Under which host and limits: another one may judge otherwise.
         under: String,
-        /// Whether it ran into a limit of time, which another try may not. It is tried again where somebody asks for it.
+        /// Whether it ran into a limit of time, which another try may not. It is tried again on request.
         #[serde(default)]
         limit: bool,
     },

@@ -92,7 +92,7 @@ fn each_keyword_has_its_verdicts() {
         ),
         (json!({"then": false, "else": false}), vec![json!(1)], vec![]),
         (json!({"unevaluatedProperties": true}), vec![json!({"a": 1})], vec![]),
-        // Annotations, and words that nobody knows.
+        // Annotations, and unknown keywords.
         (json!({"format": "email", "x-unknown": {"$ref": 5}, "nullable": true}), vec![json!("no address")], vec![]),
         (json!({"minLength": 2.0}), vec![json!("ab")], vec![json!("a")]),
     ];
