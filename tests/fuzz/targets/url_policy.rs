@@ -16,6 +16,10 @@ const PATTERNS: usize = 16;
 fuzz_target!(|input: &str| {
     let mut lines = input.split('\n');
     let url = lines.next().unwrap_or_default();
+    // The fuzzer learns the secret by heart and writes it where it is no secret: into a scheme or a host, which errors show.
+    if url.to_ascii_lowercase().contains("1ab1e") {
+        return;
+    }
     let mut world = World::default();
     for line in lines.take(PATTERNS) {
         let Some((verb, pattern)) = line.split_once(' ') else { continue };
