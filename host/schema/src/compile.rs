@@ -404,7 +404,7 @@ impl<'a> Compiler<'a, '_> {
         Ok(())
     }
 
-    /// A keyword whose value is a list of schemas, not empty. An empty name is no keyword.
+    /// A keyword whose value is a list of schemas, not empty. An empty keyword name stands for none.
     fn list(&mut self, reader: &Reader<'a>, name: &str) -> Result<Vec<Index>, SchemaError> {
         match reader.object.get(name).filter(|_| !name.is_empty()) {
             None => Ok(Vec::new()),

@@ -22,7 +22,7 @@ const MOST: u64 = 1 << 20;
 /// Why `credentials.json` as a whole cannot be used. The text never quotes the file: it may hold a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// It is no JSON.
+    /// The file is not JSON.
     #[error("line {line}, column {column}: {what}")]
     Syntax {
         /// The line, from 1.

@@ -83,7 +83,7 @@ impl Flight {
                 Err(error) => self.end = Some(Err(error)),
             }
             self.begun = true;
-            // A piece that is withheld is no silence.
+            // A withheld piece counts as data, so that the idle timer starts again.
             until = Instant::now() + limits.idle();
             self.until = Some(until);
         }
