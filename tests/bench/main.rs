@@ -13,6 +13,10 @@ mod streaming;
 
 use std::{env, fs, path::Path, time::Instant};
 
+// As the host.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     if cfg!(debug_assertions) {
         eprintln!("this binary was built for tests; measure with: make bench");

@@ -31,6 +31,9 @@ use failure::Failure;
 use home::Home;
 use waiting::{Style, Waiting};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Exit code where something failed, and where the command line was wrong (clap's own).
 const FAILED: u8 = 1;
 

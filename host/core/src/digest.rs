@@ -38,6 +38,11 @@ impl Digest {
         Self(bytes)
     }
 
+    /// Its bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// The 64 hexadecimal digits alone: a file name.
     pub fn to_hex(&self) -> String {
         self.hex_digits(|digits| digits.to_owned())

@@ -15,6 +15,16 @@ macro_rules! id {
                 Self(Uuid::new_v4())
             }
 
+            /// The id with these bytes.
+            pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(Uuid::from_bytes(bytes))
+            }
+
+            /// Its bytes.
+            pub const fn as_bytes(&self) -> &[u8; 16] {
+                self.0.as_bytes()
+            }
+
             /// The first 8 characters, as prose shows it.
             pub fn short(&self) -> String {
                 self.0.simple().to_string()[..8].to_owned()

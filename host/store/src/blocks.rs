@@ -78,7 +78,7 @@ impl Store {
                 "SELECT component FROM snapshot_components WHERE component >= ?1 AND component < ?2 \
                  UNION SELECT skill FROM snapshot_skills WHERE skill >= ?1 AND skill < ?2 \
                  UNION SELECT component FROM described WHERE component >= ?1 AND component < ?2 \
-                 UNION SELECT component FROM journal WHERE component >= ?1 AND component < ?2 \
+                 UNION SELECT component FROM call_sites WHERE component >= ?1 AND component < ?2 \
                  UNION SELECT component FROM blocks WHERE component >= ?1 AND component < ?2 \
                  ORDER BY 1 LIMIT ?3",
             )?;

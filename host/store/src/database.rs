@@ -14,7 +14,8 @@ use tokio::sync::oneshot;
 use crate::{
     StoreError,
     generation::Generation,
-    queue::{Queue, Work},
+    journal::{self, NewRow},
+    queue::{Batch, Queue, Work},
 };
 
 /// Connections for reading that are kept open. Further simultaneous reads open their own.
@@ -106,28 +107,37 @@ impl Database {
         wait.await.map_err(|_| StoreError::WriterGone)?
     }
 
-    /// Leaves `job` to the next commit, and waits only for room in the queue. An error is logged as one of `what`. The job
-    /// is a single statement, or statements that may fail one without the other. Dropped before there is room, the job is
-    /// queued all the same.
-    pub(crate) async fn defer(
+    /// Leaves `job` to the next commit, and waits only for room in the queue. An error is logged as one of `what`.
+    pub(crate) async fn write_later(
         &self,
         what: &'static str,
         job: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static,
     ) {
-        let mut late = Late { queue: &self.queue, work: Some(deferred(what, job)) };
+        let work: Work = Box::new(move |batch| {
+            let result = savepoint(batch, job);
+            Box::new(move |committed| match result {
+                Err(error) => tracing::error!("{what} is lost: {error}"),
+                Ok(()) if !committed => tracing::error!("{what} is lost: its commit failed"),
+                Ok(()) => {}
+            })
+        });
         self.queue.room().await;
-        if let Some(work) = late.work.take() {
-            self.queue.defer(work);
+        self.queue.push(work, false);
+    }
+
+    /// Adds a row of the journal, and waits only for room in the queue. If this is dropped before there is room, the row is
+    /// added all the same.
+    pub(crate) async fn add_row(&self, row: NewRow) {
+        let mut late = Late { queue: &self.queue, row: Some(row) };
+        self.queue.room().await;
+        if let Some(row) = late.row.take() {
+            self.queue.add_row(row);
         }
     }
 
-    /// As [`Database::defer`], where nothing can be awaited.
-    pub(crate) fn defer_now(
-        &self,
-        what: &'static str,
-        job: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static,
-    ) {
-        self.queue.defer_now(deferred(what, job));
+    /// As [`Database::add_row`], where nothing can be awaited.
+    pub(crate) fn add_row_now(&self, row: NewRow) {
+        self.queue.add_row_now(row);
     }
 
     /// Reads what is committed. Point queries on a mapped file: they take microseconds, and run where they are called.
@@ -158,16 +168,16 @@ impl Database {
     }
 }
 
-/// A deferred write whose caller waits for room. It is queued without room if the caller goes away.
+/// A row whose caller waits for room. It is added without room if the caller goes away.
 struct Late<'a> {
     queue: &'a Queue,
-    work: Option<Work>,
+    row: Option<NewRow>,
 }
 
 impl Drop for Late<'_> {
     fn drop(&mut self) {
-        if let Some(work) = self.work.take() {
-            self.queue.defer_now(work);
+        if let Some(row) = self.row.take() {
+            self.queue.add_row_now(row);
         }
     }
 }
@@ -180,18 +190,6 @@ impl Drop for Database {
             let _ = writer.join();
         }
     }
-}
-
-/// A write without a caller. It has no savepoint, which would take as long as the statement itself.
-fn deferred(what: &'static str, job: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static) -> Work {
-    Box::new(move |batch| {
-        let result = job(batch);
-        Box::new(move |committed| match result {
-            Err(error) => tracing::error!("{what} is lost: {error}"),
-            Ok(()) if !committed => tracing::error!("{what} is lost: its commit failed"),
-            Ok(()) => {}
-        })
-    })
 }
 
 fn savepoint<T, E: From<rusqlite::Error>>(
@@ -210,11 +208,13 @@ fn savepoint<T, E: From<rusqlite::Error>>(
 
 fn write_batches(mut connection: Connection, queue: &Queue, generation: Option<&Generation>) {
     while let Some(batch) = queue.next_batch() {
-        let generation = generation.filter(|_| batch.iter().any(|job| job.decision));
-        let mut reports = Vec::with_capacity(batch.len());
+        let Batch { rows, jobs } = batch;
+        let generation = generation.filter(|_| jobs.iter().any(|job| job.decision));
+        let mut reports = Vec::with_capacity(jobs.len());
         let committed = (|| -> Result<(), StoreError> {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            reports.extend(batch.into_iter().map(|job| (job.work)(&transaction)));
+            journal::insert(&transaction, rows);
+            reports.extend(jobs.into_iter().map(|job| (job.work)(&transaction)));
             if let Some(generation) = generation {
                 generation.begin()?;
             }

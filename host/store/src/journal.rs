@@ -1,8 +1,10 @@
 //! The journal: a row for each call of a tool, whoever asked. What a call was given and what it answered is known by its
 //! hash and size alone, unless the operator wants contents kept.
 
+use std::collections::HashMap;
+
 use patchbay_core::{Asker, CallId, Code, Digest, SessionId};
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, ToSql, params};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +38,9 @@ impl JournalSettings {
 
 /// Old rows go whenever as many new ones have come.
 const TRIM_EVERY: i64 = 64;
+
+/// What no row needs any more of what rows have in common goes less often: finding it reads the whole journal.
+const TRIM_SITES_EVERY: i64 = 64 * TRIM_EVERY;
 
 /// One call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,18 +141,20 @@ impl Store {
         self.journal
     }
 
-    /// Puts a row behind what waits to be written, and waits only until there is room for it: what is written later by
-    /// this store is committed with it or after it. A row that cannot be written is in the log. Where this is dropped
-    /// before it is ready, the row comes all the same, but perhaps later.
+    /// Adds a row to what waits to be written, and waits only until there is room for it: what is written later by this
+    /// store is committed with it or after it. A row that cannot be written is in the log. If this is dropped before it is
+    /// ready, the row is written all the same, but perhaps later.
     pub async fn journal(&self, row: JournalRow) {
-        let settings = self.journal;
-        self.database.defer("a row of the journal", move |connection| insert(connection, settings, row)).await;
+        self.database.add_row(self.new_row(row)).await;
     }
 
     /// As [`Store::journal`], where nothing can be awaited: for a call that was given up.
     pub fn journal_at_once(&self, row: JournalRow) {
-        let settings = self.journal;
-        self.database.defer_now("a row of the journal", move |connection| insert(connection, settings, row));
+        self.database.add_row_now(self.new_row(row));
+    }
+
+    fn new_row(&self, row: JournalRow) -> NewRow {
+        NewRow { settings: self.journal, row: Box::new(row) }
     }
 
     /// At most `limit` rows of the journal behind the row `after` (0: from the first one), the oldest first.
@@ -165,9 +172,10 @@ impl Store {
         values.push(Box::new(limit));
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(&format!(
-                "SELECT id, at, call, parent_call, session, workspace, asker, root, skill, tool, component, input_hash, \
+                "SELECT calls.id, at, call, parent, session, workspace, asker, root, skill, tool, component, input_hash, \
                  grants, fuel, time_us, peak_memory, host_calls, output_bytes, outcome, input, output \
-                 FROM journal WHERE id > ?{condition} ORDER BY id LIMIT ?"
+                 FROM calls JOIN call_sites ON call_sites.id = site \
+                 WHERE calls.id > ?{condition} ORDER BY calls.id LIMIT ?"
             ))?;
             let mut rows = query.query(rusqlite::params_from_iter(values))?;
             let mut entries = Vec::new();
@@ -187,7 +195,8 @@ impl Store {
         values.push(Box::new(count));
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(&format!(
-                "SELECT id FROM journal WHERE true{condition} ORDER BY id DESC LIMIT 1 OFFSET ?"
+                "SELECT calls.id FROM calls JOIN call_sites ON call_sites.id = site \
+                 WHERE true{condition} ORDER BY calls.id DESC LIMIT 1 OFFSET ?"
             ))?;
             let id: Option<i64> = query.query_row(rusqlite::params_from_iter(values), |row| row.get(0)).optional()?;
             Ok(id.unwrap_or(0).cast_unsigned())
@@ -200,7 +209,9 @@ impl Store {
     /// The database.
     pub fn journal_sessions(&self) -> Result<Vec<SessionId>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached("SELECT DISTINCT session FROM journal ORDER BY session")?;
+            let mut query = connection.prepare_cached(
+                "SELECT DISTINCT session FROM call_sites WHERE id IN (SELECT site FROM calls) ORDER BY session",
+            )?;
             let mut rows = query.query([])?;
             let mut sessions = Vec::new();
             while let Some(row) = rows.next()? {
@@ -213,36 +224,79 @@ impl Store {
 
 /// Takes the contents of a session's rows away; that there were calls stays known.
 pub(crate) fn forget_contents(connection: &Connection, session: SessionId) -> rusqlite::Result<()> {
-    let mut forget = connection.prepare_cached("UPDATE journal SET input = NULL, output = NULL WHERE session = ?")?;
+    let mut forget = connection.prepare_cached(
+        "UPDATE calls SET input = NULL, output = NULL WHERE site IN (SELECT id FROM call_sites WHERE session = ?)",
+    )?;
     forget.execute(params![session.to_string()])?;
     Ok(())
 }
 
-fn insert(connection: &Connection, settings: JournalSettings, row: JournalRow) -> Result<(), StoreError> {
-    let outcome = row.outcome();
-    let mut grants = row.grants;
-    grants.sort_unstable();
-    grants.dedup();
-    let content = |text: Option<String>| text.filter(|_| settings.content).map(cut);
-    connection
-        .prepare_cached(
-            "INSERT INTO journal (at, call, parent_call, session, workspace, asker, root, skill, tool, component, \
-             input_hash, grants, fuel, time_us, peak_memory, host_calls, output_bytes, outcome, input, output) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        )?
-        .execute(params![
+/// A row that waits to be written.
+pub(crate) struct NewRow {
+    settings: JournalSettings,
+    row: Box<JournalRow>,
+}
+
+/// What the calls of one tool have in common.
+#[derive(PartialEq, Eq, Hash)]
+struct Site {
+    session: SessionId,
+    workspace: String,
+    asker: Asker,
+    root: String,
+    skill: String,
+    tool: String,
+    component: Digest,
+}
+
+/// Writes the rows of one commit. A row that cannot be written takes no other along, and is logged.
+pub(crate) fn insert(connection: &Connection, rows: Vec<NewRow>) {
+    if rows.is_empty() {
+        return;
+    }
+    let count = rows.len();
+    if let Err(error) = Inserts::new(connection).map(|mut inserts| {
+        for NewRow { settings, row } in rows {
+            if let Err(error) = inserts.insert(settings, *row) {
+                tracing::error!("a row of the journal is lost: {error}");
+            }
+        }
+    }) {
+        tracing::error!("{count} rows of the journal are lost: {error}");
+    }
+}
+
+/// The statements that write rows, and the sites that this commit has met.
+struct Inserts<'c> {
+    connection: &'c Connection,
+    statement: CachedStatement<'c>,
+    sites: HashMap<Site, i64>,
+}
+
+impl<'c> Inserts<'c> {
+    fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
+        let statement = connection.prepare_cached(
+            "INSERT INTO calls (at, call, parent, site, input_hash, grants, fuel, time_us, peak_memory, host_calls, \
+             output_bytes, outcome, input, output) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )?;
+        Ok(Self { connection, statement, sites: HashMap::new() })
+    }
+
+    fn insert(&mut self, settings: JournalSettings, row: JournalRow) -> rusqlite::Result<()> {
+        let outcome = row.outcome();
+        let JournalRow { session, workspace, asker, root, skill, tool, component, mut grants, .. } = row;
+        let site = self.site(Site { session, workspace, asker, root, skill, tool, component })?;
+        grants.sort_unstable();
+        grants.dedup();
+        let grants = (!grants.is_empty()).then(|| serde_json::Value::from(grants).to_string());
+        let content = |text: Option<String>| text.filter(|_| settings.content).map(cut);
+        self.statement.execute(params![
             row.at,
-            row.call.to_string(),
-            row.parent.map(|call| call.to_string()),
-            row.session.to_string(),
-            row.workspace,
-            row.asker.to_string(),
-            row.root,
-            row.skill,
-            row.tool,
-            row.component.to_string(),
-            row.input_hash.to_string(),
-            serde_json::Value::from(grants).to_string(),
+            row.call.as_bytes(),
+            row.parent.as_ref().map(CallId::as_bytes),
+            site,
+            row.input_hash.as_bytes(),
+            grants,
             row.fuel.cast_signed(),
             row.time_us.cast_signed(),
             row.peak_memory.cast_signed(),
@@ -252,13 +306,51 @@ fn insert(connection: &Connection, settings: JournalSettings, row: JournalRow) -
             content(row.input),
             content(row.output),
         ])?;
-    // The number of the row decides, so that processes that make one call each come to it too.
-    let id = connection.last_insert_rowid();
-    if id % TRIM_EVERY == 0 {
-        let mut trim = connection.prepare_cached("DELETE FROM journal WHERE id <= ?")?;
-        trim.execute(params![id - i64::from(settings.keep)])?;
+        // The number of the row decides, so that processes that make one call each trim, too.
+        let id = self.connection.last_insert_rowid();
+        if id % TRIM_EVERY == 0 {
+            self.trim(id, settings.keep)?;
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn trim(&mut self, id: i64, keep: u32) -> rusqlite::Result<()> {
+        let mut trim = self.connection.prepare_cached("DELETE FROM calls WHERE id <= ?")?;
+        trim.execute(params![id - i64::from(keep)])?;
+        if id % TRIM_SITES_EVERY == 0 {
+            let sql = "DELETE FROM call_sites WHERE id NOT IN (SELECT site FROM calls)";
+            self.connection.prepare_cached(sql)?.execute([])?;
+            self.sites.clear();
+        }
+        Ok(())
+    }
+
+    /// The number of a site, which is stored if it is new. It is looked up once for each commit: between two of them
+    /// another process may remove it.
+    fn site(&mut self, site: Site) -> rusqlite::Result<i64> {
+        if let Some(id) = self.sites.get(&site) {
+            return Ok(*id);
+        }
+        let (session, asker, component) =
+            (site.session.to_string(), site.asker.to_string(), site.component.to_string());
+        let values = params![session, site.workspace, asker, site.root, site.skill, site.tool, component];
+        let mut find = self.connection.prepare_cached(
+            "SELECT id FROM call_sites WHERE session = ? AND workspace = ? AND asker = ? AND root = ? AND skill = ? \
+             AND tool = ? AND component = ?",
+        )?;
+        let id = match find.query_row(values, |row| row.get(0)).optional()? {
+            Some(id) => id,
+            None => {
+                let mut add = self.connection.prepare_cached(
+                    "INSERT INTO call_sites (session, workspace, asker, root, skill, tool, component) \
+                     VALUES (?, ?, ?, ?, ?, ?, ?)",
+                )?;
+                add.insert(values)?
+            }
+        };
+        self.sites.insert(site, id);
+        Ok(id)
+    }
 }
 
 /// As much of a text as is kept; `…` where there was more.
@@ -272,15 +364,14 @@ fn cut(mut text: String) -> String {
 
 fn read(row: &Row<'_>) -> Result<JournalEntry, StoreError> {
     let number = |column| row.get::<_, i64>(column).map(i64::cast_unsigned);
-    let parent: Option<String> = row.get(3)?;
-    let grants: String = row.get(12)?;
+    let grants: Option<String> = row.get(12)?;
     let outcome: String = row.get(18)?;
     let row = JournalEntry {
         id: number(0)?,
         row: JournalRow {
             at: row.get(1)?,
-            call: parse(row, 2)?,
-            parent: parent.map(|call| call.parse().map_err(|_| BAD)).transpose()?,
+            call: bytes(row, 2)?.map(CallId::from_bytes).ok_or(BAD)?,
+            parent: bytes(row, 3)?.map(CallId::from_bytes),
             session: parse(row, 4)?,
             workspace: row.get(5)?,
             asker: parse(row, 6)?,
@@ -288,8 +379,8 @@ fn read(row: &Row<'_>) -> Result<JournalEntry, StoreError> {
             skill: row.get(8)?,
             tool: row.get(9)?,
             component: parse(row, 10)?,
-            input_hash: parse(row, 11)?,
-            grants: serde_json::from_str(&grants).map_err(|_| BAD)?,
+            input_hash: bytes(row, 11)?.map(Digest::from_bytes).ok_or(BAD)?,
+            grants: grants.map_or(Ok(Vec::new()), |grants| serde_json::from_str(&grants)).map_err(|_| BAD)?,
             fuel: number(13)?,
             time_us: number(14)?,
             peak_memory: number(15)?,
@@ -307,6 +398,12 @@ fn read(row: &Row<'_>) -> Result<JournalEntry, StoreError> {
 }
 
 const BAD: StoreError = StoreError::BadRow("row of the journal");
+
+/// The bytes of a column, exactly as many as are wanted.
+fn bytes<const N: usize>(row: &Row<'_>, column: usize) -> Result<Option<[u8; N]>, StoreError> {
+    let bytes: Option<Vec<u8>> = row.get(column)?;
+    bytes.map(|bytes| bytes.try_into().map_err(|_| BAD)).transpose()
+}
 
 fn parse<T: std::str::FromStr>(row: &Row<'_>, column: usize) -> Result<T, StoreError> {
     let text: String = row.get(column)?;

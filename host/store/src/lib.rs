@@ -38,6 +38,7 @@ pub use error::StoreError;
 pub use journal::{JournalEntry, JournalFilter, JournalRow, JournalSettings};
 pub use kv::{KvScope, KvStore, KvStoreError};
 pub use messages::{Message, NewMessage};
+pub use rules::Rules;
 pub use seen::SeenFile;
 pub use sessions::{Collected, SessionChange, SessionRow, SessionSummary};
 pub use snapshots::NewSnapshot;
@@ -66,6 +67,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/6.sql"),
     include_str!("../migrations/patchbay/7.sql"),
     include_str!("../migrations/patchbay/8.sql"),
+    include_str!("../migrations/patchbay/9.sql"),
 ];
 
 impl Store {

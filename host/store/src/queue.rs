@@ -1,7 +1,7 @@
 //! The queue of a database's writer thread.
 //!
-//! A *job* has a caller that waits for its commit. A *deferred* job has none: it wakes no thread, and is committed with the
-//! next job, or after [`LINGER`] where none comes. Deferred jobs run before every job that was queued after them.
+//! A *job* has a caller that waits for its commit. A *row* of the journal has none: it wakes no thread, and is committed with
+//! the next job, or after [`LINGER`] if none comes. Rows are written before every job that was queued after them.
 
 use std::{
     collections::VecDeque,
@@ -12,14 +12,16 @@ use std::{
 use rusqlite::Transaction;
 use tokio::sync::Semaphore;
 
-/// Jobs that may wait, deferred ones included; further callers wait for room.
+use crate::journal::NewRow;
+
+/// Jobs and rows that may wait; further callers wait for room.
 const CAPACITY: usize = 1024;
 /// Jobs with waiting callers that one commit takes along.
 const BATCH: usize = 64;
-/// How long deferred jobs wait for a commit to ride along with. A call's row is committed with its result in any case; this
+/// How long rows wait for a commit to ride along with. A call's row is committed with its result in any case; this
 /// bounds how late other processes see it.
 const LINGER: Duration = Duration::from_millis(5);
-/// So many deferred jobs are committed without waiting, so that their callers never run out of room.
+/// So many rows are committed without waiting, so that their callers never run out of room.
 const MANY: usize = CAPACITY / 2;
 
 /// A write: runs within the batch's transaction and returns the function that reports to its caller after the commit.
@@ -32,8 +34,14 @@ pub(crate) struct Job {
     pub(crate) work: Work,
     /// Whether it changes what calls are allowed to do; see [`crate::generation`].
     pub(crate) decision: bool,
-    /// Whether it took a permit of the queue's room.
-    has_room: bool,
+}
+
+/// What one commit writes.
+#[derive(Default)]
+pub(crate) struct Batch {
+    /// Written first.
+    pub(crate) rows: Vec<NewRow>,
+    pub(crate) jobs: Vec<Job>,
 }
 
 /// What waits to be written.
@@ -47,8 +55,10 @@ pub(crate) struct Queue {
 #[derive(Default)]
 struct Waiting {
     jobs: VecDeque<Job>,
-    deferred: Vec<Job>,
-    /// When the deferred jobs are committed at the latest; `None` while there are none.
+    rows: Vec<NewRow>,
+    /// How many of the rows took no room.
+    extra: usize,
+    /// When the rows are committed at the latest; `None` while there are none.
     due: Option<Instant>,
     closed: bool,
 }
@@ -58,7 +68,7 @@ impl Queue {
         Self { waiting: Mutex::default(), wake: Condvar::new(), room: Semaphore::new(CAPACITY) }
     }
 
-    /// Waits until there is room for one more job, and takes it.
+    /// Waits until there is room for one more job or row, and takes it.
     pub(crate) async fn room(&self) {
         // An error is impossible: the semaphore is never closed.
         if let Ok(permit) = self.room.acquire().await {
@@ -68,18 +78,18 @@ impl Queue {
 
     /// Adds a job whose caller waits for its commit. The caller has taken room.
     pub(crate) fn push(&self, work: Work, decision: bool) {
-        self.lock().jobs.push_back(Job { work, decision, has_room: true });
+        self.lock().jobs.push_back(Job { work, decision });
         self.wake.notify_one();
     }
 
-    /// Adds a job that nothing waits for. The caller has taken room.
-    pub(crate) fn defer(&self, work: Work) {
-        self.add_deferred(Job { work, decision: false, has_room: true });
+    /// Adds a row. The caller has taken room.
+    pub(crate) fn add_row(&self, row: NewRow) {
+        self.add(row, 0);
     }
 
-    /// As [`Queue::defer`], for a caller that cannot wait for room.
-    pub(crate) fn defer_now(&self, work: Work) {
-        self.add_deferred(Job { work, decision: false, has_room: false });
+    /// As [`Queue::add_row`], for a caller that cannot wait for room.
+    pub(crate) fn add_row_now(&self, row: NewRow) {
+        self.add(row, 1);
     }
 
     /// Ends the queue. The writer still takes what waits.
@@ -88,12 +98,12 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// Blocks until there is something to write. Returns what one commit takes along, deferred jobs first; `None` when the
-    /// queue is closed and empty.
-    pub(crate) fn next_batch(&self) -> Option<Vec<Job>> {
+    /// Blocks until there is something to write. Returns what one commit takes along; `None` when the queue is closed and
+    /// empty.
+    pub(crate) fn next_batch(&self) -> Option<Batch> {
         let mut waiting = self.lock();
         loop {
-            if !waiting.jobs.is_empty() || waiting.deferred.len() >= MANY {
+            if !waiting.jobs.is_empty() || waiting.rows.len() >= MANY {
                 break;
             }
             let left = waiting.due.map(|due| due.saturating_duration_since(Instant::now()));
@@ -107,23 +117,24 @@ impl Queue {
             }
         }
         waiting.due = None;
-        let mut batch = std::mem::take(&mut waiting.deferred);
+        let extra = std::mem::take(&mut waiting.extra);
         let count = waiting.jobs.len().min(BATCH);
-        batch.extend(waiting.jobs.drain(..count));
+        let batch = Batch { rows: std::mem::take(&mut waiting.rows), jobs: waiting.jobs.drain(..count).collect() };
         drop(waiting);
-        self.room.add_permits(batch.iter().filter(|job| job.has_room).count());
+        self.room.add_permits(batch.rows.len() - extra + batch.jobs.len());
         Some(batch)
     }
 
-    fn add_deferred(&self, job: Job) {
+    fn add(&self, row: NewRow, extra: usize) {
         let mut waiting = self.lock();
-        waiting.deferred.push(job);
-        // The writer sleeps without a limit only while nothing is deferred.
+        waiting.rows.push(row);
+        waiting.extra += extra;
+        // The writer sleeps without a limit only while there are no rows.
         let first = waiting.due.is_none();
         if first {
             waiting.due = Some(Instant::now() + LINGER);
         }
-        let many = waiting.deferred.len() == MANY;
+        let many = waiting.rows.len() == MANY;
         drop(waiting);
         if first || many {
             self.wake.notify_one();

@@ -12,7 +12,7 @@ use crate::{Store, StoreError};
 
 /// Every block, grant and workspace where skills may write what needs a yes of its own, as of one commit.
 #[derive(Debug, Default)]
-pub(crate) struct Rules {
+pub struct Rules {
     blocked: HashSet<Digest>,
     /// Capability and skill digest, by skill. The operator gives grants by hand: they are few.
     grants: BTreeMap<(String, String, String), Vec<(String, String)>>,
@@ -34,49 +34,43 @@ impl RulesCache {
     }
 }
 
+impl Rules {
+    /// Returns the first of `digests` that is blocked.
+    pub fn first_blocked(&self, digests: impl IntoIterator<Item = Digest>) -> Option<Digest> {
+        digests.into_iter().find(|digest| self.blocked.contains(digest))
+    }
+
+    /// Returns capability and skill digest of the grants of one identity, in order.
+    pub fn grants_of(&self, root: &str, workspace: &str, skill: &str) -> &[(String, String)] {
+        if self.grants.is_empty() {
+            return &[];
+        }
+        let identity = (root.to_owned(), workspace.to_owned(), skill.to_owned());
+        self.grants.get(&identity).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns whether skills may write in `workspace` what needs a yes of its own: in a home folder, and files with
+    /// instructions for agents.
+    pub fn may_write(&self, workspace: &str) -> bool {
+        self.writable.contains(workspace)
+    }
+}
+
 impl Store {
     /// Returns whether a component is blocked at this moment, by any process.
     ///
     /// # Errors
     /// The database. A component must not run then.
     pub fn is_blocked(&self, component: &Digest) -> Result<bool, StoreError> {
-        Ok(self.first_blocked([*component])?.is_some())
+        Ok(self.rules()?.first_blocked([*component]).is_some())
     }
 
-    /// Returns the first of `digests` that is blocked at this moment, by any process.
+    /// The rules of this moment, whichever process made them. Without a new decision this costs one system call.
     ///
     /// # Errors
-    /// The database. None of them may run then.
-    pub fn first_blocked(&self, digests: impl IntoIterator<Item = Digest>) -> Result<Option<Digest>, StoreError> {
-        let rules = self.rules()?;
-        Ok(digests.into_iter().find(|digest| rules.blocked.contains(digest)))
-    }
-
-    /// Returns capability and skill digest of the grants of one identity, in order.
-    ///
-    /// # Errors
-    /// The database.
-    pub fn grants_of(&self, root: &str, workspace: &str, skill: &str) -> Result<Vec<(String, String)>, StoreError> {
-        let rules = self.rules()?;
-        if rules.grants.is_empty() {
-            return Ok(Vec::new());
-        }
-        let identity = (root.to_owned(), workspace.to_owned(), skill.to_owned());
-        Ok(rules.grants.get(&identity).cloned().unwrap_or_default())
-    }
-
-    /// Returns whether skills may write in `workspace` what needs a yes of its own: in a home folder, and files with
-    /// instructions for agents.
-    ///
-    /// # Errors
-    /// The database.
-    pub fn may_write(&self, workspace: &str) -> Result<bool, StoreError> {
-        Ok(self.rules()?.writable.contains(workspace))
-    }
-
-    /// The rules of this moment. The generation is read first: rules that are newer than it are read once more, never the
-    /// other way round.
-    fn rules(&self) -> Result<Arc<Rules>, StoreError> {
+    /// The database. Nothing may run or be allowed then.
+    pub fn rules(&self) -> Result<Arc<Rules>, StoreError> {
+        // The generation is read first: rules that are newer than it are read once more, never the other way round.
         let generation = self.generation.current();
         if let Some(rules) = generation.and_then(|generation| self.rules.get(generation)) {
             return Ok(rules);
@@ -127,15 +121,15 @@ mod tests {
             assert!(ours.unblock(component).await.unwrap());
             assert!(!theirs.is_blocked(&component).unwrap());
             theirs.add_grant(grant(), String::new()).await.unwrap();
-            assert_eq!(ours.grants_of("user", "", "notes").unwrap(), [("kv".to_owned(), String::new())]);
-            assert_eq!(ours.grants_of("bundled", "", "notes").unwrap(), []);
+            assert_eq!(ours.rules().unwrap().grants_of("user", "", "notes"), [("kv".to_owned(), String::new())]);
+            assert_eq!(ours.rules().unwrap().grants_of("bundled", "", "notes"), []);
             assert!(ours.remove_grant(grant()).await.unwrap());
-            assert_eq!(theirs.grants_of("user", "", "notes").unwrap(), []);
-            assert!(!ours.may_write("/home/me").unwrap());
+            assert_eq!(theirs.rules().unwrap().grants_of("user", "", "notes"), []);
+            assert!(!ours.rules().unwrap().may_write("/home/me"));
             assert!(theirs.set_may_write("/home/me".to_owned(), true).await.unwrap());
-            assert!(ours.may_write("/home/me").unwrap() && !ours.is_trusted("/home/me").unwrap());
+            assert!(ours.rules().unwrap().may_write("/home/me") && !ours.is_trusted("/home/me").unwrap());
             assert!(ours.set_may_write("/home/me".to_owned(), false).await.unwrap());
-            assert!(!theirs.may_write("/home/me").unwrap());
+            assert!(!theirs.rules().unwrap().may_write("/home/me"));
         }
     }
 

@@ -58,7 +58,7 @@ impl Store {
             }
             Ok(())
         };
-        self.database.defer("what files of skills held", job).await;
+        self.database.write_later("what files of skills held", job).await;
     }
 }
 

@@ -31,7 +31,7 @@ use patchbay_egress::{Credentials, Egress};
 use patchbay_policy::{Blocked, Capability, Grant, Identity, Permits, Root, Standing, WorkspaceTrust};
 use patchbay_sandbox::Sandbox;
 use patchbay_skill::{Skill, Snapshot, changed_files};
-use patchbay_store::{KvStore, Store, StoreError};
+use patchbay_store::{KvStore, Rules, Store, StoreError};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
 pub use describe::{Asked, Described, Group, ask_component, not_asked};
@@ -118,12 +118,18 @@ impl Tools {
     /// # Errors
     /// The database.
     pub fn permits(&self, skill: &Skill, workspace: &str) -> Result<Permits, StoreError> {
+        let rules = self.store.rules()?;
+        self.permits_under(&rules, skill, workspace)
+    }
+
+    /// As [`Tools::permits`], where the rules of this moment were read already.
+    fn permits_under(&self, rules: &Rules, skill: &Skill, workspace: &str) -> Result<Permits, StoreError> {
         let identity = Identity::new(skill.root, workspace, skill.name.clone());
         let asked: Vec<Capability> = skill.manifest.capabilities.iter().map(|asked| asked.capability.clone()).collect();
-        let grants = if asked.is_empty() { Vec::new() } else { self.grants(&identity, skill)? };
+        let grants = if asked.is_empty() { Vec::new() } else { self.grants(rules, &identity, skill)? };
         let writes = asked.contains(&Capability::WorkspaceWrite);
         let permits = Permits::new(identity, asked, grants);
-        Ok(if writes { permits.in_workspace(self.workspace_trust(workspace)?) } else { permits })
+        Ok(if writes { permits.in_workspace(self.trust_under(rules, workspace)) } else { permits })
     }
 
     /// What the person said about writing in `workspace`.
@@ -131,27 +137,32 @@ impl Tools {
     /// # Errors
     /// The database.
     pub fn workspace_trust(&self, workspace: &str) -> Result<WorkspaceTrust, StoreError> {
-        Ok(WorkspaceTrust {
-            path: workspace.to_owned(),
-            holds_home: self.workspaces.holds_home(workspace),
-            write: self.store.may_write(workspace)?,
-        })
+        Ok(self.trust_under(&*self.store.rules()?, workspace))
     }
 
-    fn grants(&self, identity: &Identity, skill: &Skill) -> Result<Vec<Grant>, StoreError> {
+    fn trust_under(&self, rules: &Rules, workspace: &str) -> WorkspaceTrust {
+        WorkspaceTrust {
+            path: workspace.to_owned(),
+            holds_home: self.workspaces.holds_home(workspace),
+            write: rules.may_write(workspace),
+        }
+    }
+
+    fn grants(&self, rules: &Rules, identity: &Identity, skill: &Skill) -> Result<Vec<Grant>, StoreError> {
         let mut grants = Vec::new();
         if identity.root == Root::Bundled {
             let own = self.bundled_grants.iter().filter(|grant| grant.skill == identity.name.as_str());
             grants.extend(own.filter_map(|grant| Some(Grant::holding(grant.capability.parse().ok()?))));
         }
-        let rows = self.store.grants_of(identity.root.as_str(), &identity.workspace, identity.name.as_str())?;
-        for (capability, skill_digest) in rows {
+        for (capability, skill_digest) in
+            rules.grants_of(identity.root.as_str(), &identity.workspace, identity.name.as_str())
+        {
             // A row that this version cannot read grants nothing.
             let Ok(capability) = capability.parse() else {
                 tracing::warn!(%capability, "a grant that cannot be read is passed over");
                 continue;
             };
-            let standing = self.standing(identity.root, skill, &skill_digest)?;
+            let standing = self.standing(identity.root, skill, skill_digest)?;
             grants.push(Grant { capability, standing });
         }
         Ok(grants)
@@ -176,7 +187,7 @@ impl Tools {
     /// # Errors
     /// [`InstructionsError`], each with a stable code.
     pub fn instructions(&self, snapshot: &Snapshot, skill: &Skill) -> Result<Arc<str>, InstructionsError> {
-        if let Some(blocked) = self.blocked(skill)? {
+        if let Some(blocked) = blocked(&*self.store.rules()?, skill) {
             return Err(blocked.into());
         }
         let digest = &skill.manifest.instructions.digest;
@@ -185,15 +196,12 @@ impl Tools {
             None => Ok(self.store.text(digest)?.into()),
         }
     }
+}
 
-    /// The operator's no to a skill or to its component, if there is one at this moment.
-    pub(crate) fn blocked(&self, skill: &Skill) -> Result<Option<Blocked>, StoreError> {
-        let digest = self.store.first_blocked(skill.component.into_iter().chain([skill.digest]))?;
-        Ok(digest.map(|digest| {
-            let whole = skill.component != Some(digest);
-            Blocked { digest, whole, skill: skill.name.clone() }
-        }))
-    }
+/// The operator's no to a skill or to its component, if there is one at this moment.
+pub(crate) fn blocked(rules: &Rules, skill: &Skill) -> Option<Blocked> {
+    let digest = rules.first_blocked(skill.component.into_iter().chain([skill.digest]))?;
+    Some(Blocked { digest, whole: skill.component != Some(digest), skill: skill.name.clone() })
 }
 
 /// Whether a grant for the skill digest `granted` holds for `current`, and which files differ where it does not. `files` is

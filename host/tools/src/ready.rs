@@ -36,9 +36,14 @@ impl Ready {
 impl Tools {
     /// The component `digest` of `skill`.
     pub(crate) async fn ready(&self, skill: &Skill, digest: Digest) -> Result<Arc<Ready>, NotReady> {
-        if let Some(ready) = self.held.ready.get(&digest) {
-            return Ok(ready);
+        match self.held.ready.get(&digest) {
+            Some(ready) => Ok(ready),
+            // In a box: what few calls need must not make the future of every call larger, which is moved several times.
+            None => Box::pin(self.make_ready(skill, digest)).await,
         }
+    }
+
+    async fn make_ready(&self, skill: &Skill, digest: Digest) -> Result<Arc<Ready>, NotReady> {
         let bytes = self.store.component(&digest).map_err(NotReady::Store)?;
         let component = self.sandbox.load(digest, bytes).await.map_err(NotReady::Failure)?;
         let schemas = compile(Arc::clone(&skill.tools)).await;

@@ -7,7 +7,7 @@ use patchbay_skill::{Skill, Snapshot};
 use serde_json::Value;
 
 use crate::{
-    Internal, ToolError, Tools, internal,
+    Internal, ToolError, Tools, blocked, internal,
     journal::{Entry, Ran},
     ready::NotReady,
     side::Side,
@@ -60,7 +60,7 @@ impl Tools {
         let internal = request.internal.iter().find(|tool| tool.spec().name.as_str() == request.tool);
         if let Some(tool) = internal {
             let entry = Entry::new(&self.store, &request, &request.input.to_string(), internal::ran(&**tool));
-            let (answer, usage) = internal::run(&**tool, request.input).await;
+            let (answer, usage) = Box::pin(internal::run(&**tool, request.input)).await;
             entry.finish(&answer, &usage).await;
             return (answer, usage);
         }
@@ -101,7 +101,8 @@ impl Tools {
             inference,
             ..
         } = request;
-        if let Some(blocked) = self.blocked(skill)? {
+        let rules = self.store.rules()?;
+        if let Some(blocked) = blocked(&rules, skill) {
             return Err(blocked.into());
         }
         let failed = |failure| ToolError::Failure { tool: full_name.to_owned(), failure };
@@ -114,7 +115,7 @@ impl Tools {
         schema
             .check(input)
             .map_err(|error| ToolError::InvalidInput { tool: full_name.to_owned(), problem: error.to_string() })?;
-        let permits = self.permits(skill, workspace)?;
+        let permits = self.permits_under(&rules, skill, workspace)?;
         let side = Side {
             tools: Arc::clone(self),
             owner: Identity::new(skill.root, workspace, skill.name.clone()),

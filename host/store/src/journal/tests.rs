@@ -206,18 +206,89 @@ fn a_removed_session_leaves_its_calls_and_not_their_contents() {
 
 #[test]
 fn a_row_that_cannot_be_read_is_said() {
-    let home = tempfile::tempdir().unwrap();
-    runtime().block_on(async {
-        let store = Store::open(home.path()).unwrap();
-        store.journal(row("a", SessionId::random())).await;
-        store.settle().await.unwrap();
-        let other = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
-        for spoil in ["outcome = 'well'", "asker = 'me'", "grants = '{'", "component = 'x'"] {
-            other.execute_batch(&format!("UPDATE journal SET {spoil}")).unwrap();
+    for spoil in [
+        "calls SET outcome = 'well'",
+        "calls SET grants = '{'",
+        "calls SET call = x'00'",
+        "calls SET input_hash = x''",
+        "call_sites SET asker = 'me'",
+        "call_sites SET component = 'x'",
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        runtime().block_on(async {
+            let store = Store::open(home.path()).unwrap();
+            store.journal(row("a", SessionId::random())).await;
+            store.settle().await.unwrap();
+            let other = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
+            assert_eq!(other.execute(&format!("UPDATE {spoil}"), []), Ok(1));
             let read = store.journal_rows(&JournalFilter::default(), 0, 1);
             assert!(matches!(read, Err(StoreError::BadRow("row of the journal"))), "{spoil}");
-            other.execute_batch("UPDATE journal SET outcome = 'ok', asker = 'person', grants = '[]'").unwrap();
+        });
+    }
+}
+
+#[test]
+fn rows_of_earlier_builds_stay() {
+    let home = tempfile::tempdir().unwrap();
+    let mut connection = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
+    let steps = crate::MIGRATIONS[..8].iter().map(|sql| rusqlite_migration::M::up(sql)).collect();
+    rusqlite_migration::Migrations::new(steps).to_latest(&mut connection).unwrap();
+    let outer = row("plan", SessionId::random());
+    let inner = JournalRow {
+        parent: Some(outer.call),
+        grants: vec!["kv".to_owned()],
+        failure: Some(Code::LimitFuel),
+        ..row("calc", SessionId::random())
+    };
+    for row in [&inner, &outer] {
+        let sql = "INSERT INTO journal VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        let values = params![
+            row.at,
+            row.call.to_string(),
+            row.parent.map(|call| call.to_string()),
+            row.session.to_string(),
+            row.workspace,
+            row.asker.to_string(),
+            row.root,
+            row.skill,
+            row.tool,
+            row.component.to_string(),
+            row.input_hash.to_string(),
+            serde_json::Value::from(row.grants.clone()).to_string(),
+            row.fuel.cast_signed(),
+            row.time_us.cast_signed(),
+            row.peak_memory.cast_signed(),
+            row.host_calls.cast_signed(),
+            row.output_bytes.cast_signed(),
+            row.outcome(),
+            row.input,
+            row.output,
+        ];
+        connection.execute(sql, values).unwrap();
+    }
+    drop(connection);
+    let store = Store::open(home.path()).unwrap();
+    assert_eq!(all(&store, &JournalFilter::default()), [inner, outer]);
+}
+
+#[test]
+fn what_trimmed_rows_had_in_common_goes_too() {
+    let home = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let store = Store::open(home.path()).unwrap().with_journal(JournalSettings { content: false, keep: 1 });
+        store.journal(row("old", SessionId::random())).await;
+        let session = SessionId::random();
+        for _ in 1..TRIM_SITES_EVERY {
+            store.journal(row("new", session)).await;
         }
+        store.settle().await.unwrap();
+        let other = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
+        let sites = other.query_row("SELECT group_concat(skill) FROM call_sites", [], |row| row.get::<_, String>(0));
+        assert_eq!((sites.unwrap().as_str(), all(&store, &JournalFilter::default()).len()), ("new", 1));
+        // A row that comes afterwards finds its site, or adds it again.
+        store.journal(row("old", session)).await;
+        store.settle().await.unwrap();
+        assert_eq!(all(&store, &JournalFilter::default()).last().unwrap().skill, "old");
     });
 }
 
