@@ -210,7 +210,7 @@ fn the_table_has_a_line_for_each_call() {
     let patchbay = Patchbay::new();
     patchbay.exec(&["/calc 1", "/note add x"]);
     let session = patchbay.last_session();
-    let update = "UPDATE journal SET at = 1795291440007, fuel = 1234, time_us = 5678, peak_memory = 1025, host_calls = 3, \
+    let update = "UPDATE calls SET at = 1795291440007, fuel = 1234, time_us = 5678, peak_memory = 1025, host_calls = 3, \
                   output_bytes = 40 + id";
     database(&patchbay).execute_batch(update).unwrap();
     let short = &session[..8];
@@ -232,8 +232,9 @@ fn rows_are_cleaned_for_the_terminal() {
     patchbay.exec(&["/calc 1"]);
     database(&patchbay)
         .execute_batch(
-            "UPDATE journal SET skill = 'a' || char(27) || '[31m' || char(10) || 'b', tool = char(8238) || 'c', \
-             asker = 'tool:' || char(7) || 'd', grants = '[\"\\u001be\"]', output = char(155) || 'f' || char(10) || 'g'",
+            "UPDATE call_sites SET skill = 'a' || char(27) || '[31m' || char(10) || 'b', tool = char(8238) || 'c', \
+             asker = 'tool:' || char(7) || 'd'; \
+             UPDATE calls SET grants = '[\"\\u001be\"]', output = char(155) || 'f' || char(10) || 'g'",
         )
         .unwrap();
     let table = journal(&patchbay, &[]).out;
@@ -248,7 +249,7 @@ fn rows_are_cleaned_for_the_terminal() {
 fn a_row_that_cannot_be_read_is_said() {
     let patchbay = Patchbay::new();
     patchbay.exec(&["/calc 1"]);
-    database(&patchbay).execute_batch("UPDATE journal SET outcome = 'well'").unwrap();
+    database(&patchbay).execute_batch("UPDATE calls SET outcome = 'well'").unwrap();
     let ran = journal(&patchbay, &[]);
     let words = "Error: the database holds a row of the journal that cannot be read. [store_failed]\n";
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), "", words));
