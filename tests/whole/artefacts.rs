@@ -177,6 +177,7 @@ fn what_no_session_needs_is_collected() {
 fn the_system_ends_the_compiler_first() {
     let patchbay = Patchbay::new();
     let mut command = patchbay.command(&["compile", "1073741824", "60"]);
+    command.env_clear().envs(patchbay_sandbox::COMPILER_ENVIRONMENT);
     let mut compiler = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
     let score = || fs::read_to_string(format!("/proc/{}/oom_score_adj", compiler.id())).unwrap();
     let start = std::time::Instant::now();

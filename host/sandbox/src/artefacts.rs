@@ -42,6 +42,10 @@ pub struct Compiler {
 /// so that a folder of hard components cannot take the machine's memory. Python's runtime (18 MB) compiles within it.
 const SHARED_BYTES: u64 = 1 << 30;
 
+/// The whole environment of a compiler. By default the allocator (mimalloc) reserves address space ahead of use, 1 GiB at
+/// once, which would count against the limit; with 0 it asks for what it needs.
+pub const COMPILER_ENVIRONMENT: [(&str, &str); 1] = [("MIMALLOC_ARENA_RESERVE", "0")];
+
 /// Held while a compiler runs with more than [`SHARED_BYTES`].
 static LARGE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
@@ -181,8 +185,7 @@ impl Artefacts {
             .args(&self.compiler.arguments)
             .args([address_space.to_string(), seconds.to_string()])
             .env_clear()
-            // The allocator of glibc reserves 64 MiB of address space for each thread otherwise.
-            .env("MALLOC_ARENA_MAX", "2")
+            .envs(COMPILER_ENVIRONMENT)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -36,7 +36,7 @@ mod run;
 mod state;
 mod wasi;
 
-pub use artefacts::{Artefacts, Compiler, Ledger, precompile};
+pub use artefacts::{Artefacts, COMPILER_ENVIRONMENT, Compiler, Ledger, precompile};
 pub use budget::{Budget, Time, Usage};
 pub use call::Call;
 pub use capability::{
