@@ -26,7 +26,7 @@ fn main() {
             writeln!(answers, "    include_str!({path:?}),").unwrap();
         } else {
             let digest: [u8; 32] = Sha256::digest(fs::read(&file).unwrap()).into();
-            writeln!(skills, "    Bundled::with_digest({name:?}, include_bytes!({path:?}), {digest:?}),").unwrap();
+            writeln!(skills, "    BundledSkill::with_digest({name:?}, include_bytes!({path:?}), {digest:?}),").unwrap();
         }
     }
     for file in files(&dist.join("providers")).iter().filter(|file| is(file, "wasm")) {

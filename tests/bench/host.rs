@@ -6,7 +6,7 @@ use patchbay_core::{AgentId, Asker, CallId, Digest, RootAllowance, RootLimits, S
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_policy::Root;
 use patchbay_sandbox::{Artefacts, Compiler, Content, Limits, Sandbox};
-use patchbay_skill::{Rules, Snapshot, Surroundings, Unseen, build, discover};
+use patchbay_skill::{NoCache, Platform, Snapshot, SnapshotRules, build, discover};
 use patchbay_store::{JournalRow, KvStore, NewSnapshot, SessionRow, Store};
 use patchbay_tests::{binary, services};
 use patchbay_tools::{Request, StoreLedger, Tools};
@@ -22,7 +22,7 @@ pub struct Host {
 
 struct Here;
 
-impl Surroundings for Here {
+impl Platform for Here {
     fn os(&self) -> &str {
         "linux"
     }
@@ -48,16 +48,16 @@ impl Host {
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(home, BTreeMap::new());
         let tools = Arc::new(Tools::new(sandbox, store.clone(), kv, egress, credentials, &[]));
-        let found = discover(Root::User, &skills, &Unseen, &RootAllowance::default()).unwrap().found;
+        let found = discover(Root::User, &skills, &NoCache, &RootAllowance::default()).unwrap().found;
         let component = found[0].candidate.as_ref().unwrap().component.clone().unwrap();
         let answers = tools.describe([&component], &|_, _| {}).await.unwrap().answers;
         let tools_of = |digest: &Digest| answers[digest].clone();
-        let rules = Rules {
+        let rules = SnapshotRules {
             trusted: true,
             reserved: &[],
             internal_tools: &[],
             limits: &RootLimits::default(),
-            surroundings: &Here,
+            platform: &Here,
             tools: &tools_of,
         };
         let snapshot = Arc::new(build(&found, 1, &rules));

@@ -6,7 +6,7 @@ use patchbay_core::{Code, Digest, RootAllowance};
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_policy::Root;
 use patchbay_sandbox::{Failure, Limits, Sandbox, WORLD};
-use patchbay_skill::{Changed, Component, Problem, Unseen, discover};
+use patchbay_skill::{Changed, Component, NoCache, Problem, discover};
 use patchbay_store::{KvStore, Store};
 use patchbay_tests::guest::Guest;
 use patchbay_tools::{Group, Tools};
@@ -207,7 +207,7 @@ async fn deterministic_answers_are_kept_and_not_asked_for_again() {
     ] {
         let skills = tempfile::tempdir().unwrap();
         std::fs::write(skills.path().join("skill.wasm"), guest.packaged("---\n---\n")).unwrap();
-        let found = discover(Root::User, skills.path(), &Unseen, &RootAllowance::default()).unwrap().found.remove(0);
+        let found = discover(Root::User, skills.path(), &NoCache, &RootAllowance::default()).unwrap().found.remove(0);
         let component = found.candidate.unwrap().component.unwrap();
         assert_eq!(asker.ask(small(), component.clone()).await, expected);
         assert!(asker.kept(component.digest()), "{expected:?}");
@@ -232,7 +232,7 @@ async fn a_schema_that_reaches_out_or_explodes_is_refused() {
         r#"{"type":"object","properties":{"a":{"type":5}}}"#,
         &huge_pattern,
     ] {
-        let component = Component::held(schema(text).component());
+        let component = Component::in_memory(schema(text).component());
         let digest = component.digest();
         let problem = asker.ask(small(), component).await.expect_err(text);
         assert_eq!(problem.code, Code::InvalidComponent, "{text}");
@@ -248,7 +248,7 @@ async fn a_schema_that_reaches_out_or_explodes_is_refused() {
 async fn a_time_out_is_kept_until_it_is_tried_again() {
     let asker = Asker::new();
     let guest = before_tools(&for_ever(""));
-    let component = Component::held(guest.component());
+    let component = Component::in_memory(guest.component());
     let digest = component.digest();
     let problem = asker.ask(by_the_clock(60), component.clone()).await.unwrap_err();
     assert_eq!(
@@ -262,7 +262,7 @@ async fn a_time_out_is_kept_until_it_is_tried_again() {
     std::fs::create_dir(skills.path().join("skill")).unwrap();
     std::fs::write(skills.path().join("skill/SKILL.md"), "---\n---\n").unwrap();
     std::fs::write(skills.path().join("skill/skill.wasm"), component.bytes().unwrap()).unwrap();
-    let found = discover(Root::User, skills.path(), &Unseen, &RootAllowance::default()).unwrap().found.remove(0);
+    let found = discover(Root::User, skills.path(), &NoCache, &RootAllowance::default()).unwrap().found.remove(0);
     let gone = found.candidate.unwrap().component.unwrap();
     assert_eq!(gone.digest(), digest);
     drop(skills);
@@ -277,7 +277,7 @@ async fn a_time_out_is_kept_until_it_is_tried_again() {
 #[tokio::test]
 async fn compiling_for_a_root_stops_at_its_total() {
     let asker = Asker::new();
-    let component = Component::held(Guest::default().component());
+    let component = Component::in_memory(Guest::default().component());
     let digest = component.digest();
     let over = Problem::new(Code::RootLimit, "The workspace skills are over the limit of 0 s (limits.root.compile_s).");
     let described = async |compile_s, again| {

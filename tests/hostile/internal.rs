@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use patchbay_core::{AgentId, Asker, CallId, Code, Digest, RootLimits, SessionId, ToolSpec};
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_sandbox::{BoxFuture, Content, Sandbox};
-use patchbay_skill::{Rules, Snapshot, Surroundings, build};
+use patchbay_skill::{Platform, Snapshot, SnapshotRules, build};
 use patchbay_store::{JournalFilter, JournalRow, KvStore, Store};
 use patchbay_tests::services;
 use patchbay_tools::{Internal, InternalError, Request, ToolError, Tools};
@@ -46,7 +46,7 @@ impl Internal for Echo {
 
 pub(crate) struct Nowhere;
 
-impl Surroundings for Nowhere {
+impl Platform for Nowhere {
     fn os(&self) -> &str {
         "linux"
     }
@@ -77,12 +77,12 @@ impl Model {
         let credentials = Credentials::open(folder.path(), BTreeMap::new());
         let tools = Arc::new(Tools::new(Arc::new(Sandbox::new(small())), store.clone(), kv, egress, credentials, &[]));
         let nothing = |_: &Digest| unreachable!();
-        let rules = Rules {
+        let rules = SnapshotRules {
             trusted: true,
             reserved: &[],
             internal_tools: &[],
             limits: &RootLimits::default(),
-            surroundings: &Nowhere,
+            platform: &Nowhere,
             tools: &nothing,
         };
         let snapshot = Arc::new(build(&[], 1, &rules));

@@ -6,7 +6,7 @@ use patchbay_core::{Asker, CallId, Code, RootAllowance, RootLimits, SessionId, T
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_policy::Root;
 use patchbay_sandbox::{Content, Failure, Sandbox, WORLD};
-use patchbay_skill::{Component, Found, Problem, Rules, Snapshot, Unseen, build, discover};
+use patchbay_skill::{Component, FoundSkill, NoCache, Problem, Snapshot, SnapshotRules, build, discover};
 use patchbay_store::{KvStore, Store};
 use patchbay_tests::{guest::Guest, schemas::hostile, services};
 use patchbay_tools::{Request, ToolError, Tools};
@@ -53,7 +53,7 @@ impl Host {
         let skills = self.folder.path().join("skills");
         std::fs::create_dir(&skills).unwrap();
         std::fs::write(skills.join("old.wasm"), guest.packaged("---\n---\n")).unwrap();
-        let found: Vec<Found> = discover(Root::User, &skills, &Unseen, &RootAllowance::default()).unwrap().found;
+        let found: Vec<FoundSkill> = discover(Root::User, &skills, &NoCache, &RootAllowance::default()).unwrap().found;
         let bytes = found[0].candidate.as_ref().unwrap().component.as_ref().unwrap().bytes().unwrap();
         self.store.hold_components().unwrap().add(&bytes).unwrap();
         let spec = |(name, schema): &(&str, Value)| ToolSpec {
@@ -64,12 +64,12 @@ impl Host {
         };
         let specs: Arc<[ToolSpec]> = tools.iter().map(spec).collect();
         let answer = |_: &_| Ok(Arc::clone(&specs));
-        let rules = Rules {
+        let rules = SnapshotRules {
             trusted: true,
             reserved: &[],
             internal_tools: &[],
             limits: &RootLimits::default(),
-            surroundings: &Nowhere,
+            platform: &Nowhere,
             tools: &answer,
         };
         Arc::new(build(&found, 1, &rules))
@@ -100,7 +100,7 @@ async fn hostile_schemas_are_refused_or_cheap() {
     let host = Host::new();
     for (name, schema, refusal) in hostile() {
         let start = Instant::now();
-        let answer = host.describe(Component::held(guest(&[("run", schema)]).component())).await;
+        let answer = host.describe(Component::in_memory(guest(&[("run", schema)]).component())).await;
         match (answer, refusal) {
             (Err(problem), Some(words)) => {
                 assert_eq!(problem.code, Code::InvalidComponent, "{name}");
@@ -162,7 +162,7 @@ async fn a_refused_schema_of_an_old_snapshot_costs_one_tool() {
 #[tokio::test]
 async fn answers_that_other_rules_accepted_are_not_used() {
     let host = Host::new();
-    let component = Component::held(
+    let component = Component::in_memory(
         guest(&[("run", json!({"type": "object", "properties": {"a": {"$anchor": "a"}}}))]).component(),
     );
     let tools = json!([{"name": "run", "description": "", "input_schema": {"type": "object"}}]);

@@ -1,11 +1,11 @@
 //! What the binary brings along.
 
 use patchbay_provider::BundledAdapter;
-use patchbay_skill::Bundled;
+use patchbay_skill::BundledSkill;
 use patchbay_tools::BundledGrant;
 
 /// The bundled skills, sorted by name.
-pub(crate) const SKILLS: &[Bundled] = include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
+pub(crate) const SKILLS: &[BundledSkill] = include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
 
 /// What their components answer when they are asked for their tools.
 pub(crate) const ANSWERS: &[&str] = include!(concat!(env!("OUT_DIR"), "/answers.rs"));

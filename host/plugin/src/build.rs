@@ -193,7 +193,7 @@ fn skill_md(folder: &Path, name: &Name) -> Result<Option<String>, BuildError> {
         let problem = Problem::new(Code::MalformedFrontmatter, "SKILL.md is not UTF-8.");
         return Err(BuildError::Skill { path, problem });
     };
-    match Manifest::read(&text, name) {
+    match Manifest::parse(&text, name) {
         // Loading mends such a line; the author had better quote it, for other hosts too.
         Ok(read) => match read.mended.into_iter().next() {
             None => Ok(Some(text)),

@@ -4,7 +4,7 @@ use patchbay_core::{COMPONENT_BYTES, Code, Digest, RootLimits, ToolSpec, text};
 use patchbay_sandbox::{Artefacts, Compiler, Failure, Limits, Sandbox, adapter::AdapterManifest, inspect as shape};
 use patchbay_session::{INTERNAL_TOOLS, RESERVED, System};
 use patchbay_skill::{
-    Answer, Candidate, Manifest, Problem, Rules, discover_one, embedded_skill_md, files, judge_alone,
+    Candidate, DescribedTools, Manifest, Problem, SnapshotRules, check_skill, discover_one, embedded_skill_md, files,
 };
 use patchbay_tools::{Asked, ask_component, not_asked};
 use serde::Serialize;
@@ -117,7 +117,7 @@ impl Inspector {
     }
 
     /// Asks a component for its tools.
-    async fn tools(&self, report: &mut Report, bytes: Vec<u8>) -> io::Result<Answer> {
+    async fn tools(&self, report: &mut Report, bytes: Vec<u8>) -> io::Result<DescribedTools> {
         let digest = Digest::of(&bytes);
         if (self.is_blocked)(&digest)? {
             return Ok(Err(not_asked(&digest)));
@@ -159,19 +159,19 @@ impl Inspector {
 }
 
 impl Report {
-    fn judge(&mut self, candidate: &Candidate, answer: Answer) {
+    fn judge(&mut self, candidate: &Candidate, answer: DescribedTools) {
         self.manifest = Some(Manifest::clone(&candidate.manifest));
         self.tools = answer.as_ref().map(|tools| tools.to_vec()).unwrap_or_default();
         self.notes.extend(candidate.notes.iter().map(|note| format!("[{}] {note}", note.code)));
-        let rules = Rules {
+        let rules = SnapshotRules {
             trusted: true,
             reserved: RESERVED,
             internal_tools: INTERNAL_TOOLS,
             limits: &RootLimits::default(),
-            surroundings: &System,
+            platform: &System,
             tools: &|_| answer.clone(),
         };
-        match judge_alone(patchbay_policy::Root::User, candidate, &rules) {
+        match check_skill(patchbay_policy::Root::User, candidate, &rules) {
             Ok(alone) => {
                 self.tools = alone.skill.tools.to_vec();
                 if let Some(reason) = alone.ineligible {

@@ -14,15 +14,15 @@ use patchbay_agent::INTERNAL_TOOLS;
 use patchbay_command::RESERVED;
 use patchbay_core::{Digest, Name, RootLimits, SessionId};
 use patchbay_policy::Root;
-use patchbay_skill::{Answer, Candidate, Changed, Component, Diff, Found, Rules, Snapshot, build};
+use patchbay_skill::{Candidate, Changed, Component, DescribedTools, Diff, FoundSkill, Snapshot, SnapshotRules, build};
 use patchbay_store::{HeldComponents, NewSnapshot, Store, StoreError};
 use patchbay_tools::Group;
 
 use crate::{
     Host, SessionError,
     host::workspace_path,
-    roots::{Look, Memory},
-    surroundings::System,
+    platform::System,
+    roots::{CacheMode, Scan},
 };
 
 /// Who is told how a snapshot in the making gets on, so that a person who waits can be. What is told is no part of any
@@ -72,7 +72,7 @@ impl Built {
 }
 
 /// How often the roots are looked at again because a component changed while it was read.
-const AGAIN: usize = 2;
+const MAX_RESCANS: usize = 2;
 
 impl Host {
     /// Looks at all roots and builds a snapshot for `session`.
@@ -87,33 +87,33 @@ impl Host {
         version: u64,
     ) -> Result<Built, SessionError> {
         let telling = Telling::new(&*self.observer, session);
-        let (mut memory, mut again) = (Memory::Believed, AGAIN);
-        'look: loop {
+        let (mut mode, mut again) = (CacheMode::Use, MAX_RESCANS);
+        'scan: loop {
             let trusted = self.store.is_trusted(workspace)?;
-            let mut look = self.look(workspace, trusted, memory).await?;
+            let mut scan = self.scan(workspace, trusted, mode).await?;
             let components: BTreeMap<Digest, Component> =
-                look.found.iter().filter_map(component).map(|component| (component.digest(), component)).collect();
-            let groups = groups(&look.found, trusted, self.roots.limits());
+                scan.found.iter().filter_map(component).map(|component| (component.digest(), component)).collect();
+            let groups = groups(&scan.found, trusted, self.roots.limits());
             // A reload asks for another try.
             let reloads = version > 1;
             let mut described = self.tools.describe_roots(&groups, reloads, &|done, of| telling.tell(done, of)).await?;
             let mut changed = described.changed;
             loop {
                 if changed && again > 0 {
-                    (memory, again) = (Memory::Doubted, again - 1);
-                    continue 'look;
+                    (mode, again) = (CacheMode::Bypass, again - 1);
+                    continue 'scan;
                 }
-                let mut snapshot = snapshot(&look.found, version, trusted, self.roots.limits(), &described.answers);
+                let mut snapshot = snapshot(&scan.found, version, trusted, self.roots.limits(), &described.answers);
                 match self.hold(&snapshot, &components).await? {
                     Ok(components) => {
                         // Another process may have collected a text since its file was last read.
                         let has_texts = self.has_texts(&snapshot)?;
                         if !has_texts && again > 0 {
-                            (memory, again) = (Memory::Doubted, again - 1);
-                            continue 'look;
+                            (mode, again) = (CacheMode::Bypass, again - 1);
+                            continue 'scan;
                         }
-                        self.roots.remember(&self.store, &mut look).await;
-                        let (texts, files) = (snapshot.take_texts(), files(&look.found));
+                        self.roots.remember(&self.store, &mut scan).await;
+                        let (texts, files) = (snapshot.take_texts(), files(&scan.found));
                         return Ok(Built { snapshot, components, texts, files });
                     }
                     Err(lost) => {
@@ -129,10 +129,10 @@ impl Host {
     /// component; one whose tools are not known is new.
     pub(crate) async fn differs(self: &Arc<Self>, of: &Snapshot, workspace: &str) -> Result<bool, SessionError> {
         let trusted = self.store.is_trusted(workspace)?;
-        let look = self.look(workspace, trusted, Memory::Believed).await?;
+        let scan = self.scan(workspace, trusted, CacheMode::Use).await?;
         let limits = self.roots.limits();
-        let Some(answers) = self.tools.known(&groups(&look.found, trusted, limits))? else { return Ok(true) };
-        let now = snapshot(&look.found, of.version(), trusted, limits, &answers);
+        let Some(answers) = self.tools.known(&groups(&scan.found, trusted, limits))? else { return Ok(true) };
+        let now = snapshot(&scan.found, of.version(), trusted, limits, &answers);
         let Diff { added, removed, changed, .. } = Diff::between(of, &now);
         let is_on_disk = |snapshot: &Snapshot, name: &Name| {
             snapshot.skill(name.as_str()).is_some_and(|skill| skill.root != Root::Bundled)
@@ -153,16 +153,16 @@ impl Host {
     ) -> Result<Option<Candidate>, SessionError> {
         let workspace = workspace_path(workspace)?;
         let trusted = self.store.is_trusted(&workspace)?;
-        let look = self.look(&workspace, trusted, Memory::Believed).await?;
+        let scan = self.scan(&workspace, trusted, CacheMode::Use).await?;
         let mut candidates =
-            look.found.into_iter().filter(|found| found.root == root).filter_map(|found| found.candidate.ok());
+            scan.found.into_iter().filter(|found| found.root == root).filter_map(|found| found.candidate.ok());
         Ok(candidates.find(|candidate| candidate.name == *name))
     }
 
     /// Looks at all roots, on a thread for that.
-    async fn look(self: &Arc<Self>, workspace: &str, trusted: bool, memory: Memory) -> Result<Look, SessionError> {
+    async fn scan(self: &Arc<Self>, workspace: &str, trusted: bool, mode: CacheMode) -> Result<Scan, SessionError> {
         let (host, workspace) = (Arc::clone(self), PathBuf::from(workspace));
-        off_thread(move || host.roots.look(&host.store, &workspace, trusted, memory)).await?
+        off_thread(move || host.roots.scan(&host.store, &workspace, trusted, mode)).await?
     }
 
     /// Whether the store has the instructions that were not read just now. Of a snapshot that is stored it has all.
@@ -187,15 +187,15 @@ impl Host {
     }
 }
 
-fn component(found: &Found) -> Option<Component> {
+fn component(found: &FoundSkill) -> Option<Component> {
     found.candidate.as_ref().ok()?.component.clone()
 }
 
 /// The components by the trust of their roots, in the order of names. Those of a workspace that is not trusted come last, one
 /// at a time.
-fn groups<'f>(found: &'f [Found], trusted: bool, limits: &RootLimits) -> [Group<'f>; 2] {
+fn groups<'f>(found: &'f [FoundSkill], trusted: bool, limits: &RootLimits) -> [Group<'f>; 2] {
     let group = |root: Root, is_own: bool| {
-        let of_root = |found: &&Found| (found.root == Root::Workspace) == (root == Root::Workspace);
+        let of_root = |found: &&FoundSkill| (found.root == Root::Workspace) == (root == Root::Workspace);
         let components = found.iter().filter(of_root);
         Group {
             root,
@@ -208,25 +208,25 @@ fn groups<'f>(found: &'f [Found], trusted: bool, limits: &RootLimits) -> [Group<
 }
 
 /// The lists of files of skills that ask for something, by the digests of the skills.
-fn files(found: &[Found]) -> BTreeMap<Digest, Arc<str>> {
+fn files(found: &[FoundSkill]) -> BTreeMap<Digest, Arc<str>> {
     let candidates = found.iter().filter_map(|found| found.candidate.as_ref().ok());
     let asking = candidates.filter(|candidate| !candidate.manifest.capabilities.is_empty());
     asking.map(|candidate| (candidate.digest(), candidate.files.as_text().into())).collect()
 }
 
 fn snapshot(
-    found: &[Found],
+    found: &[FoundSkill],
     version: u64,
     trusted: bool,
     limits: &RootLimits,
-    answers: &BTreeMap<Digest, Answer>,
+    answers: &BTreeMap<Digest, DescribedTools>,
 ) -> Snapshot {
-    let rules = Rules {
+    let rules = SnapshotRules {
         trusted,
         reserved: RESERVED,
         internal_tools: INTERNAL_TOOLS,
         limits,
-        surroundings: &System,
+        platform: &System,
         // Every component that was found was asked.
         tools: &|digest| answers.get(digest).cloned().unwrap_or_else(|| Ok(Arc::default())),
     };

@@ -10,7 +10,7 @@ use patchbay_egress::{CredentialConfig, Credentials, Egress, EgressLimits, Secre
 use patchbay_policy::quoted_folder;
 use patchbay_provider::{BundledAdapter, ExchangeLimits, Providers, Settings, SettingsSource, Sources};
 use patchbay_sandbox::{Artefacts, Compiler, Limits, Sandbox};
-use patchbay_skill::{Bundled, Snapshot, SnapshotError};
+use patchbay_skill::{BundledSkill, Snapshot, SnapshotError};
 use patchbay_store::{AgentModel, Collected, JournalSettings, KvStore, SessionRow, Store, StoreError};
 use patchbay_tools::{BundledGrant, StoreLedger, Tools};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
@@ -61,7 +61,7 @@ pub struct Config {
     /// The program that compiles components.
     pub compiler: Compiler,
     /// The skills that the binary brings along.
-    pub bundled: &'static [Bundled],
+    pub bundled: &'static [BundledSkill],
     /// What they are granted.
     pub bundled_grants: &'static [BundledGrant],
     /// What their components answer when they are asked for their tools, each a JSON text of digest and tools.

@@ -13,7 +13,8 @@ use std::{
 use patchbay_core::{Code, RootAllowance, RootLimits};
 use patchbay_policy::Root;
 use patchbay_skill::{
-    Bundled, Discovered, Found, Known, Problem, Seen, Sighting, SkillMd, Stat, Unseen, bundled, discover,
+    BundledSkill, CachedFile, Discovered, FileCache, FileRecord, FoundSkill, NoCache, Problem, SkillMd, Stat, bundled,
+    discover,
 };
 use patchbay_store::{SeenFile, Store, StoreError};
 
@@ -24,9 +25,9 @@ const IN_WORKSPACE: &str = ".patchbay/skills";
 
 /// The roots that all sessions of the process share.
 pub(crate) struct Roots {
-    bundled: &'static [Bundled],
+    bundled: &'static [BundledSkill],
     /// What they are: they stay the same as long as the process runs.
-    read: OnceLock<Vec<Found>>,
+    read: OnceLock<Vec<FoundSkill>>,
     /// The user's folder of skills.
     user: PathBuf,
     /// The very build that this is; `None` where it cannot be told, and then nothing is remembered.
@@ -37,32 +38,32 @@ pub(crate) struct Roots {
 }
 
 /// What files held in which state, by their path below the root.
-type Files = HashMap<String, (Stat, Known)>;
+type Files = HashMap<String, (Stat, CachedFile)>;
 
 /// Whether what was remembered of files is believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Memory {
-    Believed,
+pub(crate) enum CacheMode {
+    Use,
     /// Every file is read: something was not what was remembered.
-    Doubted,
+    Bypass,
 }
 
 /// What there is, and what is worth remembering of it.
-pub(crate) struct Look {
-    pub(crate) found: Vec<Found>,
-    news: Vec<News>,
+pub(crate) struct Scan {
+    pub(crate) found: Vec<FoundSkill>,
+    updates: Vec<CacheUpdate>,
 }
 
 /// What changed in one root since it was last looked at.
-struct News {
+struct CacheUpdate {
     folder: String,
-    read: Vec<Sighting>,
+    read: Vec<FileRecord>,
     gone: Vec<String>,
 }
 
 impl Roots {
     /// The roots of a process with these bundled skills and this folder of the user's.
-    pub(crate) fn new(bundled: &'static [Bundled], user: PathBuf, limits: RootLimits) -> Self {
+    pub(crate) fn new(bundled: &'static [BundledSkill], user: PathBuf, limits: RootLimits) -> Self {
         let (read, remembered) = (OnceLock::new(), Mutex::default());
         Self { bundled, read, user, program: program(), limits, remembered }
     }
@@ -81,21 +82,21 @@ impl Roots {
     ///
     /// # Errors
     /// Where the store cannot be read.
-    pub(crate) fn look(
+    pub(crate) fn scan(
         &self,
         store: &Store,
         workspace: &Path,
         trusted: bool,
-        memory: Memory,
-    ) -> Result<Look, SessionError> {
-        let mut look = Look { found: self.read.get_or_init(|| bundled(self.bundled)).clone(), news: Vec::new() };
+        mode: CacheMode,
+    ) -> Result<Scan, SessionError> {
+        let mut scan = Scan { found: self.read.get_or_init(|| bundled(self.bundled)).clone(), updates: Vec::new() };
         // A root that cannot be read is no reason to start nothing; nor may the author of a workspace keep a person out.
         for (root, path, label, whose, trusted) in [
             (Root::User, &*self.user, "skills", "Your", true),
             (Root::Workspace, workspace, IN_WORKSPACE, "The workspace's", trusted),
         ] {
             let allowed = self.limits.allowance(trusted);
-            if let Err(error) = self.look_at(&mut look, store, root, path, &allowed, memory)? {
+            if let Err(error) = self.scan_root(&mut scan, store, root, path, &allowed, mode)? {
                 let message = match error.kind() {
                     io::ErrorKind::NotADirectory => {
                         format!("{whose} folder of skills cannot be read: there is a file in its place; move it away.")
@@ -105,37 +106,37 @@ impl Roots {
                     kind => format!("{whose} folder of skills cannot be read: {kind}."),
                 };
                 let candidate = Err(Problem::new(Code::FolderUnusable, message));
-                look.found.push(Found { label: label.to_owned(), root, candidate });
+                scan.found.push(FoundSkill { label: label.to_owned(), root, candidate });
             }
         }
-        Ok(look)
+        Ok(scan)
     }
 
-    fn look_at(
+    fn scan_root(
         &self,
-        look: &mut Look,
+        scan: &mut Scan,
         store: &Store,
         root: Root,
         path: &Path,
         allowed: &RootAllowance,
-        memory: Memory,
+        mode: CacheMode,
     ) -> Result<io::Result<()>, StoreError> {
         // Before anything is read: a file that was at rest until now cannot change unnoticed from here on.
         let (Some(now), Some(program)) = (now(), &self.program) else {
-            let found = discover(root, path, &Unseen, allowed).map(|discovered| look.found.extend(discovered.found));
+            let found = discover(root, path, &NoCache, allowed).map(|discovered| scan.found.extend(discovered.found));
             return Ok(found);
         };
         let folder = path.to_string_lossy().into_owned();
-        let remembered = Remembered::new(self.files(store, &folder, program)?, memory);
+        let remembered = Remembered::new(self.files(store, &folder, program)?, mode);
         let Discovered { found, read } = match discover(root, path, &remembered, allowed) {
             Ok(discovered) => discovered,
             Err(error) => return Ok(Err(error)),
         };
-        look.found.extend(found);
-        let read: Vec<Sighting> = read.into_iter().filter(|sighting| sighting.stat.is_settled(now)).collect();
+        scan.found.extend(found);
+        let read: Vec<FileRecord> = read.into_iter().filter(|sighting| sighting.stat.is_settled(now)).collect();
         let gone = remembered.gone(&read);
         if !read.is_empty() || !gone.is_empty() {
-            look.news.push(News { folder, read, gone });
+            scan.updates.push(CacheUpdate { folder, read, gone });
         }
         Ok(Ok(()))
     }
@@ -153,16 +154,16 @@ impl Roots {
     }
 
     /// Remembers what a look has found.
-    pub(crate) async fn remember(&self, store: &Store, look: &mut Look) {
+    pub(crate) async fn remember(&self, store: &Store, scan: &mut Scan) {
         let Some(program) = &self.program else { return };
-        for News { folder, read, gone } in look.news.drain(..) {
+        for CacheUpdate { folder, read, gone } in scan.updates.drain(..) {
             {
                 let mut all = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
                 let files = Arc::make_mut(all.entry(folder.clone()).or_default());
                 for file in &gone {
                     files.remove(file);
                 }
-                let new = read.iter().map(|Sighting { file, stat, known }| (file.clone(), (*stat, known.clone())));
+                let new = read.iter().map(|FileRecord { file, stat, cached }| (file.clone(), (*stat, cached.clone())));
                 files.extend(new);
             }
             let read = read.into_iter().map(seen_file).collect();
@@ -176,16 +177,16 @@ struct Remembered {
     files: Arc<Files>,
     /// The files that were recognised.
     recognised: RefCell<HashSet<String>>,
-    memory: Memory,
+    mode: CacheMode,
 }
 
 impl Remembered {
-    fn new(files: Arc<Files>, memory: Memory) -> Self {
-        Self { files, recognised: RefCell::default(), memory }
+    fn new(files: Arc<Files>, mode: CacheMode) -> Self {
+        Self { files, recognised: RefCell::default(), mode }
     }
 
     /// The files that neither were recognised nor are remembered as they are now.
-    fn gone(self, read: &[Sighting]) -> Vec<String> {
+    fn gone(self, read: &[FileRecord]) -> Vec<String> {
         let recognised = self.recognised.into_inner();
         if recognised.len() == self.files.len() {
             return Vec::new();
@@ -196,30 +197,30 @@ impl Remembered {
     }
 }
 
-impl Seen for Remembered {
-    fn known(&self, file: &str, stat: &Stat) -> Option<Known> {
-        if self.memory == Memory::Doubted {
+impl FileCache for Remembered {
+    fn get(&self, file: &str, stat: &Stat) -> Option<CachedFile> {
+        if self.mode == CacheMode::Bypass {
             return None;
         }
-        let (_, known) = self.files.get(file).filter(|(seen, _)| seen == stat)?;
+        let (_, cached) = self.files.get(file).filter(|(seen, _)| seen == stat)?;
         self.recognised.borrow_mut().insert(file.to_owned());
-        Some(known.clone())
+        Some(cached.clone())
     }
 }
 
 /// A file as the store has it.
-fn seen_file(Sighting { file, stat, known }: Sighting) -> SeenFile {
-    let skill_md = known.skill_md.map(|skill_md| host::to_json(&*skill_md));
-    SeenFile { file, stat: stat.to_string(), digest: known.digest, skill_md }
+fn seen_file(FileRecord { file, stat, cached }: FileRecord) -> SeenFile {
+    let skill_md = cached.skill_md.map(|skill_md| host::to_json(&*skill_md));
+    SeenFile { file, stat: stat.to_string(), digest: cached.digest, skill_md }
 }
 
 /// A file of the store; `None` where its row cannot be read, and then the file is read again.
-fn remembered(file: SeenFile) -> Option<(String, (Stat, Known))> {
+fn remembered(file: SeenFile) -> Option<(String, (Stat, CachedFile))> {
     let skill_md = match &file.skill_md {
         Some(json) => Some(Arc::new(serde_json::from_str::<SkillMd>(json).ok()?)),
         None => None,
     };
-    Some((file.file, (file.stat.parse().ok()?, Known { digest: file.digest, skill_md })))
+    Some((file.file, (file.stat.parse().ok()?, CachedFile { digest: file.digest, skill_md })))
 }
 
 /// Which build this process runs, by the state of its file: another build may read the same SKILL.md otherwise.

@@ -9,17 +9,17 @@ use patchbay_core::{Code, Digest, Name, RootLimits, ToolSpec};
 use patchbay_policy::Root;
 
 use crate::{
-    Candidate, Component, Diagnostic, Eligibility, Found, InvocationMode, Manifest, Problem, Skill, Snapshot,
-    Surroundings,
-    limit::Budget,
-    snapshot::{Body, claims, split_tool},
+    Candidate, Component, Diagnostic, Eligibility, FoundSkill, InvocationMode, Manifest, Platform, Problem, Skill,
+    Snapshot,
+    limit::RootBudget,
+    snapshot::{SnapshotBody, claims, split_tool},
 };
 
 /// What tools a component has, or why it is none.
-pub type Answer = Result<Arc<[ToolSpec]>, Problem>;
+pub type DescribedTools = Result<Arc<[ToolSpec]>, Problem>;
 
 /// What decides about candidates, besides what they say themselves.
-pub struct Rules<'a> {
+pub struct SnapshotRules<'a> {
     /// Whether the person trusts the workspace. Until then its skills take no lower root's name or alias.
     pub trusted: bool,
     /// Names of built-in commands and of internal tools, those that are not built yet included: no alias takes one.
@@ -29,40 +29,45 @@ pub struct Rules<'a> {
     /// What the skills of one root may take in all.
     pub limits: &'a RootLimits,
     /// The system.
-    pub surroundings: &'a dyn Surroundings,
+    pub platform: &'a dyn Platform,
     /// What tools a component has, or why it is none.
-    pub tools: &'a dyn Fn(&Digest) -> Answer,
+    pub tools: &'a dyn Fn(&Digest) -> DescribedTools,
 }
 
 /// Builds a snapshot of all that was found. The order of `found` does not matter.
 ///
 /// What cannot even be read never takes part. Among the rest the highest root wins a name, and then the winner is
 /// judged, with no way back to a lower root: a skill that somebody replaced must not come back in silence.
-pub fn build(found: &[Found], version: u64, rules: &Rules<'_>) -> Snapshot {
+pub fn build(found: &[FoundSkill], version: u64, rules: &SnapshotRules<'_>) -> Snapshot {
     let budget = |root| {
         let trusted = root != Root::Workspace || rules.trusted;
-        (root, Some(Budget::new(root, rules.limits.allowance(trusted))))
+        (root, Some(RootBudget::new(root, rules.limits.allowance(trusted))))
     };
     let budgets = [Root::User, Root::Workspace].map(budget).into();
-    let mut builder =
-        Builder { rules, budgets, skills: BTreeMap::new(), texts: BTreeMap::new(), diagnostics: BTreeSet::new() };
+    let mut builder = SnapshotBuilder {
+        rules,
+        budgets,
+        skills: BTreeMap::new(),
+        texts: BTreeMap::new(),
+        diagnostics: BTreeSet::new(),
+    };
     for (name, by_root) in by_name(found, &mut builder) {
-        builder.judge(name, by_root);
+        builder.add_winner(name, by_root);
     }
     builder.exclude_shadowing_aliases();
-    builder.exclude_what_lacks_tools();
+    builder.exclude_missing_tools();
     builder.mark_aliases();
-    let Builder { skills, mut texts, diagnostics, .. } = builder;
+    let SnapshotBuilder { skills, mut texts, diagnostics, .. } = builder;
     let used: BTreeSet<Digest> = skills.values().map(|skill| skill.manifest.instructions.digest).collect();
     texts.retain(|digest, _| used.contains(digest));
-    Snapshot::new(Body::new(skills, diagnostics.into_iter().collect()), version, texts)
+    Snapshot::new(SnapshotBody::new(skills, diagnostics.into_iter().collect()), version, texts)
 }
 
-struct Builder<'a> {
-    rules: &'a Rules<'a>,
+struct SnapshotBuilder<'a> {
+    rules: &'a SnapshotRules<'a>,
     /// What is left for the tools of each root; `None` once a skill went over, and then the root has no more skills. The
     /// binary's own are not counted.
-    budgets: BTreeMap<Root, Option<Budget>>,
+    budgets: BTreeMap<Root, Option<RootBudget>>,
     skills: BTreeMap<Name, Skill>,
     /// Instructions that were read just now.
     texts: BTreeMap<Digest, Arc<str>>,
@@ -70,9 +75,12 @@ struct Builder<'a> {
 }
 
 /// The readable candidates of each name, the lowest root first.
-fn by_name<'f>(found: &'f [Found], builder: &mut Builder<'_>) -> BTreeMap<&'f Name, BTreeMap<Root, &'f Candidate>> {
+fn by_name<'f>(
+    found: &'f [FoundSkill],
+    builder: &mut SnapshotBuilder<'_>,
+) -> BTreeMap<&'f Name, BTreeMap<Root, &'f Candidate>> {
     let mut names = BTreeMap::<&Name, BTreeMap<Root, &Candidate>>::new();
-    for Found { label, root, candidate } in found {
+    for FoundSkill { label, root, candidate } in found {
         match candidate {
             Ok(candidate) => {
                 names.entry(&candidate.name).or_default().insert(*root, candidate);
@@ -83,13 +91,13 @@ fn by_name<'f>(found: &'f [Found], builder: &mut Builder<'_>) -> BTreeMap<&'f Na
     names
 }
 
-impl Builder<'_> {
+impl SnapshotBuilder<'_> {
     fn diagnose(&mut self, name: &str, problem: Problem) {
         let Problem { code, message } = problem;
         self.diagnostics.insert(Diagnostic { name: name.to_owned(), code, message });
     }
 
-    fn judge(&mut self, name: &Name, mut by_root: BTreeMap<Root, &Candidate>) {
+    fn add_winner(&mut self, name: &Name, mut by_root: BTreeMap<Root, &Candidate>) {
         by_root.retain(|root, _| self.budgets.get(root).is_none_or(Option::is_some));
         if !self.rules.trusted && by_root.len() > 1 && by_root.remove(&Root::Workspace).is_some() {
             let lower = by_root.keys().next_back().map_or("", |root| root.as_str());
@@ -159,7 +167,7 @@ impl Builder<'_> {
     }
 
     /// Again and again, for each skill that goes may have brought a tool that another one needs.
-    fn exclude_what_lacks_tools(&mut self) {
+    fn exclude_missing_tools(&mut self) {
         loop {
             let lacking = |skill: &Skill| {
                 let internal = |tool: &String| self.rules.internal_tools.contains(&tool.as_str());
@@ -224,9 +232,9 @@ impl Builder<'_> {
 }
 
 /// Judges one candidate by itself.
-fn accept(root: Root, candidate: &Candidate, rules: &Rules<'_>) -> Result<Skill, Problem> {
+fn accept(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>) -> Result<Skill, Problem> {
     let Candidate { name, manifest, component, .. } = candidate;
-    if let Some(reason) = manifest.eligibility.judge(rules.surroundings) {
+    if let Some(reason) = manifest.eligibility.unmet(rules.platform) {
         return Err(Problem::new(Code::Ineligible, reason));
     }
     if let Some(alias) = &manifest.command
@@ -267,7 +275,7 @@ fn accept(root: Root, candidate: &Candidate, rules: &Rules<'_>) -> Result<Skill,
 
 /// What a skill is by itself, wherever it is loaded.
 #[derive(Clone, Debug)]
-pub struct Alone {
+pub struct CheckedSkill {
     /// The skill.
     pub skill: Skill,
     /// Why this system does not have what it demands; `None` if it does.
@@ -280,8 +288,8 @@ pub struct Alone {
 ///
 /// # Errors
 /// The problem that keeps the skill out of every snapshot.
-pub fn judge_alone(root: Root, candidate: &Candidate, rules: &Rules<'_>) -> Result<Alone, Problem> {
-    let ineligible = candidate.manifest.eligibility.judge(rules.surroundings);
+pub fn check_skill(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>) -> Result<CheckedSkill, Problem> {
+    let ineligible = candidate.manifest.eligibility.unmet(rules.platform);
     let manifest = Manifest { eligibility: Eligibility::default(), ..Manifest::clone(&candidate.manifest) };
     let anywhere = Candidate { manifest: Arc::new(manifest), ..candidate.clone() };
     let skill = Skill { manifest: Arc::clone(&candidate.manifest), ..accept(root, &anywhere, rules)? };
@@ -294,7 +302,7 @@ pub fn judge_alone(root: Root, candidate: &Candidate, rules: &Rules<'_>) -> Resu
     match needs.iter().find(|tool| tool.starts_with(&prefix)) {
         Some(tool) if skill.command_tool().as_ref() == Some(tool) => Err(no_command_tool(tool)),
         Some(tool) => Err(missing_tool(tool)),
-        None => Ok(Alone { skill, ineligible, needs }),
+        None => Ok(CheckedSkill { skill, ineligible, needs }),
     }
 }
 

@@ -6,26 +6,26 @@ use patchbay_core::{Code, Digest};
 use patchbay_policy::Root;
 
 use crate::{
-    Candidate, Component, Found, Problem, SkillFiles,
+    Candidate, Component, FoundSkill, Problem, SkillFiles,
     discover::SKILL_MD,
     reading::{checked_name, packaged, skill_md},
 };
 
 /// A skill that the binary brings along: its name, and either a component with its SKILL.md embedded or a SKILL.md.
 #[derive(Clone, Copy, Debug)]
-pub struct Bundled {
+pub struct BundledSkill {
     name: &'static str,
     bytes: &'static [u8],
     digest: Option<Digest>,
 }
 
-impl Bundled {
+impl BundledSkill {
     /// The skill `name` of these bytes.
     pub const fn new(name: &'static str, bytes: &'static [u8]) -> Self {
         Self { name, bytes, digest: None }
     }
 
-    /// As [`Bundled::new`], with the SHA-256 of the bytes computed at build time: hashing megabytes would be a third of the
+    /// As [`BundledSkill::new`], with the SHA-256 of the bytes computed at build time: hashing megabytes would be a third of the
     /// time that a process takes to start.
     pub const fn with_digest(name: &'static str, bytes: &'static [u8], digest: [u8; 32]) -> Self {
         Self { name, bytes, digest: Some(Digest::from_bytes(digest)) }
@@ -33,12 +33,13 @@ impl Bundled {
 }
 
 /// Reads the skills that the binary brings along. They stay the same as long as the process runs: once is enough.
-pub fn bundled(skills: &[Bundled]) -> Vec<Found> {
-    let found = |skill: &Bundled| Found { label: skill.name.to_owned(), root: Root::Bundled, candidate: read(skill) };
+pub fn bundled(skills: &[BundledSkill]) -> Vec<FoundSkill> {
+    let found =
+        |skill: &BundledSkill| FoundSkill { label: skill.name.to_owned(), root: Root::Bundled, candidate: read(skill) };
     skills.iter().map(found).collect()
 }
 
-fn read(skill: &Bundled) -> Result<Candidate, Problem> {
+fn read(skill: &BundledSkill) -> Result<Candidate, Problem> {
     let name = checked_name(skill.name)?;
     let is_component = skill.bytes.starts_with(b"\0asm");
     let (fresh, component, file) = if is_component {
@@ -49,8 +50,8 @@ fn read(skill: &Bundled) -> Result<Candidate, Problem> {
         (skill_md(&name, skill.bytes), None, SKILL_MD.to_owned())
     };
     let missing = || Problem::new(Code::MissingSkillMd, "There is no SKILL.md.");
-    let skill_md = fresh.known.skill_md.ok_or_else(missing)?;
+    let skill_md = fresh.cached.skill_md.ok_or_else(missing)?;
     let manifest = Arc::clone(skill_md.manifest.as_ref().map_err(Problem::clone)?);
-    let files = SkillFiles::new(&BTreeMap::from([(file, fresh.known.digest)]));
+    let files = SkillFiles::new(&BTreeMap::from([(file, fresh.cached.digest)]));
     Ok(Candidate { name, manifest, files, component, instructions: fresh.instructions, notes: skill_md.mended.clone() })
 }

@@ -15,19 +15,19 @@ const IN_WORKSPACE: &str = ".patchbay/skills";
 /// A component that was found: the digest of its bytes, and where they are. It does not hold them, so that a thousand
 /// components take no memory to speak of.
 ///
-/// The digest may be known from the file's stat alone ([`Seen`](crate::Seen)), and the file may change at any time. So bytes
+/// The digest may be known from the file's stat alone ([`FileCache`](crate::FileCache)), and the file may change at any time. So bytes
 /// are never taken for those of the digest: [`Component::bytes`] hashes what it reads.
 #[derive(Clone, Debug)]
 pub struct Component {
     digest: Digest,
     size: u64,
-    source: Source,
+    source: ComponentSource,
 }
 
 #[derive(Clone, Debug)]
-enum Source {
-    Held(Bytes),
-    File(Place),
+enum ComponentSource {
+    Memory(Bytes),
+    File(ComponentFile),
 }
 
 /// The bytes of a component cannot be had any more: its file has changed, is gone or cannot be read. Looking at its root
@@ -38,19 +38,19 @@ pub struct Changed;
 
 impl Component {
     /// A component whose bytes are at hand.
-    pub fn held(bytes: impl Into<Bytes>) -> Self {
+    pub fn in_memory(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
-        Self { digest: Digest::of(&bytes), size: bytes.len() as u64, source: Source::Held(bytes) }
+        Self { digest: Digest::of(&bytes), size: bytes.len() as u64, source: ComponentSource::Memory(bytes) }
     }
 
     /// A component of the binary, whose digest was computed when it was built.
     pub(crate) fn of_binary(bytes: &'static [u8], digest: Digest) -> Self {
-        Self { digest, size: bytes.len() as u64, source: Source::Held(Bytes::from_static(bytes)) }
+        Self { digest, size: bytes.len() as u64, source: ComponentSource::Memory(Bytes::from_static(bytes)) }
     }
 
     /// A component in a file that is believed to hold bytes of this digest and size.
-    pub(crate) fn in_file(digest: Digest, size: u64, place: Place) -> Self {
-        Self { digest, size, source: Source::File(place) }
+    pub(crate) fn in_file(digest: Digest, size: u64, file: ComponentFile) -> Self {
+        Self { digest, size, source: ComponentSource::File(file) }
     }
 
     /// The digest of its bytes: what it is.
@@ -69,8 +69,8 @@ impl Component {
     /// [`Changed`] where the file does not hold them any more.
     pub fn bytes(&self) -> Result<Bytes, Changed> {
         match &self.source {
-            Source::Held(bytes) => Ok(bytes.clone()),
-            Source::File(place) => match place.read() {
+            ComponentSource::Memory(bytes) => Ok(bytes.clone()),
+            ComponentSource::File(file) => match file.read() {
                 Ok(Some(bytes)) if Digest::of(&bytes) == self.digest => Ok(bytes.into()),
                 _ => Err(Changed),
             },
@@ -81,7 +81,7 @@ impl Component {
 /// A file of a skill. The folders above it are opened anew for each look: a thousand open folders are more than a process
 /// may have.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ComponentFile {
     pub(crate) root: Root,
     /// What the root was looked for by.
     pub(crate) path: Arc<Path>,
@@ -90,7 +90,7 @@ pub(crate) struct Place {
     pub(crate) file: String,
 }
 
-impl Place {
+impl ComponentFile {
     fn read(&self) -> io::Result<Option<Vec<u8>>> {
         let Some(root) = open_root(self.root, &self.path)? else { return Ok(None) };
         match &self.folder {

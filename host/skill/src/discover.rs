@@ -7,10 +7,10 @@ use patchbay_core::{COMPONENT_BYTES, Code, Digest, Name, RootAllowance, text};
 use patchbay_policy::Root;
 
 use crate::{
-    Candidate, Component, Found, Known, Problem, Seen, Sighting, SkillFiles, SkillMd, Stat, Unseen,
-    component::{self, Place},
+    CachedFile, Candidate, Component, FileCache, FileRecord, FoundSkill, NoCache, Problem, SkillFiles, SkillMd, Stat,
+    component::{self, ComponentFile},
     files,
-    limit::Budget,
+    limit::RootBudget,
     listing::{self, Listing},
     package::SKILL_MD_BYTES,
     reading::{checked_name, packaged, skill_md},
@@ -20,9 +20,9 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Discovered {
     /// Its children, good and bad, sorted by their names.
-    pub found: Vec<Found>,
+    pub found: Vec<FoundSkill>,
     /// The files that had to be read, because nothing was remembered of them, and what they held.
-    pub read: Vec<Sighting>,
+    pub read: Vec<FileRecord>,
 }
 
 /// Finds the skills among the immediate children of a root: `NAME/` with a SKILL.md and at most one component, or
@@ -37,39 +37,39 @@ pub struct Discovered {
 ///
 /// # Errors
 /// Where the folder itself exists and cannot be read.
-pub fn discover(root: Root, path: &Path, seen: &dyn Seen, allowed: &RootAllowance) -> io::Result<Discovered> {
+pub fn discover(root: Root, path: &Path, cache: &dyn FileCache, allowed: &RootAllowance) -> io::Result<Discovered> {
     let Some(folder) = component::open_root(root, path)? else { return Ok(Discovered::default()) };
     let most = usize::try_from(allowed.skills).unwrap_or(usize::MAX);
     let mut names = children(&folder, most)?;
     let too_many = (names.len() > most).then(|| names.pop_last()).flatten();
-    let budget = Budget::new(root, *allowed);
-    let mut look = Look { root, path: path.into(), folder, seen, read: Vec::new(), budget };
-    let mut found: Vec<Found> = Vec::new();
+    let budget = RootBudget::new(root, *allowed);
+    let mut scan = RootScan { root, path: path.into(), folder, cache, read: Vec::new(), budget };
+    let mut found: Vec<FoundSkill> = Vec::new();
     let limited = |name: &OsString, problem| {
         let name = name.to_string_lossy();
         let label = name.strip_suffix(".wasm").unwrap_or(&name);
-        Found { label: text::excerpt(label, 80), root, candidate: Err(problem) }
+        FoundSkill { label: text::excerpt(label, 80), root, candidate: Err(problem) }
     };
-    let mut over = too_many.map(|(name, _)| limited(&name, look.budget.too_many_skills()));
+    let mut over = too_many.map(|(name, _)| limited(&name, scan.budget.too_many_skills()));
     for (file_name, kind) in names {
         let Some(name) = file_name.to_str() else {
             let message = "A folder's or file's name is not UTF-8.";
             let label = text::excerpt(&file_name.to_string_lossy(), 80);
-            found.push(Found { label, root, candidate: Err(Problem::new(Code::InvalidName, message)) });
+            found.push(FoundSkill { label, root, candidate: Err(Problem::new(Code::InvalidName, message)) });
             continue;
         };
-        let Some((label, candidate)) = look.child(name, kind) else { continue };
+        let Some((label, candidate)) = scan.child(name, kind) else { continue };
         if let Err(problem) = &candidate
             && problem.code == Code::RootLimit
         {
             over = Some(limited(&file_name, problem.clone()));
             break;
         }
-        found.push(Found { label: text::excerpt(label, 80), root, candidate });
+        found.push(FoundSkill { label: text::excerpt(label, 80), root, candidate });
     }
-    mark_doubles(&mut found);
+    mark_duplicates(&mut found);
     found.extend(over);
-    Ok(Discovered { found, read: look.read })
+    Ok(Discovered { found, read: scan.read })
 }
 
 /// Looks at one skill, wherever it is, as [`discover`] looks at a child of the person's root: a folder `NAME/`, or a file
@@ -77,7 +77,7 @@ pub fn discover(root: Root, path: &Path, seen: &dyn Seen, allowed: &RootAllowanc
 ///
 /// # Errors
 /// Where its parent cannot be read.
-pub fn discover_one(path: &Path) -> io::Result<Found> {
+pub fn discover_one(path: &Path) -> io::Result<FoundSkill> {
     let (Some(parent), Some(file_name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it has no name"));
     };
@@ -86,18 +86,18 @@ pub fn discover_one(path: &Path) -> io::Result<Found> {
     let named = file_name.to_str().ok_or_else(|| Problem::new(Code::InvalidName, "Its name is not UTF-8."));
     let is_folder = folder.metadata(file_name).is_ok_and(|metadata| metadata.is_dir());
     let label = if is_folder { Some(file_name) } else { path.file_stem() }.unwrap_or(file_name).to_string_lossy();
-    let budget = Budget::new(root, RootAllowance::default());
-    let mut look = Look { root, path: parent.into(), folder, seen: &Unseen, read: Vec::new(), budget };
+    let budget = RootBudget::new(root, RootAllowance::default());
+    let mut scan = RootScan { root, path: parent.into(), folder, cache: &NoCache, read: Vec::new(), budget };
     let candidate = named.and_then(|name| match is_folder {
-        true => look.skill_folder(name),
-        false => look.skill_file(name, &label, None),
+        true => scan.skill_folder(name),
+        false => scan.skill_file(name, &label, None),
     });
-    Ok(Found { label: text::excerpt(&label, 80), root, candidate })
+    Ok(FoundSkill { label: text::excerpt(&label, 80), root, candidate })
 }
 
 /// What a child of a root is, as far as its folder's entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ChildKind {
     Folder,
     /// A file, a link, or unknown.
     Other,
@@ -105,7 +105,7 @@ enum Kind {
 
 /// The children of a root that may be skills: the first `most` of them by their names, and one more if there are more. All
 /// names are seen, few are held, so that which ones count does not depend on the file system.
-fn children(folder: &Dir, most: usize) -> io::Result<BTreeMap<OsString, Kind>> {
+fn children(folder: &Dir, most: usize) -> io::Result<BTreeMap<OsString, ChildKind>> {
     let mut names = BTreeMap::new();
     for entry in folder.entries()? {
         let entry = entry?;
@@ -115,7 +115,7 @@ fn children(folder: &Dir, most: usize) -> io::Result<BTreeMap<OsString, Kind>> {
         if bytes.starts_with(b".") || plain_file {
             continue;
         }
-        names.insert(name, if kind.is_dir() { Kind::Folder } else { Kind::Other });
+        names.insert(name, if kind.is_dir() { ChildKind::Folder } else { ChildKind::Other });
         if names.len() > most.saturating_add(1) {
             names.pop_last();
         }
@@ -124,28 +124,28 @@ fn children(folder: &Dir, most: usize) -> io::Result<BTreeMap<OsString, Kind>> {
 }
 
 /// The state of looking at one root.
-struct Look<'a> {
+struct RootScan<'a> {
     root: Root,
     path: Arc<Path>,
     folder: Dir,
-    seen: &'a dyn Seen,
-    read: Vec<Sighting>,
-    budget: Budget,
+    cache: &'a dyn FileCache,
+    read: Vec<FileRecord>,
+    budget: RootBudget,
 }
 
 /// What is known of a file, and the text of its instructions if it was read just now.
-struct Looked {
-    known: Known,
+struct ScannedFile {
+    cached: CachedFile,
     size: u64,
     instructions: Option<Arc<str>>,
 }
 
-impl Look<'_> {
+impl RootScan<'_> {
     /// What a child of the root is called as a skill, and what it is; `None` where it is no skill's.
-    fn child<'n>(&mut self, file_name: &'n str, kind: Kind) -> Option<(&'n str, Result<Candidate, Problem>)> {
+    fn child<'n>(&mut self, file_name: &'n str, kind: ChildKind) -> Option<(&'n str, Result<Candidate, Problem>)> {
         // A folder costs no call of the system before it is opened.
-        let metadata = if kind == Kind::Folder { None } else { followed(&self.folder, file_name) };
-        let is_folder = kind == Kind::Folder
+        let metadata = if kind == ChildKind::Folder { None } else { followed(&self.folder, file_name) };
+        let is_folder = kind == ChildKind::Folder
             || metadata.as_ref().map_or_else(|| leads_away(&self.folder, file_name), Metadata::is_dir);
         if is_folder {
             return Some((file_name, self.skill_folder(file_name)));
@@ -157,20 +157,21 @@ impl Look<'_> {
     /// `NAME.wasm`.
     fn skill_file(&mut self, file: &str, name: &str, metadata: Option<Metadata>) -> Result<Candidate, Problem> {
         let name = checked_name(name)?;
-        let place = Place { root: self.root, path: Arc::clone(&self.path), folder: None, file: file.to_owned() };
+        let place =
+            ComponentFile { root: self.root, path: Arc::clone(&self.path), folder: None, file: file.to_owned() };
         self.budget.file(metadata.as_ref().map_or(0, Metadata::len))?;
-        let looked = match self.known(file, metadata.as_ref()) {
-            Some((known, size)) if known.skill_md.is_some() => Looked { known, size, instructions: None },
+        let scanned = match self.cached(file, metadata.as_ref()) {
+            Some((cached, size)) if cached.skill_md.is_some() => ScannedFile { cached, size, instructions: None },
             _ => {
                 let (bytes, stat) = read_component(&self.folder, file)?;
                 let fresh = packaged(&name, &bytes, Digest::of(&bytes));
-                self.sighted(file.to_owned(), stat, fresh.known.clone());
-                Looked { known: fresh.known, size: bytes.len() as u64, instructions: fresh.instructions }
+                self.record(file.to_owned(), stat, fresh.cached.clone());
+                ScannedFile { cached: fresh.cached, size: bytes.len() as u64, instructions: fresh.instructions }
             }
         };
-        let component = Component::in_file(looked.known.digest, looked.size, place);
-        let files = BTreeMap::from([(file.to_owned(), looked.known.digest)]);
-        self.candidate(name, looked, &files, Some(component), Vec::new())
+        let component = Component::in_file(scanned.cached.digest, scanned.size, place);
+        let files = BTreeMap::from([(file.to_owned(), scanned.cached.digest)]);
+        self.candidate(name, scanned, &files, Some(component), Vec::new())
     }
 
     /// `NAME/`.
@@ -179,8 +180,8 @@ impl Look<'_> {
         let unreadable = |error| Problem::unreadable("The folder", &error);
         let folder = component::open_folder(self.root, &self.path, &self.folder, folder_name).map_err(unreadable)?;
         let mut listing = listing::list(&folder).map_err(unreadable)?;
-        let looked = self.skill_md(&name, &folder, &mut listing)?;
-        let mut files = BTreeMap::from([(SKILL_MD.to_owned(), looked.known.digest)]);
+        let scanned = self.skill_md(&name, &folder, &mut listing)?;
+        let mut files = BTreeMap::from([(SKILL_MD.to_owned(), scanned.cached.digest)]);
         let component = match &listing.components[..] {
             [] => None,
             [file] => {
@@ -199,19 +200,19 @@ impl Look<'_> {
             Some(over) => listing.skipped.push(over),
             None => self.other_files(&name, &folder, &mut listing, &mut files)?,
         }
-        self.candidate(name, looked, &files, component, listing.skipped)
+        self.candidate(name, scanned, &files, component, listing.skipped)
     }
 
-    fn skill_md(&mut self, name: &Name, folder: &Dir, listing: &mut Listing) -> Result<Looked, Problem> {
+    fn skill_md(&mut self, name: &Name, folder: &Dir, listing: &mut Listing) -> Result<ScannedFile, Problem> {
         let file = format!("{name}/{SKILL_MD}");
         // Over a limit the listing may have stopped before it.
         let listed = listing.files.remove(SKILL_MD);
         let metadata = if listing.over.is_some() { followed(folder, SKILL_MD) } else { listed };
         self.budget.file(metadata.as_ref().map_or(0, Metadata::len))?;
-        if let Some((known, size)) = self.known(&file, metadata.as_ref())
-            && known.skill_md.is_some()
+        if let Some((cached, size)) = self.cached(&file, metadata.as_ref())
+            && cached.skill_md.is_some()
         {
-            return Ok(Looked { known, size, instructions: None });
+            return Ok(ScannedFile { cached, size, instructions: None });
         }
         if let Some(metadata) = metadata.filter(|metadata| metadata.len() <= SKILL_MD_BYTES) {
             // Judged before it is read; charged when it is counted.
@@ -222,14 +223,14 @@ impl Look<'_> {
             .map_err(|error| Problem::unreadable("SKILL.md", &error))?
             .ok_or_else(|| Problem::new(Code::MissingSkillMd, "The folder has no SKILL.md."))?;
         let fresh = skill_md(name, &bytes);
-        self.sighted(file, stat, fresh.known.clone());
-        Ok(Looked { known: fresh.known, size: bytes.len() as u64, instructions: fresh.instructions })
+        self.record(file, stat, fresh.cached.clone());
+        Ok(ScannedFile { cached: fresh.cached, size: bytes.len() as u64, instructions: fresh.instructions })
     }
 
     /// The component of a folder.
     fn component(&mut self, name: &Name, folder: &Dir, file_name: &str) -> Result<Component, Problem> {
         let file = format!("{name}/{file_name}");
-        let place = Place {
+        let place = ComponentFile {
             root: self.root,
             path: Arc::clone(&self.path),
             folder: Some(name.to_string()),
@@ -237,12 +238,12 @@ impl Look<'_> {
         };
         let metadata = followed(folder, file_name);
         self.budget.file(metadata.as_ref().map_or(0, Metadata::len))?;
-        if let Some((known, size)) = self.known(&file, metadata.as_ref()) {
-            return Ok(Component::in_file(known.digest, size, place));
+        if let Some((cached, size)) = self.cached(&file, metadata.as_ref()) {
+            return Ok(Component::in_file(cached.digest, size, place));
         }
         let (bytes, stat) = read_component(folder, file_name)?;
         let digest = Digest::of(&bytes);
-        self.sighted(file, stat, Known { digest, skill_md: None });
+        self.record(file, stat, CachedFile { digest, skill_md: None });
         Ok(Component::in_file(digest, bytes.len() as u64, place))
     }
 
@@ -257,13 +258,13 @@ impl Look<'_> {
         for (path, metadata) in std::mem::take(&mut listing.files) {
             self.budget.file(metadata.len())?;
             let file = format!("{name}/{path}");
-            if let Some((known, _)) = self.known(&file, Some(&metadata)) {
-                files.insert(path, known.digest);
+            if let Some((cached, _)) = self.cached(&file, Some(&metadata)) {
+                files.insert(path, cached.digest);
                 continue;
             }
             match files::digest_stat(folder, &path, listing::FILE_BYTES) {
                 Ok(Some((digest, stat))) => {
-                    self.sighted(file, stat, Known { digest, skill_md: None });
+                    self.record(file, stat, CachedFile { digest, skill_md: None });
                     files.insert(path, digest);
                 }
                 // It has gone since the folder was listed.
@@ -278,28 +279,28 @@ impl Look<'_> {
     fn candidate(
         &mut self,
         name: Name,
-        looked: Looked,
+        scanned: ScannedFile,
         files: &BTreeMap<String, Digest>,
         component: Option<Component>,
         mut notes: Vec<Problem>,
     ) -> Result<Candidate, Problem> {
         let missing = || Problem::new(Code::MissingSkillMd, "There is no SKILL.md.");
-        let SkillMd { bytes, manifest, mended } = &**looked.known.skill_md.as_ref().ok_or_else(missing)?;
+        let SkillMd { bytes, manifest, mended } = &**scanned.cached.skill_md.as_ref().ok_or_else(missing)?;
         self.budget.skill_md(*bytes)?;
         notes.extend(mended.iter().cloned());
         let manifest = Arc::clone(manifest.as_ref().map_err(Problem::clone)?);
         let files = SkillFiles::new(files);
-        Ok(Candidate { name, manifest, files, component, instructions: looked.instructions, notes })
+        Ok(Candidate { name, manifest, files, component, instructions: scanned.instructions, notes })
     }
 
     /// What is remembered of a file in this state, and its size.
-    fn known(&self, file: &str, metadata: Option<&Metadata>) -> Option<(Known, u64)> {
+    fn cached(&self, file: &str, metadata: Option<&Metadata>) -> Option<(CachedFile, u64)> {
         let metadata = metadata.filter(|metadata| metadata.is_file())?;
-        Some((self.seen.known(file, &Stat::new(metadata)?)?, metadata.len()))
+        Some((self.cache.get(file, &Stat::new(metadata)?)?, metadata.len()))
     }
 
-    fn sighted(&mut self, file: String, stat: Option<Stat>, known: Known) {
-        self.read.extend(stat.map(|stat| Sighting { file, stat, known }));
+    fn record(&mut self, file: String, stat: Option<Stat>, cached: CachedFile) {
+        self.read.extend(stat.map(|stat| FileRecord { file, stat, cached }));
     }
 }
 
@@ -325,7 +326,7 @@ fn read_component(folder: &Dir, file_name: &str) -> Result<(Vec<u8>, Option<Stat
 }
 
 /// `NAME/` beside `NAME.wasm`: nobody can say which of them is meant, so that neither is.
-fn mark_doubles(found: &mut [Found]) {
+fn mark_duplicates(found: &mut [FoundSkill]) {
     let mut claims = BTreeMap::<String, usize>::new();
     for one in &*found {
         *claims.entry(one.label.clone()).or_default() += 1;

@@ -14,7 +14,7 @@ pub struct Eligibility {
 }
 
 /// The system, as far as eligibility asks.
-pub trait Surroundings {
+pub trait Platform {
     /// `linux`, `darwin`, `windows`, …
     fn os(&self) -> &str;
     /// Whether a variable is set and not empty.
@@ -30,8 +30,8 @@ impl Eligibility {
     }
 
     /// What is not as demanded, in the words of a diagnostic; none if all is.
-    pub(crate) fn judge(&self, surroundings: &dyn Surroundings) -> Option<String> {
-        let os = surroundings.os();
+    pub(crate) fn unmet(&self, platform: &dyn Platform) -> Option<String> {
+        let os = platform.os();
         if !self.os.is_empty() && !self.os.iter().any(|wanted| wanted == os) {
             return Some(format!("OS '{os}' not in [{}].", self.os.join(", ")));
         }
@@ -39,10 +39,9 @@ impl Eligibility {
             let missing: Vec<_> = list.iter().map(String::as_str).filter(|name| !has(name)).collect();
             (!missing.is_empty()).then(|| missing.join(", "))
         };
-        if let Some(names) = missing(&self.env, &|name| surroundings.has_env(name)) {
+        if let Some(names) = missing(&self.env, &|name| platform.has_env(name)) {
             return Some(format!("Missing environment: {names}."));
         }
-        missing(&self.binaries, &|name| surroundings.has_binary(name))
-            .map(|names| format!("Missing binaries: {names}."))
+        missing(&self.binaries, &|name| platform.has_binary(name)).map(|names| format!("Missing binaries: {names}."))
     }
 }

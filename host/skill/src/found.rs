@@ -10,7 +10,7 @@ use crate::{Changed, Component, Manifest, SkillFiles};
 
 /// Something that was found under a name, good or bad.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundSkill {
     /// The name of the folder or file, cleaned: it may be no valid [`Name`].
     pub label: String,
     /// Where.

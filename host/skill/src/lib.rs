@@ -6,7 +6,7 @@
 //! - [`Manifest`]: what a SKILL.md says.
 //! - [`discover`]: candidates of one root. Files are read within their folder; nothing follows a link out of it.
 //! - [`SkillFiles`]: the files of a skill; its digest is over all of them.
-//! - [`Seen`]: what is remembered of files by their [`Stat`], so that what did not change is not read again.
+//! - [`FileCache`]: what is remembered of files by their [`Stat`], so that what did not change is not read again.
 //! - [`Component`]: a component that was found, by its digest; its bytes are read when they are needed, and checked.
 //! - [`build`]: precedence, trust, eligibility, aliases, required tools; whatever is kept out becomes a [`Diagnostic`].
 //! - [`Snapshot`]: skills and diagnostics with a digest over all that they hold, and a version.
@@ -19,6 +19,7 @@ mod diff;
 mod digest;
 mod discover;
 mod eligibility;
+mod file_cache;
 pub mod files;
 mod found;
 mod limit;
@@ -26,19 +27,18 @@ mod listing;
 mod manifest;
 mod package;
 mod reading;
-mod seen;
 mod snapshot;
 
-pub use build::{Alone, Answer, Rules, build, judge_alone};
-pub use bundled::{Bundled, bundled};
+pub use build::{CheckedSkill, DescribedTools, SnapshotRules, build, check_skill};
+pub use bundled::{BundledSkill, bundled};
 pub use component::{Changed, Component};
 pub use diff::Diff;
 pub use digest::{SkillFiles, changed_files};
 pub use discover::{Discovered, discover, discover_one};
-pub use eligibility::{Eligibility, Surroundings};
-pub use found::{Candidate, Found, Problem};
+pub use eligibility::{Eligibility, Platform};
+pub use file_cache::{CachedFile, FileCache, FileRecord, NoCache, SkillMd, Stat, StatError};
+pub use found::{Candidate, FoundSkill, Problem};
 pub use limit::root_limit;
-pub use manifest::{Instructions, InvocationMode, Manifest, Reading, RequestedCapability};
+pub use manifest::{Instructions, InvocationMode, Manifest, ParsedSkillMd, RequestedCapability};
 pub use package::{SECTION, SKILL_MD_BYTES, embedded_skill_md};
-pub use seen::{Known, Seen, Sighting, SkillMd, Stat, StatError, Unseen};
 pub use snapshot::{Diagnostic, Skill, Snapshot, SnapshotError};

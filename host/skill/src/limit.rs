@@ -7,13 +7,13 @@ use crate::Problem;
 
 /// What is left of a root's allowance while its skills are counted in the order of their names.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Budget {
+pub(crate) struct RootBudget {
     root: Root,
     allowed: RootAllowance,
     left: RootAllowance,
 }
 
-impl Budget {
+impl RootBudget {
     pub(crate) fn new(root: Root, allowed: RootAllowance) -> Self {
         Self { root, allowed, left: allowed }
     }
@@ -98,11 +98,11 @@ mod tests {
     #[test]
     fn budget_is_spent_up_to_the_limit() {
         let allowed = RootAllowance { files: 2, file_bytes: 10, ..RootAllowance::default() };
-        let mut budget = Budget::new(Root::User, allowed);
+        let mut budget = RootBudget::new(Root::User, allowed);
         budget.file(10).unwrap();
         budget.file(0).unwrap();
         assert!(budget.file(0).unwrap_err().message.contains("limits.root.files"));
-        let mut budget = Budget::new(Root::User, allowed);
+        let mut budget = RootBudget::new(Root::User, allowed);
         assert!(budget.file(11).unwrap_err().message.contains("limits.root.file_bytes"));
     }
 }

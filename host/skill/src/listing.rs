@@ -22,7 +22,7 @@ const DEPTH: usize = 8;
 const PATH_BYTES: usize = 255;
 /// Files that are left out and named, one diagnostic each.
 const SKIPPED: usize = 10;
-/// Entries of one folder that are looked at, ignored ones included.
+/// FolderEntries of one folder that are looked at, ignored ones included.
 const ENTRIES: usize = 10_000;
 
 /// What a skill's folder holds.
@@ -58,10 +58,10 @@ pub(crate) fn list(folder: &Dir) -> io::Result<Listing> {
     Ok(listing)
 }
 
-type Entries = (BTreeMap<std::ffi::OsString, (FileType, cap_std::fs::DirEntry)>, bool);
+type FolderEntries = (BTreeMap<std::ffi::OsString, (FileType, cap_std::fs::DirEntry)>, bool);
 
 /// The entries of a folder by their names, and whether there are more than are looked at.
-fn entries(folder: &Dir) -> io::Result<Entries> {
+fn entries(folder: &Dir) -> io::Result<FolderEntries> {
     let mut found = BTreeMap::new();
     for (number, entry) in folder.entries()?.enumerate() {
         if number == ENTRIES {
@@ -86,7 +86,7 @@ fn is_ignored(name: &[u8]) -> bool {
 
 impl Listing {
     /// Adds the entries of the folder at `path` below `root`, the skill's folder.
-    fn add(&mut self, root: &Dir, path: &str, depth: usize, entries: Entries) -> Result<(), Problem> {
+    fn add(&mut self, root: &Dir, path: &str, depth: usize, entries: FolderEntries) -> Result<(), Problem> {
         let (entries, more) = entries;
         if more || self.files.len() + entries.len() > 2 * FILES {
             return Err(limited(format!("More than {} files", crate::limit::grouped(FILES as u64))));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Eligibility, Problem};
 
-use frontmatter::{Keys, Texts};
+use frontmatter::{FrontmatterKeys, TextList};
 
 /// What a SKILL.md says: its frontmatter, and the instructions below it. The form is that of agentskills.io with keys of
 /// our own; every key is optional and may also stand under `metadata`, unknown keys are ignored.
@@ -86,7 +86,7 @@ impl Instructions {
 
 /// A SKILL.md that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct ParsedSkillMd {
     /// What the frontmatter says.
     pub manifest: Manifest,
     /// The instructions, cleaned.
@@ -103,7 +103,7 @@ impl Manifest {
     ///
     /// # Errors
     /// `malformed_frontmatter`, `invalid_name`, `invalid_command_alias`.
-    pub fn read(skill_md: &str, name: &Name) -> Result<Reading, Problem> {
+    pub fn parse(skill_md: &str, name: &Name) -> Result<ParsedSkillMd, Problem> {
         let (frontmatter, instructions) =
             split(skill_md).map_err(|message| Problem::new(Code::MalformedFrontmatter, message))?;
         let (keys, mended) = match frontmatter::strict(frontmatter) {
@@ -112,12 +112,12 @@ impl Manifest {
         };
         let instructions = text::clean(instructions).trim().to_owned();
         let manifest = manifest(keys, name, Instructions::of(&instructions))?;
-        Ok(Reading { manifest, instructions, mended })
+        Ok(ParsedSkillMd { manifest, instructions, mended })
     }
 }
 
 /// Checks the keys of a frontmatter, one after the other.
-fn manifest(mut keys: Keys, name: &Name, instructions: Instructions) -> Result<Manifest, Problem> {
+fn manifest(mut keys: FrontmatterKeys, name: &Name, instructions: Instructions) -> Result<Manifest, Problem> {
     let malformed = |message: String| Problem::new(Code::MalformedFrontmatter, message);
     let mut under = keys.metadata.take().and_then(|metadata| metadata.0).map(|keys| *keys).unwrap_or_default();
     macro_rules! key {
@@ -163,7 +163,7 @@ fn manifest(mut keys: Keys, name: &Name, instructions: Instructions) -> Result<M
         capabilities.push(RequestedCapability { capability, reason, optional: asked.optional });
     }
     let line = |text: String| text::excerpt(&text, SUMMARY_CHARS);
-    let list = |texts: Option<Texts>| texts.map(|texts| texts.0).unwrap_or_default();
+    let list = |texts: Option<TextList>| texts.map(|texts| texts.0).unwrap_or_default();
     let eligibility = key!(eligibility).unwrap_or_default();
     let eligibility =
         Eligibility { os: list(eligibility.os), env: list(eligibility.env), binaries: list(eligibility.binaries) };
@@ -204,8 +204,8 @@ mod tests {
 
     use super::*;
 
-    fn reading(skill_md: &str) -> Result<Reading, Problem> {
-        Manifest::read(skill_md, &"calc".parse().unwrap())
+    fn reading(skill_md: &str) -> Result<ParsedSkillMd, Problem> {
+        Manifest::parse(skill_md, &"calc".parse().unwrap())
     }
 
     fn read(skill_md: &str) -> Result<Manifest, Problem> {

@@ -18,7 +18,7 @@ pub struct Snapshot {
     version: u64,
     digest: Digest,
     json: String,
-    body: Body,
+    body: SnapshotBody,
     aliases: BTreeMap<Name, Vec<Name>>,
     /// Instructions whose text is at hand, by their digest: of a new snapshot those that were read just now, of format 1 all.
     texts: BTreeMap<Digest, Arc<str>>,
@@ -26,13 +26,13 @@ pub struct Snapshot {
 
 /// All that a snapshot holds, in canonical order: its JSON is what is stored and hashed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Body {
+pub(crate) struct SnapshotBody {
     pub(crate) format: u32,
     pub(crate) skills: BTreeMap<Name, Skill>,
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
-impl Body {
+impl SnapshotBody {
     pub(crate) fn new(skills: BTreeMap<Name, Skill>, diagnostics: Vec<Diagnostic>) -> Self {
         Self { format: FORMAT, skills, diagnostics }
     }
@@ -113,7 +113,7 @@ pub enum SnapshotError {
 }
 
 impl Snapshot {
-    pub(crate) fn new(body: Body, version: u64, texts: BTreeMap<Digest, Arc<str>>) -> Self {
+    pub(crate) fn new(body: SnapshotBody, version: u64, texts: BTreeMap<Digest, Arc<str>>) -> Self {
         // Maps with text as keys, texts and numbers: there is no value that JSON could not hold.
         let json = serde_json::to_string(&body).unwrap_or_default();
         let aliases = claims(&body.skills);
@@ -144,7 +144,7 @@ impl Snapshot {
                 Ok(Self { version, digest, json, body, aliases, texts })
             }
             FORMAT => {
-                let body: Body = serde_json::from_str(&json)?;
+                let body: SnapshotBody = serde_json::from_str(&json)?;
                 let aliases = claims(&body.skills);
                 Ok(Self { version, digest, json, body, aliases, texts: BTreeMap::new() })
             }

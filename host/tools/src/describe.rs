@@ -12,7 +12,7 @@ use patchbay_core::{Code, Digest, ToolSpec};
 use patchbay_policy::Root;
 use patchbay_sandbox::{Failure, Sandbox, WORLD};
 use patchbay_schema::{PatternBudget, RULES, Schema};
-use patchbay_skill::{Answer, Changed, Component, Problem, root_limit};
+use patchbay_skill::{Changed, Component, DescribedTools, Problem, root_limit};
 use patchbay_store::StoreError;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -23,13 +23,13 @@ use crate::Tools;
 #[derive(Debug, Default)]
 pub struct Described {
     /// By the digest of the component.
-    pub answers: BTreeMap<Digest, Answer>,
+    pub answers: BTreeMap<Digest, DescribedTools>,
     /// Whether one that had to be asked changed before it could be. Its answer says so, and looking at its root again tells
     /// more.
     pub changed: bool,
 }
 
-/// An [`Answer`] as it is kept.
+/// An [`DescribedTools`] as it is kept.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Kept {
@@ -47,7 +47,7 @@ enum Kept {
 }
 
 /// Answers by component, and for each group the components that have none.
-type Answers<'g, 'c> = (BTreeMap<Digest, Answer>, Vec<(&'g Group<'c>, Vec<&'c Component>)>);
+type Answers<'g, 'c> = (BTreeMap<Digest, DescribedTools>, Vec<(&'g Group<'c>, Vec<&'c Component>)>);
 
 /// The components of one root, and what compiling the new ones may take.
 pub struct Group<'a> {
@@ -81,7 +81,7 @@ pub(crate) fn bundled(json: &str) -> Option<(Digest, Arc<[ToolSpec]>)> {
 /// What asking a component for its tools gave.
 pub struct Asked {
     /// What a snapshot has of it.
-    pub answer: Answer,
+    pub answer: DescribedTools,
     /// The failure of the sandbox, if there was one; `answer` is a problem then.
     pub failure: Option<Failure>,
 }
@@ -176,7 +176,7 @@ impl Tools {
     ///
     /// # Errors
     /// The database.
-    pub fn known(&self, groups: &[Group<'_>]) -> Result<Option<BTreeMap<Digest, Answer>>, StoreError> {
+    pub fn known(&self, groups: &[Group<'_>]) -> Result<Option<BTreeMap<Digest, DescribedTools>>, StoreError> {
         let (mut answers, unknown) = self.answers(groups, false)?;
         for component in unknown.iter().flat_map(|(_, components)| components) {
             let digest = component.digest();
@@ -222,7 +222,7 @@ impl Tools {
 
     /// Returns the kept answer, or `None` if the component must be asked again, as for an answer that was judged by other
     /// rules.
-    fn read_kept(&self, digest: &Digest, json: &str, group: &Group<'_>, again: bool) -> Option<Answer> {
+    fn read_kept(&self, digest: &Digest, json: &str, group: &Group<'_>, again: bool) -> Option<DescribedTools> {
         match serde_json::from_str(json) {
             Ok(Kept::Judged { rules, tools }) => (rules == RULES).then(|| Ok(tools.into())),
             Ok(Kept::Problem { limit: true, .. }) if again => None,
@@ -243,7 +243,7 @@ impl Tools {
         component: &Component,
         group: &Group<'_>,
         until: Instant,
-    ) -> Result<(Digest, Result<Answer, Changed>), StoreError> {
+    ) -> Result<(Digest, Result<DescribedTools, Changed>), StoreError> {
         if Instant::now() < until
             && let Ok(asked) = tokio::time::timeout_at(until, self.ask(component, group)).await
         {
@@ -260,7 +260,7 @@ impl Tools {
         &self,
         component: &Component,
         group: &Group<'_>,
-    ) -> Result<(Digest, Result<Answer, Changed>), StoreError> {
+    ) -> Result<(Digest, Result<DescribedTools, Changed>), StoreError> {
         let digest = component.digest();
         // Its answer may be known from before; its code does not run.
         if self.store.is_blocked(&digest)? {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use patchbay_core::{Digest, ToolSpec};
-use patchbay_skill::Answer;
+use patchbay_skill::DescribedTools;
 
 use crate::ready::Ready;
 
@@ -34,13 +34,13 @@ impl Default for Held {
 impl Held {
     /// The tools of those of `components` that somebody holds: of a snapshot that is in memory they need not be read again
     /// to make another one.
-    pub(crate) fn answers<'a>(&self, components: impl Iterator<Item = &'a Digest>) -> BTreeMap<Digest, Answer> {
+    pub(crate) fn answers<'a>(&self, components: impl Iterator<Item = &'a Digest>) -> BTreeMap<Digest, DescribedTools> {
         let answers = lock(&self.answers);
         components.filter_map(|digest| Some((*digest, Ok(answers.get(digest)?.upgrade()?)))).collect()
     }
 
     /// Takes notice of answers. They are not held here: a snapshot holds them, or nobody does.
-    pub(crate) fn note_answers(&self, new: &BTreeMap<Digest, Answer>) {
+    pub(crate) fn note_answers(&self, new: &BTreeMap<Digest, DescribedTools>) {
         let mut answers = lock(&self.answers);
         answers.retain(|_, tools| tools.strong_count() > 0);
         let new = new.iter().filter_map(|(digest, answer)| Some((*digest, Arc::downgrade(answer.as_ref().ok()?))));

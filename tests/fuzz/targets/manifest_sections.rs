@@ -24,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(sections(bytes), [skill_md.as_bytes()]);
             assert!(added.is_err_and(|problem| problem.message.contains("twice")));
             assert!(skill_md.len() <= 256 << 10);
-            let _ = Manifest::read(&skill_md, &NAME);
+            let _ = Manifest::parse(&skill_md, &NAME);
         }
         Err(problem) => {
             refused(&problem);

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use patchbay_core::{Code, Name, text};
-use patchbay_skill::{Instructions, Manifest, Problem, Reading};
+use patchbay_skill::{Instructions, Manifest, Problem, ParsedSkillMd};
 use serde_json::{Value, json};
 
 static NAME: LazyLock<Name> = LazyLock::new(|| "calc".parse().expect("a name"));
@@ -13,8 +13,8 @@ static NAME: LazyLock<Name> = LazyLock::new(|| "calc".parse().expect("a name"));
 fuzz_target!(|bytes: &[u8]| {
     // As in a folder; a file that is no UTF-8 is refused before.
     let Ok(skill_md) = std::str::from_utf8(bytes) else { return };
-    let read = Manifest::read(skill_md, &NAME);
-    assert_eq!(read, Manifest::read(skill_md, &NAME), "it reads the same each time");
+    let read = Manifest::parse(skill_md, &NAME);
+    assert_eq!(read, Manifest::parse(skill_md, &NAME), "it reads the same each time");
     match read {
         Ok(read) => {
             accepted(&read, skill_md);
@@ -34,7 +34,7 @@ fn refused(problem: &Problem) {
 }
 
 /// A mended manifest asks for what the text asks for without the mended lines, and demands the same.
-fn mended(read: &Reading, skill_md: &str) {
+fn mended(read: &ParsedSkillMd, skill_md: &str) {
     let mut lines: Vec<&str> = skill_md.split_inclusive('\n').collect();
     for note in read.mended.iter().rev() {
         assert_eq!(note.code, Code::FrontmatterMended);
@@ -43,14 +43,14 @@ fn mended(read: &Reading, skill_md: &str) {
         let line: usize = line.expect("a line").0.parse().expect("a number");
         lines.remove(line - 1);
     }
-    let without = Manifest::read(&lines.concat(), &NAME).expect("the other lines can be read");
+    let without = Manifest::parse(&lines.concat(), &NAME).expect("the other lines can be read");
     assert!(without.mended.is_empty());
     assert_eq!(read.manifest.eligibility, without.manifest.eligibility, "{skill_md:?}");
     assert_eq!(read.manifest.capabilities, without.manifest.capabilities, "{skill_md:?}");
     assert_eq!(read.manifest.command_tool, without.manifest.command_tool, "{skill_md:?}");
 }
 
-fn accepted(read: &Reading, skill_md: &str) {
+fn accepted(read: &ParsedSkillMd, skill_md: &str) {
     let manifest = &read.manifest;
     let eligibility = &manifest.eligibility;
     let optional = [&manifest.version, &manifest.input_hint, &manifest.command_tool].into_iter().flatten();
@@ -71,14 +71,14 @@ fn accepted(read: &Reading, skill_md: &str) {
     let kept = serde_json::to_string(manifest).expect("a manifest is kept as JSON");
     assert_eq!(serde_json::from_str::<Manifest>(&kept).ok().as_ref(), Some(manifest), "kept and read, it is the same");
     let written = written(read);
-    match Manifest::read(&written, &NAME) {
+    match Manifest::parse(&written, &NAME) {
         Ok(again) => assert_eq!(again.manifest, *manifest, "written out, it reads the same: {written:?}"),
         Err(problem) => panic!("written out, it is refused: {problem}: {written:?}"),
     }
 }
 
 /// The manifest as a SKILL.md. JSON is YAML, once what YAML cannot print is escaped.
-fn written(read: &Reading) -> String {
+fn written(read: &ParsedSkillMd) -> String {
     let manifest = &read.manifest;
     let capabilities: Vec<Value> = manifest
         .capabilities

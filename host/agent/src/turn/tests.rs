@@ -10,7 +10,7 @@ use patchbay_core::{
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_provider::{Selector, Sink};
 use patchbay_sandbox::{BoxFuture, Limits, Sandbox};
-use patchbay_skill::{Rules, Surroundings, build};
+use patchbay_skill::{Platform, SnapshotRules, build};
 use patchbay_store::{KvStore, NewSnapshot, SessionRow, Store};
 use patchbay_tools::Tools;
 
@@ -116,7 +116,7 @@ impl Model for Script {
 
 struct Nowhere;
 
-impl Surroundings for Nowhere {
+impl Platform for Nowhere {
     fn os(&self) -> &str {
         "linux"
     }
@@ -166,12 +166,12 @@ impl Stage {
             snapshot_version: 1,
         };
         store.create_session(row, kept).await.unwrap();
-        let rules = Rules {
+        let rules = SnapshotRules {
             trusted: false,
             reserved: &[],
             internal_tools: &[],
             limits: &RootLimits::default(),
-            surroundings: &Nowhere,
+            platform: &Nowhere,
             tools: &|_| Ok(Arc::default()),
         };
         let snapshot = Arc::new(build(&[], 1, &rules));

@@ -1,13 +1,13 @@
 use std::{fs, sync::Arc};
 
 use patchbay_sandbox::Compiler;
-use patchbay_skill::Bundled;
+use patchbay_skill::BundledSkill;
 
 use crate::{Config, Host, Paths, Session};
 
-const BUNDLED: &[Bundled] = &[
-    Bundled::new("planner", b"---\nsummary: Makes plans\ncommand: plan\ninput_hint: goal\n---\n"),
-    Bundled::new("player", b"---\ncommand: skim\n---\n"),
+const BUNDLED: &[BundledSkill] = &[
+    BundledSkill::new("planner", b"---\nsummary: Makes plans\ncommand: plan\ninput_hint: goal\n---\n"),
+    BundledSkill::new("player", b"---\ncommand: skim\n---\n"),
 ];
 
 async fn session(home: &std::path::Path) -> Arc<Session> {

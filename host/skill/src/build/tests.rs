@@ -5,11 +5,11 @@ use patchbay_core::{Bound, RootAllowance};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Bundled, Diff, SkillFiles, Unseen, bundled};
+use crate::{BundledSkill, Diff, NoCache, SkillFiles, bundled};
 
-struct Fake;
+struct FakePlatform;
 
-impl Surroundings for Fake {
+impl Platform for FakePlatform {
     fn os(&self) -> &str {
         "linux"
     }
@@ -21,12 +21,12 @@ impl Surroundings for Fake {
     }
 }
 
-fn found(root: Root, name: &str, frontmatter: &str) -> Found {
+fn found(root: Root, name: &str, frontmatter: &str) -> FoundSkill {
     let skill_md = format!("---\n{frontmatter}\n---\nDo {name}.");
     let parsed: Name = name.parse().unwrap();
-    let candidate = crate::Manifest::read(&skill_md, &parsed).map(|read| {
+    let candidate = crate::Manifest::parse(&skill_md, &parsed).map(|read| {
         // Whoever mentions tools has a component, whose digest tells which.
-        let component = frontmatter.contains("# has ").then(|| Component::held(frontmatter.to_owned()));
+        let component = frontmatter.contains("# has ").then(|| Component::in_memory(frontmatter.to_owned()));
         let mut files = BTreeMap::from([("SKILL.md".to_owned(), Digest::of(skill_md.as_bytes()))]);
         files.extend(component.as_ref().map(|component| ("x.wasm".to_owned(), component.digest())));
         Candidate {
@@ -38,7 +38,7 @@ fn found(root: Root, name: &str, frontmatter: &str) -> Found {
             notes: read.mended,
         }
     });
-    Found { label: name.to_owned(), root, candidate }
+    FoundSkill { label: name.to_owned(), root, candidate }
 }
 
 fn tool(name: &str) -> ToolSpec {
@@ -50,11 +50,11 @@ fn tool(name: &str) -> ToolSpec {
     }
 }
 
-fn snapshot_of(found: Vec<Found>, trusted: bool) -> Snapshot {
+fn snapshot_of(found: Vec<FoundSkill>, trusted: bool) -> Snapshot {
     snapshot_within(found, trusted, &RootLimits::default())
 }
 
-fn snapshot_within(found: Vec<Found>, trusted: bool, limits: &RootLimits) -> Snapshot {
+fn snapshot_within(found: Vec<FoundSkill>, trusted: bool, limits: &RootLimits) -> Snapshot {
     // `# has x y` in a frontmatter gives its component the tools x and y.
     let tools: BTreeMap<Digest, Arc<[ToolSpec]>> = found
         .iter()
@@ -65,12 +65,12 @@ fn snapshot_within(found: Vec<Found>, trusted: bool, limits: &RootLimits) -> Sna
             (component.digest(), names.lines().next().unwrap().split_whitespace().map(tool).collect())
         })
         .collect();
-    let rules = Rules {
+    let rules = SnapshotRules {
         trusted,
         reserved: &["skills", "help", "fork"],
         internal_tools: &["use_skill"],
         limits,
-        surroundings: &Fake,
+        platform: &FakePlatform,
         tools: &|digest| match tools[digest].iter().find(|tool| tool.name.as_str() == "broken") {
             Some(_) => Err(Problem::new(Code::InvalidComponent, "broken.")),
             None => Ok(tools[digest].clone()),
@@ -79,8 +79,8 @@ fn snapshot_within(found: Vec<Found>, trusted: bool, limits: &RootLimits) -> Sna
     build(&found, 1, &rules)
 }
 
-fn discover(root: Root, path: &Path) -> io::Result<Vec<Found>> {
-    Ok(crate::discover(root, path, &Unseen, &RootAllowance::default())?.found)
+fn discover(root: Root, path: &Path) -> io::Result<Vec<FoundSkill>> {
+    Ok(crate::discover(root, path, &NoCache, &RootAllowance::default())?.found)
 }
 
 fn names(snapshot: &Snapshot) -> Vec<&str> {
@@ -382,8 +382,8 @@ fn links_lead_out_of_a_persons_folder_but_not_out_of_a_workspace() {
 #[test]
 fn bundled_skills_are_read() {
     let found = bundled(&[
-        Bundled::new("plan", b"---\nsummary: p\n---\n"),
-        Bundled::new("bad", &[b'\0', b'a', b's', b'm', 0x0d, 0, 1, 0]),
+        BundledSkill::new("plan", b"---\nsummary: p\n---\n"),
+        BundledSkill::new("bad", &[b'\0', b'a', b's', b'm', 0x0d, 0, 1, 0]),
     ]);
     let snapshot = snapshot_of(found, true);
     assert_eq!(names(&snapshot), ["plan"]);
@@ -417,12 +417,12 @@ proptest! {
 
 #[test]
 fn one_skill_alone_is_judged_as_in_a_snapshot() {
-    let rules = Rules {
+    let rules = SnapshotRules {
         trusted: true,
         reserved: &["skills", "help"],
         internal_tools: &[],
         limits: &RootLimits::default(),
-        surroundings: &Fake,
+        platform: &FakePlatform,
         tools: &|_| Ok(Arc::from([tool("run")])),
     };
     for frontmatter in [
@@ -437,13 +437,13 @@ fn one_skill_alone_is_judged_as_in_a_snapshot() {
         "requires_tools: [a__run]\n# has run",
     ] {
         let found = found(Root::User, "a", frontmatter);
-        let alone = judge_alone(Root::User, found.candidate.as_ref().unwrap(), &rules);
+        let alone = check_skill(Root::User, found.candidate.as_ref().unwrap(), &rules);
         let alone = alone.map_err(|problem| format!("a [{}] {}", problem.code, problem.message));
         assert_eq!(diagnostics(&build(&[found], 1, &rules)), Vec::from_iter(alone.err()), "{frontmatter}");
     }
     // What depends on the place is no error.
     let elsewhere = found(Root::User, "a", "requires_tools: [b__x]\ncommand_tool: c__y\neligibility: {os: [darwin]}");
-    let alone = judge_alone(Root::User, elsewhere.candidate.as_ref().unwrap(), &rules).unwrap();
+    let alone = check_skill(Root::User, elsewhere.candidate.as_ref().unwrap(), &rules).unwrap();
     assert_eq!(Vec::from_iter(&alone.needs), ["b__x", "c__y"]);
     assert_eq!(alone.ineligible.as_deref(), Some("OS 'linux' not in [darwin]."));
 }

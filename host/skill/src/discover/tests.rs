@@ -8,12 +8,12 @@ use std::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Changed, Manifest, Unseen, changed_files};
+use crate::{Changed, Manifest, NoCache, changed_files};
 
 /// A folder of skills that goes when it does.
-struct Skills(tempfile::TempDir);
+struct SkillsFolder(tempfile::TempDir);
 
-impl Skills {
+impl SkillsFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -29,13 +29,13 @@ impl Skills {
         path
     }
 
-    fn discover(&self, seen: &dyn Seen) -> Discovered {
-        discover(Root::User, self.path(), seen, &RootAllowance::default()).unwrap()
+    fn discover(&self, cache: &dyn FileCache) -> Discovered {
+        discover(Root::User, self.path(), cache, &RootAllowance::default()).unwrap()
     }
 
     /// The one candidate.
-    fn candidate(&self, seen: &dyn Seen) -> Candidate {
-        let mut found = self.discover(seen).found;
+    fn candidate(&self, cache: &dyn FileCache) -> Candidate {
+        let mut found = self.discover(cache).found;
         assert_eq!(found.len(), 1, "{found:?}");
         found.remove(0).candidate.unwrap()
     }
@@ -43,38 +43,38 @@ impl Skills {
 
 /// What was read before, and what was asked for.
 #[derive(Default)]
-struct Memory {
-    known: BTreeMap<String, (Stat, Known)>,
+struct FakeCache {
+    cached: BTreeMap<String, (Stat, CachedFile)>,
     asked: RefCell<Vec<String>>,
 }
 
-impl Memory {
+impl FakeCache {
     fn of(discovered: &Discovered) -> Self {
-        let known = discovered.read.iter().map(|read| (read.file.clone(), (read.stat, read.known.clone())));
-        Self { known: known.collect(), asked: RefCell::default() }
+        let cached = discovered.read.iter().map(|read| (read.file.clone(), (read.stat, read.cached.clone())));
+        Self { cached: cached.collect(), asked: RefCell::default() }
     }
 }
 
-impl Seen for Memory {
-    fn known(&self, file: &str, stat: &Stat) -> Option<Known> {
+impl FileCache for FakeCache {
+    fn get(&self, file: &str, stat: &Stat) -> Option<CachedFile> {
         self.asked.borrow_mut().push(file.to_owned());
-        let (then, known) = self.known.get(file)?;
-        (then == stat).then(|| known.clone())
+        let (then, cached) = self.cached.get(file)?;
+        (then == stat).then(|| cached.clone())
     }
 }
 
 /// Claims to know every file, and lies.
-struct Liar(Known);
+struct Liar(CachedFile);
 
-impl Seen for Liar {
-    fn known(&self, _: &str, _: &Stat) -> Option<Known> {
+impl FileCache for Liar {
+    fn get(&self, _: &str, _: &Stat) -> Option<CachedFile> {
         Some(self.0.clone())
     }
 }
 
 fn skill_md_of(summary: &str) -> Option<Arc<SkillMd>> {
     let skill_md = format!("---\nsummary: {summary}\n---\n");
-    let manifest = Manifest::read(&skill_md, &"any".parse().unwrap()).unwrap().manifest;
+    let manifest = Manifest::parse(&skill_md, &"any".parse().unwrap()).unwrap().manifest;
     Some(Arc::new(SkillMd { bytes: 10, manifest: Ok(Arc::new(manifest)), mended: Vec::new() }))
 }
 
@@ -117,15 +117,15 @@ const OTHER: &str = "---\nsummary: other\n---\n";
 
 #[cfg(unix)]
 #[test]
-fn what_is_known_is_not_read_again() {
-    let skills = Skills::new();
+fn cached_file_is_not_read_again() {
+    let skills = SkillsFolder::new();
     skills.write("one.wasm", component(FIRST, b""));
     skills.write("two/SKILL.md", FIRST);
     skills.write("two/code.wasm", b"not looked into");
     skills.write("three/SKILL.md", OTHER);
-    let first = skills.discover(&Unseen);
+    let first = skills.discover(&NoCache);
     assert_eq!(files(&first), ["one.wasm", "three/SKILL.md", "two/SKILL.md", "two/code.wasm"]);
-    let memory = Memory::of(&first);
+    let memory = FakeCache::of(&first);
     let again = skills.discover(&memory);
     assert_eq!(files(&again), [""; 0]);
     assert_eq!(sorted(memory.asked.take()), files(&first), "each is looked up by the name under which it was read");
@@ -135,12 +135,12 @@ fn what_is_known_is_not_read_again() {
 /// That nothing is read shows in that a lie is believed.
 #[cfg(unix)]
 #[test]
-fn what_is_known_stands_for_the_file() {
-    let skills = Skills::new();
+fn cached_value_replaces_the_file() {
+    let skills = SkillsFolder::new();
     skills.write("one.wasm", component(FIRST, b""));
     let digest = Digest::of(b"something else");
-    let known = Known { digest, skill_md: skill_md_of("remembered") };
-    let candidate = skills.candidate(&Liar(known));
+    let cached = CachedFile { digest, skill_md: skill_md_of("remembered") };
+    let candidate = skills.candidate(&Liar(cached));
     let component = candidate.component.as_ref().unwrap().digest();
     assert_eq!((component, &*candidate.manifest.summary), (digest, "remembered"));
     assert_eq!(candidate.digest(), SkillFiles::new(&BTreeMap::from([("one.wasm".to_owned(), digest)])).digest());
@@ -150,19 +150,19 @@ fn what_is_known_stands_for_the_file() {
 #[cfg(unix)]
 #[test]
 fn bad_skills_are_remembered_if_they_were_read() {
-    let skills = Skills::new();
+    let skills = SkillsFolder::new();
     skills.write("text.wasm", "hello");
     skills.write("bad/SKILL.md", "no frontmatter");
     skills.write("big/SKILL.md", vec![b'a'; 300 << 10]);
     skills.write("Upper.wasm", component(FIRST, b""));
-    let discovered = skills.discover(&Unseen);
+    let discovered = skills.discover(&NoCache);
     assert!(discovered.found.iter().all(|found| found.candidate.is_err()));
     assert_eq!(files(&discovered), ["bad/SKILL.md", "text.wasm"]);
     skills.write("bare.wasm", b"\0asm\x0d\0\x01\0");
-    let discovered = skills.discover(&Unseen);
+    let discovered = skills.discover(&NoCache);
     assert_eq!(files(&discovered), ["bad/SKILL.md", "bare.wasm", "text.wasm"]);
     // What is wrong is said again without reading the file again.
-    let again = skills.discover(&Memory::of(&discovered));
+    let again = skills.discover(&FakeCache::of(&discovered));
     let problems = |discovered: &Discovered| -> Vec<Problem> {
         discovered.found.iter().map(|found| found.candidate.clone().unwrap_err()).collect()
     };
@@ -173,7 +173,7 @@ fn bad_skills_are_remembered_if_they_were_read() {
 #[cfg(unix)]
 #[test]
 fn every_change_is_seen() {
-    type Change = fn(&Skills);
+    type Change = fn(&SkillsFolder);
     let changes: [(&str, Change); 5] = [
         ("written in place", |skills| {
             skills.write("a.wasm", component(OTHER, b""));
@@ -201,10 +201,10 @@ fn every_change_is_seen() {
         }),
     ];
     for (what, change) in changes {
-        let skills = Skills::new();
+        let skills = SkillsFolder::new();
         skills.write("a.wasm", component(FIRST, b""));
         skills.write("b.wasm", component(OTHER, b""));
-        let memory = Memory::of(&skills.discover(&Unseen));
+        let memory = FakeCache::of(&skills.discover(&NoCache));
         rest(&skills, &["a.wasm", "b.wasm"]);
         change(&skills);
         let again = skills.discover(&memory);
@@ -216,7 +216,7 @@ fn every_change_is_seen() {
 /// Waits until a change gives a file of the folder another time than `files` have: times are no finer than the system's
 /// clock ticks, and it is for [`Stat::is_settled`] that nothing is remembered within a tick.
 #[cfg(unix)]
-fn rest(skills: &Skills, files: &[&str]) {
+fn rest(skills: &SkillsFolder, files: &[&str]) {
     let changed = |file: &str| Stat::of(&skills.path().join(file)).unwrap().unwrap().changed;
     let last = files.iter().map(|file| changed(file)).max().unwrap();
     for _ in 0..100_000 {
@@ -233,13 +233,13 @@ fn rest(skills: &Skills, files: &[&str]) {
 #[cfg(unix)]
 #[test]
 fn a_touched_file_is_read_and_is_what_it_was() {
-    let skills = Skills::new();
+    let skills = SkillsFolder::new();
     let path = skills.write("a.wasm", component(FIRST, b""));
-    let first = skills.discover(&Unseen);
+    let first = skills.discover(&NoCache);
     rest(&skills, &["a.wasm"]);
     let time = path.metadata().unwrap().modified().unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
-    let again = skills.discover(&Memory::of(&first));
+    let again = skills.discover(&FakeCache::of(&first));
     assert_eq!(files(&again), ["a.wasm"]);
     assert_eq!(shown(&again), shown(&first));
 }
@@ -247,7 +247,7 @@ fn a_touched_file_is_read_and_is_what_it_was() {
 #[cfg(unix)]
 #[test]
 fn a_file_is_settled_when_it_has_been_at_rest_for_two_seconds() {
-    let skills = Skills::new();
+    let skills = SkillsFolder::new();
     let path = skills.write("a.wasm", "");
     let stat = Stat::of(&path).unwrap().unwrap();
     let two_seconds = 2_000_000_000;
@@ -269,12 +269,12 @@ fn a_file_is_settled_when_it_has_been_at_rest_for_two_seconds() {
 
 #[test]
 fn bytes_are_those_of_the_digest_or_none() {
-    let skills = Skills::new();
+    let skills = SkillsFolder::new();
     let bytes = component(FIRST, b"");
     for name in ["a.wasm", "b/code.wasm"] {
         skills.write("b/SKILL.md", FIRST);
         let path = skills.write(name, &bytes);
-        let candidate = skills.discover(&Unseen).found.remove(0).candidate.unwrap();
+        let candidate = skills.discover(&NoCache).found.remove(0).candidate.unwrap();
         let found = candidate.component.unwrap();
         assert_eq!((found.digest(), found.size()), (Digest::of(&bytes), bytes.len() as u64));
         assert_eq!(found.bytes().unwrap(), bytes);
@@ -294,13 +294,13 @@ fn bytes_are_those_of_the_digest_or_none() {
 #[cfg(unix)]
 #[test]
 fn bytes_are_not_read_through_a_link_that_leads_away() {
-    let home = Skills::new();
+    let home = SkillsFolder::new();
     let bytes = component(FIRST, b"");
     let secret = home.write("secret/a.wasm", &bytes);
     for name in ["a.wasm", "b/code.wasm"] {
         home.write("workspace/.patchbay/skills/b/SKILL.md", FIRST);
         let path = home.write(&format!("workspace/.patchbay/skills/{name}"), &bytes);
-        let found = discover(Root::Workspace, &home.path().join("workspace"), &Unseen, &RootAllowance::default())
+        let found = discover(Root::Workspace, &home.path().join("workspace"), &NoCache, &RootAllowance::default())
             .unwrap()
             .found;
         let component = found[0].candidate.as_ref().unwrap().component.clone().unwrap();
@@ -321,7 +321,7 @@ fn listed(candidate: &Candidate) -> Vec<String> {
 #[test]
 fn digest_is_over_the_files_of_the_folder() {
     use std::os::unix::fs::symlink;
-    let skills = Skills::new();
+    let skills = SkillsFolder::new();
     skills.write("elsewhere/secret.txt", "secret");
     for (file, text) in [
         ("a/SKILL.md", FIRST),
@@ -339,28 +339,28 @@ fn digest_is_over_the_files_of_the_folder() {
     }
     symlink("notes.md", skills.path().join("a/inside.md")).unwrap();
     symlink("../elsewhere/secret.txt", skills.path().join("a/outside.md")).unwrap();
-    let first = skills.discover(&Unseen).found.remove(0).candidate.unwrap();
+    let first = skills.discover(&NoCache).found.remove(0).candidate.unwrap();
     assert_eq!(listed(&first), ["SKILL.md", "code.wasm", "inside.md", "notes.md", "sub/deep.wasm"]);
     let notes: Vec<_> = first.notes.iter().map(|note| (note.code, &*note.message)).collect();
     assert_eq!(notes, [(Code::SkillFileSkipped, "'outside.md' is a link to nothing in the skill's folder.")]);
     // Any file counts.
     for file in ["a/SKILL.md", "a/code.wasm", "a/notes.md", "a/sub/deep.wasm", "a/sub/new.md"] {
-        let before = skills.discover(&Unseen).found.remove(0).candidate.unwrap();
+        let before = skills.discover(&NoCache).found.remove(0).candidate.unwrap();
         let text = if file.ends_with("SKILL.md") { OTHER } else { "changed" };
         skills.write(file, text);
-        let after = skills.discover(&Unseen).found.remove(0).candidate.unwrap();
+        let after = skills.discover(&NoCache).found.remove(0).candidate.unwrap();
         assert_ne!(before.digest(), after.digest(), "{file}");
     }
     // One in one file has one line.
     fs::remove_dir_all(skills.path().join("a")).unwrap();
     fs::remove_dir_all(skills.path().join("elsewhere")).unwrap();
     skills.write("one.wasm", component(FIRST, b""));
-    assert_eq!(listed(&skills.candidate(&Unseen)), ["one.wasm"]);
+    assert_eq!(listed(&skills.candidate(&NoCache)), ["one.wasm"]);
 }
 
 #[test]
 fn skill_over_its_limits_stays_without_its_files() {
-    type Fill = fn(&Skills);
+    type Fill = fn(&SkillsFolder);
     let cases: [(&str, Fill); 4] = [
         ("More than 1,000 files; none of them can be read.", |skills| {
             for n in 0..1_001 {
@@ -378,13 +378,13 @@ fn skill_over_its_limits_stays_without_its_files() {
         }),
     ];
     for (words, fill) in cases {
-        let skills = Skills::new();
+        let skills = SkillsFolder::new();
         skills.write("a/SKILL.md", FIRST);
         skills.write("a/notes.md", "n");
-        let whole = skills.candidate(&Unseen);
+        let whole = skills.candidate(&NoCache);
         assert_eq!(listed(&whole), ["SKILL.md", "notes.md"]);
         fill(&skills);
-        let limited = skills.candidate(&Unseen);
+        let limited = skills.candidate(&NoCache);
         assert_eq!(listed(&limited), ["SKILL.md"], "{words}");
         assert_eq!(limited.notes, [Problem::new(Code::SkillFilesLimited, words)]);
     }
@@ -392,14 +392,14 @@ fn skill_over_its_limits_stays_without_its_files() {
 
 #[test]
 fn root_is_counted_in_the_order_of_names() {
-    let skills = Skills::new();
+    let skills = SkillsFolder::new();
     for name in ["d", "b", "a", "c"] {
         skills.write(&format!("{name}/SKILL.md"), FIRST);
     }
     skills.write("e.wasm", component(FIRST, b""));
     skills.write("readme.txt", "no skill");
     let look = |allowed: RootAllowance| {
-        let found = discover(Root::User, skills.path(), &Unseen, &allowed).unwrap();
+        let found = discover(Root::User, skills.path(), &NoCache, &allowed).unwrap();
         let names: Vec<String> = found.found.iter().map(|found| found.label.clone()).collect();
         let over = found.found.last().unwrap().candidate.clone().err();
         (names.join(" "), over.map(|problem| problem.message).unwrap_or_default(), found.read.len())
@@ -443,13 +443,13 @@ proptest! {
     /// theirs.
     #[test]
     fn no_bytes_go_by_a_digest_that_is_not_theirs(steps in proptest::collection::vec(step(), 1..12), lie in 0..4_u8) {
-        let skills = Skills::new();
+        let skills = SkillsFolder::new();
         let content = |n: u8| component(FIRST, &[n]);
         let path = skills.write("a.wasm", content(0));
-        let seen: Box<dyn Seen> = if lie < 3 {
-            Box::new(Liar(Known { digest: Digest::of(&content(lie)), skill_md: skill_md_of("lie") }))
+        let cache: Box<dyn FileCache> = if lie < 3 {
+            Box::new(Liar(CachedFile { digest: Digest::of(&content(lie)), skill_md: skill_md_of("lie") }))
         } else {
-            Box::new(Memory::of(&skills.discover(&Unseen)))
+            Box::new(FakeCache::of(&skills.discover(&NoCache)))
         };
         let mut components = Vec::new();
         for step in steps {
@@ -460,7 +460,7 @@ proptest! {
                     file.set_modified(skills.path().metadata().unwrap().modified().unwrap()).unwrap();
                 },
                 Step::Remove => drop(fs::remove_file(&path)),
-                Step::Look => for found in skills.discover(&*seen).found {
+                Step::Look => for found in skills.discover(&*cache).found {
                     components.extend(found.candidate.unwrap().component);
                 },
             }

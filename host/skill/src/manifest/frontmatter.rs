@@ -14,7 +14,7 @@ use crate::Problem;
 /// The keys as they stand in the frontmatter, and again under `metadata`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Keys {
+pub(super) struct FrontmatterKeys {
     pub(super) name: Option<String>,
     pub(super) summary: Option<String>,
     pub(super) description: Option<String>,
@@ -23,25 +23,25 @@ pub(super) struct Keys {
     pub(super) command: Option<String>,
     pub(super) input_hint: Option<String>,
     pub(super) command_tool: Option<String>,
-    pub(super) requires_tools: Option<Texts>,
+    pub(super) requires_tools: Option<TextList>,
     pub(super) eligibility: Option<EligibilityKeys>,
-    pub(super) capabilities: Option<Asked>,
-    pub(super) metadata: Option<Metadata>,
+    pub(super) capabilities: Option<CapabilityList>,
+    pub(super) metadata: Option<MetadataKeys>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct EligibilityKeys {
-    pub(super) os: Option<Texts>,
-    pub(super) env: Option<Texts>,
-    pub(super) binaries: Option<Texts>,
+    pub(super) os: Option<TextList>,
+    pub(super) env: Option<TextList>,
+    pub(super) binaries: Option<TextList>,
 }
 
 /// A list of texts. A single text is a list of one.
-pub(super) struct Texts(pub(super) Vec<String>);
+pub(super) struct TextList(pub(super) Vec<String>);
 
 /// What a skill asks for. A single entry is a list of one.
-pub(super) struct Asked(pub(super) Vec<CapabilityKeys>);
+pub(super) struct CapabilityList(pub(super) Vec<CapabilityKeys>);
 
 #[derive(Deserialize)]
 struct CapabilityMap {
@@ -61,7 +61,7 @@ pub(super) struct CapabilityKeys {
 }
 
 /// What stands under `metadata`; nothing of ours where that is no mapping.
-pub(super) struct Metadata(pub(super) Option<Box<Keys>>);
+pub(super) struct MetadataKeys(pub(super) Option<Box<FrontmatterKeys>>);
 
 /// Reads a scalar as the text that YAML gives for it.
 macro_rules! scalars {
@@ -84,24 +84,24 @@ macro_rules! scalars {
     };
 }
 
-impl<'de> Deserialize<'de> for Texts {
+impl<'de> Deserialize<'de> for TextList {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct List;
-        impl<'de> Visitor<'de> for List {
-            type Value = Texts;
+        struct TextListVisitor;
+        impl<'de> Visitor<'de> for TextListVisitor {
+            type Value = TextList;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list of texts")
             }
-            scalars!(value => Texts(vec![value.to_string()]));
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Texts, A::Error> {
+            scalars!(value => TextList(vec![value.to_string()]));
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<TextList, A::Error> {
                 let mut texts = Vec::new();
                 while let Some(text) = list.next_element()? {
                     texts.push(text);
                 }
-                Ok(Texts(texts))
+                Ok(TextList(texts))
             }
         }
-        from.deserialize_any(List)
+        from.deserialize_any(TextListVisitor)
     }
 }
 
@@ -119,8 +119,8 @@ impl CapabilityKeys {
 
 impl<'de> Deserialize<'de> for CapabilityKeys {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Entry;
-        impl<'de> Visitor<'de> for Entry {
+        struct CapabilityVisitor;
+        impl<'de> Visitor<'de> for CapabilityVisitor {
             type Value = CapabilityKeys;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a capability")
@@ -132,61 +132,61 @@ impl<'de> Deserialize<'de> for CapabilityKeys {
                 CapabilityKeys::from_map(map)
             }
         }
-        from.deserialize_any(Entry)
+        from.deserialize_any(CapabilityVisitor)
     }
 }
 
-impl<'de> Deserialize<'de> for Asked {
+impl<'de> Deserialize<'de> for CapabilityList {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct List;
-        impl<'de> Visitor<'de> for List {
-            type Value = Asked;
+        struct CapabilityListVisitor;
+        impl<'de> Visitor<'de> for CapabilityListVisitor {
+            type Value = CapabilityList;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list of capabilities")
             }
-            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Asked, E> {
-                Ok(Asked(vec![CapabilityKeys::alone(name)]))
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<CapabilityList, E> {
+                Ok(CapabilityList(vec![CapabilityKeys::alone(name)]))
             }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Asked, A::Error> {
-                Ok(Asked(vec![CapabilityKeys::from_map(map)?]))
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CapabilityList, A::Error> {
+                Ok(CapabilityList(vec![CapabilityKeys::from_map(map)?]))
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Asked, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<CapabilityList, A::Error> {
                 let mut asked = Vec::new();
                 while let Some(entry) = list.next_element()? {
                     asked.push(entry);
                 }
-                Ok(Asked(asked))
+                Ok(CapabilityList(asked))
             }
         }
-        from.deserialize_any(List)
+        from.deserialize_any(CapabilityListVisitor)
     }
 }
 
-impl<'de> Deserialize<'de> for Metadata {
+impl<'de> Deserialize<'de> for MetadataKeys {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Any;
-        impl<'de> Visitor<'de> for Any {
-            type Value = Metadata;
+        struct MetadataVisitor;
+        impl<'de> Visitor<'de> for MetadataVisitor {
+            type Value = MetadataKeys;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("anything")
             }
-            scalars!(_value => Metadata(None));
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Metadata, A::Error> {
+            scalars!(_value => MetadataKeys(None));
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<MetadataKeys, A::Error> {
                 while list.next_element::<serde::de::IgnoredAny>()?.is_some() {}
-                Ok(Metadata(None))
+                Ok(MetadataKeys(None))
             }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Metadata, A::Error> {
-                let keys = Keys::deserialize(MapAccessDeserializer::new(map)).map_err(A::Error::custom)?;
-                Ok(Metadata(Some(Box::new(keys))))
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<MetadataKeys, A::Error> {
+                let keys = FrontmatterKeys::deserialize(MapAccessDeserializer::new(map)).map_err(A::Error::custom)?;
+                Ok(MetadataKeys(Some(Box::new(keys))))
             }
         }
-        from.deserialize_any(Any)
+        from.deserialize_any(MetadataVisitor)
     }
 }
 
 /// Reads a frontmatter as YAML. An empty one is good: all keys are optional.
-pub(super) fn strict(frontmatter: &str) -> Result<Keys, Problem> {
-    let keys: Option<Keys> = parse(frontmatter).map_err(|error| malformed(frontmatter, &error))?;
+pub(super) fn strict(frontmatter: &str) -> Result<FrontmatterKeys, Problem> {
+    let keys: Option<FrontmatterKeys> = parse(frontmatter).map_err(|error| malformed(frontmatter, &error))?;
     Ok(keys.unwrap_or_default())
 }
 

@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use patchbay_core::Code;
 use serde::de::IgnoredAny;
 
-use super::frontmatter::{Keys, leading_key, parse, strict};
+use super::frontmatter::{FrontmatterKeys, leading_key, parse, strict};
 use crate::Problem;
 
-/// Keys whose value is one line of text for people.
+/// FrontmatterKeys whose value is one line of text for people.
 const TEXTS: &[&str] =
     &["name", "description", "summary", "license", "compatibility", "version", "argument-hint", "input_hint"];
 
-/// Keys that mean something to the host, apart from [`TEXTS`].
+/// FrontmatterKeys that mean something to the host, apart from [`TEXTS`].
 const KNOWN: &[&str] = &[
     "invocation_mode",
     "command",
@@ -33,7 +33,7 @@ const KNOWN: &[&str] = &[
 ];
 
 /// Reads a frontmatter again, the text lines quoted that YAML cannot read. `None` where that does not help.
-pub(super) fn mend(frontmatter: &str) -> Option<(Keys, Vec<Problem>)> {
+pub(super) fn mend(frontmatter: &str) -> Option<(FrontmatterKeys, Vec<Problem>)> {
     let (mut mended, mut notes) = (String::with_capacity(frontmatter.len() + 64), Vec::new());
     for (number, line) in frontmatter.split_inclusive('\n').enumerate() {
         match quoted(line) {

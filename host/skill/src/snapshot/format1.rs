@@ -9,7 +9,7 @@ use patchbay_core::{Digest, Name, ToolSpec};
 use patchbay_policy::Root;
 use serde::Deserialize;
 
-use super::{Body, Diagnostic, Skill};
+use super::{Diagnostic, Skill, SnapshotBody};
 use crate::{Eligibility, Instructions, InvocationMode, Manifest, RequestedCapability};
 
 #[derive(Deserialize)]
@@ -42,14 +42,14 @@ struct Manifest1 {
     instructions: String,
 }
 
-type Aliases = BTreeMap<Name, Vec<Name>>;
-type Texts = BTreeMap<Digest, Arc<str>>;
+type AliasMap = BTreeMap<Name, Vec<Name>>;
+type TextMap = BTreeMap<Digest, Arc<str>>;
 
 /// Reads a body of format 1: the body, the claimants of each alias, and the instructions.
-pub(super) fn read(json: &str) -> Result<(Body, Aliases, Texts), serde_json::Error> {
+pub(super) fn read(json: &str) -> Result<(SnapshotBody, AliasMap, TextMap), serde_json::Error> {
     let Body1 { skills, diagnostics } = serde_json::from_str(json)?;
-    let mut texts = Texts::new();
-    let mut aliases = Aliases::new();
+    let mut texts = TextMap::new();
+    let mut aliases = AliasMap::new();
     let mut read = BTreeMap::new();
     for (name, skill) in skills {
         let instructions = Instructions::of(&skill.manifest.instructions);
@@ -59,7 +59,7 @@ pub(super) fn read(json: &str) -> Result<(Body, Aliases, Texts), serde_json::Err
         }
         read.insert(name, skill.read(instructions));
     }
-    Ok((Body { format: 1, skills: read, diagnostics }, aliases, texts))
+    Ok((SnapshotBody { format: 1, skills: read, diagnostics }, aliases, texts))
 }
 
 impl Skill1 {

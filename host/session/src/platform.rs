@@ -2,13 +2,13 @@
 
 use std::{env, path::Path};
 
-use patchbay_skill::Surroundings;
+use patchbay_skill::Platform;
 
 /// This system: its name, environment and programs.
 #[derive(Clone, Copy, Debug)]
 pub struct System;
 
-impl Surroundings for System {
+impl Platform for System {
     fn os(&self) -> &str {
         match env::consts::OS {
             "macos" => "darwin",

@@ -102,7 +102,7 @@ impl FromStr for Stat {
 
 /// What a file of a skill holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct CachedFile {
     /// The digest of its bytes.
     pub digest: Digest,
     /// What its SKILL.md says: that which the file is, or that which is embedded in it. `None` for any other file.
@@ -141,28 +141,28 @@ mod shared {
 }
 
 /// What is remembered of the files of one root.
-pub trait Seen {
+pub trait FileCache {
     /// What `file` (its path below the root, its parts joined by `/`) held in the very state `stat`, if that is remembered.
-    fn known(&self, file: &str, stat: &Stat) -> Option<Known>;
+    fn get(&self, file: &str, stat: &Stat) -> Option<CachedFile>;
 }
 
 /// Nothing is remembered: every file is read.
 #[derive(Clone, Copy, Debug)]
-pub struct Unseen;
+pub struct NoCache;
 
-impl Seen for Unseen {
-    fn known(&self, _: &str, _: &Stat) -> Option<Known> {
+impl FileCache for NoCache {
+    fn get(&self, _: &str, _: &Stat) -> Option<CachedFile> {
         None
     }
 }
 
 /// What was read of a file: to be remembered, if it was settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sighting {
+pub struct FileRecord {
     /// Its path below the root, its parts joined by `/`.
     pub file: String,
     /// Its state just before it was read.
     pub stat: Stat,
     /// What it held.
-    pub known: Known,
+    pub cached: CachedFile,
 }
