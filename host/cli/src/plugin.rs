@@ -3,7 +3,7 @@
 use std::{io, path::Path, process::ExitCode};
 
 use patchbay_core::{Code, text};
-use patchbay_plugin::{Inspector, Options, Report, build};
+use patchbay_plugin::{BuildOptions, InspectionReport, Inspector, build};
 use patchbay_sandbox::adapter::{AdapterManifest, ModelEntry};
 use patchbay_store::Store;
 
@@ -20,7 +20,7 @@ use crate::{
 
 pub(crate) async fn run(command: Plugin) -> Result<ExitCode, Failure> {
     match command {
-        Plugin::Build { folder, out, wasm, target } => build_one(&folder, &Options { out, wasm, target }).await,
+        Plugin::Build { folder, out, wasm, target } => build_one(&folder, &BuildOptions { out, wasm, target }).await,
         Plugin::Inspect { path, json } => {
             let report = inspector()?.inspect(&path).await.map_err(Failure::io(&path))?;
             if json {
@@ -36,7 +36,7 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, Failure> {
     }
 }
 
-async fn build_one(folder: &Path, options: &Options) -> Result<ExitCode, Failure> {
+async fn build_one(folder: &Path, options: &BuildOptions) -> Result<ExitCode, Failure> {
     let built = build(folder, options).map_err(|error| Failure::new(Code::BuildFailed, error.to_string()))?;
     let inspector = inspector()?;
     let Some(component) = built.component else {
@@ -69,7 +69,7 @@ fn inspector() -> Result<Inspector, Failure> {
     Ok(inspector.blocking(move |digest| store.is_blocked(digest).map_err(io::Error::other)))
 }
 
-fn code(report: &Report) -> ExitCode {
+fn code(report: &InspectionReport) -> ExitCode {
     if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }
 }
 
@@ -77,7 +77,7 @@ fn field(name: &str, value: &str) {
     say!("{name:<16}{}", if value.is_empty() { "(none)" } else { value });
 }
 
-fn print(report: &Report) {
+fn print(report: &InspectionReport) {
     field("name", &text::clean_line(&report.name));
     if let Some(manifest) = &report.manifest {
         field("summary", &manifest.summary);
@@ -136,7 +136,7 @@ fn print_model(model: &ModelEntry) {
 }
 
 /// Tools of a skill, models of a provider.
-fn print_contents(report: &Report) {
+fn print_contents(report: &InspectionReport) {
     for tool in &report.tools {
         say!("tool {}: {}", tool.name, text::clean_line(&tool.description));
         say!("  {}", tool.input_schema);
@@ -149,7 +149,7 @@ fn print_contents(report: &Report) {
     }
 }
 
-fn print_problems(report: &Report) {
+fn print_problems(report: &InspectionReport) {
     for note in &report.notes {
         say!("note: {}", text::clean_line(note));
     }

@@ -1,12 +1,36 @@
-//! From a line to what it names: parsing, the shape of a command table, the order of resolution.
+//! Parses an input line and resolves the command that it names.
 //!
-//! Pure: no I/O, no clock, no state. What a command *does* is the session's concern.
+//! The crate `session` calls it for every line that a front submits. This crate does no I/O and has no state; the
+//! implementations of the built-in commands are in `session/src/builtin`.
 //!
-//! - [`Line::read`]: is it a command or conversation?
-//! - [`Spec`]: what a built-in is called, takes and says of itself. One table of them makes the router, `/commands`,
-//!   completion and the docs.
-//! - [`RESERVED`]: names that no skill's alias may have.
-//! - [`resolve`]: built-ins, then aliases; nothing is guessed.
+//! - [`Line::parse`]: is the line a command or conversation?
+//! - [`resolve`]: which built-in or which skill's alias does the name belong to?
+//! - [`Spec`]: name, argument and summary of a built-in. Routing, `/commands`, completion and the docs all use the same
+//!   table of these.
+//! - [`RESERVED`]: names that no alias may have.
+//!
+//! ```
+//! use patchbay_command::{Aliases, Argument, Completion, Line, Resolved, Spec, resolve};
+//! use patchbay_core::Name;
+//!
+//! const HELP: Spec =
+//!     Spec { name: "help", argument: Argument::None, summary: "Show help", completion: Completion::None };
+//!
+//! struct NoAliases;
+//!
+//! impl Aliases for NoAliases {
+//!     fn claimants(&self, _alias: &str) -> &[Name] {
+//!         &[]
+//!     }
+//! }
+//!
+//! assert_eq!(Line::parse("/help"), Ok(Line::Command { name: "help", argument: "" }));
+//! assert_eq!(Line::parse("Help me"), Ok(Line::Conversation("Help me")));
+//!
+//! assert_eq!(resolve("help", &[&HELP], &NoAliases), Ok(Resolved::BuiltIn(0)));
+//! let outcome = resolve("halp", &[&HELP], &NoAliases).unwrap_err();
+//! assert_eq!(outcome.message, "Error: unknown command '/halp'.");
+//! ```
 
 mod line;
 mod reserved;

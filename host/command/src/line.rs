@@ -1,25 +1,27 @@
+//! Parses an input line into a command or conversation text. Called by `Session::submit` for every line.
+
 use patchbay_core::{Code, Outcome};
 
-/// A line, read. Reading needs no knowledge of what commands there are.
+/// A parsed input line. Parsing does not depend on which commands exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line<'a> {
     /// A command: the first character is `/`.
     Command {
-        /// From behind the `/` to the first white space.
+        /// The text from after the `/` up to the first white space; never empty, not checked against any table.
         name: &'a str,
-        /// The rest, trimmed, and kept as typed inside.
+        /// The rest of the line, trimmed at both ends. Empty if there is none.
         argument: &'a str,
     },
-    /// Everything else, as typed.
+    /// Any other line, unchanged.
     Conversation(&'a str),
 }
 
 impl<'a> Line<'a> {
-    /// Reads a line (which may hold line feeds).
+    /// Parses a line, which may contain line feeds.
     ///
     /// # Errors
-    /// `parse_error` for a `/` without a name.
-    pub fn read(line: &'a str) -> Result<Self, Outcome> {
+    /// `parse_error` if no name follows the `/`.
+    pub fn parse(line: &'a str) -> Result<Self, Outcome> {
         let Some(command) = line.strip_prefix('/') else { return Ok(Self::Conversation(line)) };
         let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         if name.is_empty() {
@@ -36,22 +38,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_first_character_makes_a_command() {
-        assert_eq!(Line::read("/skills"), Ok(Line::Command { name: "skills", argument: "" }));
-        assert_eq!(Line::read("/skill  a\tb  c \n"), Ok(Line::Command { name: "skill", argument: "a\tb  c" }));
-        assert_eq!(Line::read("/x\ny"), Ok(Line::Command { name: "x", argument: "y" }));
-        assert_eq!(Line::read(" /skills"), Ok(Line::Conversation(" /skills")));
-        assert_eq!(Line::read(""), Ok(Line::Conversation("")));
-        assert_eq!(Line::read("//"), Ok(Line::Command { name: "/", argument: "" }));
+    fn line_is_a_command_only_if_it_begins_with_slash() {
+        assert_eq!(Line::parse("/skills"), Ok(Line::Command { name: "skills", argument: "" }));
+        assert_eq!(Line::parse("/skill  a\tb  c \n"), Ok(Line::Command { name: "skill", argument: "a\tb  c" }));
+        assert_eq!(Line::parse("/x\ny"), Ok(Line::Command { name: "x", argument: "y" }));
+        assert_eq!(Line::parse(" /skills"), Ok(Line::Conversation(" /skills")));
+        assert_eq!(Line::parse(""), Ok(Line::Conversation("")));
+        assert_eq!(Line::parse("//"), Ok(Line::Command { name: "/", argument: "" }));
         for bare in ["/", "/ ", "/ skills"] {
-            assert_eq!(Line::read(bare).unwrap_err().message, "Error: command name is required after '/'.");
+            assert_eq!(Line::parse(bare).unwrap_err().message, "Error: command name is required after '/'.");
         }
     }
 
     proptest! {
         #[test]
-        fn a_line_is_a_command_exactly_when_it_begins_with_a_slash(line in "\\PC*") {
-            match Line::read(&line) {
+        fn parsed_command_has_a_name_and_a_trimmed_argument(line in "\\PC*") {
+            match Line::parse(&line) {
                 Ok(Line::Conversation(text)) => prop_assert!(!line.starts_with('/') && text == line),
                 Ok(Line::Command { name, argument }) => {
                     prop_assert!(line.starts_with('/'));

@@ -1,29 +1,32 @@
+//! Resolves the name of a command: built-ins first, then aliases of skills. Called by `Session::submit`.
+
 use patchbay_core::{Code, Name, Outcome, text};
 
 use crate::Spec;
 
-/// The aliases of a snapshot.
+/// Source of aliases. `patchbay_skill::Snapshot` implements it.
 pub trait Aliases {
-    /// The skills that claim `alias`, in the order of their names.
+    /// Returns the skills that claim `alias`, sorted by name. More than one makes the alias ambiguous.
     fn claimants(&self, alias: &str) -> &[Name];
 }
 
-/// What a command name stands for.
+/// The target of a command name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolved<'a> {
-    /// The built-in at this place in the table.
+    /// A built-in, by its index in the table that was passed to [`resolve`].
     BuiltIn(usize),
-    /// The alias of this skill.
+    /// An alias of the skill with this name.
     Alias(&'a Name),
 }
 
-/// Finds what `name` stands for: a built-in of `table`, else an alias. Names match exactly, case and all.
+/// Resolves `name` to a built-in of `table`, otherwise to an alias. Names are case-sensitive and must match exactly; similar
+/// names are not suggested.
 ///
 /// # Errors
-/// `unknown_command`, `alias_ambiguous`. Nothing is suggested.
+/// `unknown_command`, or `alias_ambiguous` if several skills claim the alias.
 pub fn resolve<'a>(name: &str, table: &[&Spec], aliases: &'a dyn Aliases) -> Result<Resolved<'a>, Outcome> {
-    if let Some(place) = table.iter().position(|spec| spec.name == name) {
-        return Ok(Resolved::BuiltIn(place));
+    if let Some(index) = table.iter().position(|spec| spec.name == name) {
+        return Ok(Resolved::BuiltIn(index));
     }
     match aliases.claimants(name) {
         [skill] => Ok(Resolved::Alias(skill)),
@@ -57,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn built_ins_win_then_aliases_and_nothing_is_guessed() {
+    fn built_ins_resolve_before_aliases_and_similar_names_do_not() {
         let one = Fixed(vec!["a".parse().unwrap()]);
         assert_eq!(resolve("skills", TABLE, &one), Ok(Resolved::BuiltIn(0)));
         assert_eq!(resolve("go", TABLE, &one), Ok(Resolved::Alias(&one.0[0])));

@@ -1,47 +1,49 @@
+//! The description of a built-in command. Each file in `session/src/builtin` has one.
+
 use patchbay_core::{Code, Outcome};
 
-/// What a built-in command is called, takes, and says of itself.
+/// Name, argument and summary of a built-in command, for routing, `/commands`, completion and the docs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// Its name, without the `/`.
+    /// The name without the `/`.
     pub name: &'static str,
-    /// What it takes.
+    /// Whether the command takes an argument.
     pub argument: Argument,
-    /// What it does, in one line.
+    /// One line that says what the command does, for `/commands`.
     pub summary: &'static str,
-    /// What completes its argument.
+    /// The source of suggestions for the argument.
     pub completion: Completion,
 }
 
-/// What a command takes.
+/// The argument of a command: the text after its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Argument {
-    /// Nothing; anything given is an error.
+    /// The command takes no argument; any text is an error.
     None,
-    /// Something, without which it is an error.
+    /// The command requires an argument; an empty text is an error.
     Required {
-        /// How usage shows it, such as `NAME [INPUT]`.
+        /// Placeholder in usage texts, such as `NAME [INPUT]`.
         usage: &'static str,
-        /// How the error names it, such as `a skill name`.
+        /// Noun phrase in the error, such as `a skill name`.
         what: &'static str,
     },
 }
 
-/// What completes a command's argument.
+/// The source of suggestions for a command's argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
-    /// Nothing.
+    /// No suggestions.
     None,
-    /// Names of skills of the snapshot.
+    /// Names of the snapshot's skills.
     Skills,
     /// Names of personas.
     Personas,
-    /// Models, with and without a thinking level.
+    /// Models of ready providers, with and without a thinking level.
     Models,
 }
 
 impl Spec {
-    /// The whole usage, such as `/skill NAME [INPUT]`.
+    /// Returns the usage, such as `/skill NAME [INPUT]`.
     pub fn usage(&self) -> String {
         match self.hint() {
             Some(usage) => format!("/{} {usage}", self.name),
@@ -49,7 +51,7 @@ impl Spec {
         }
     }
 
-    /// What a front shows where the argument is to come.
+    /// Returns the placeholder that a front shows for a missing argument; `None` if the command takes none.
     pub fn hint(&self) -> Option<&'static str> {
         match self.argument {
             Argument::None => None,
@@ -57,10 +59,10 @@ impl Spec {
         }
     }
 
-    /// Checks that an argument is there, or not, as the command takes it.
+    /// Checks that the argument is present or absent, as [`Spec::argument`] requires.
     ///
     /// # Errors
-    /// `invalid_args`.
+    /// `invalid_args` with the message for the user.
     pub fn check(&self, argument: &str) -> Result<(), Outcome> {
         match (self.argument, argument.is_empty()) {
             (Argument::None, false) => {
@@ -79,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_checked_in_the_words_of_the_contract() {
+    fn missing_and_superfluous_arguments_are_errors() {
         let mut spec = Spec {
             name: "skill",
             argument: Argument::Required { usage: "NAME [INPUT]", what: "a skill name" },

@@ -1,3 +1,7 @@
+//! Builds a plugin: compiles its sources, turns the module into a component and embeds the SKILL.md.
+//!
+//! Called by `patchbay plugin build` and by `patchbay-bundle`.
+
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -14,30 +18,30 @@ use crate::{
     inspect::{read, read_at_most},
 };
 
-/// The target that needs nothing of a system.
+/// The default Rust target. It has no system interface, so a plugin imports only what it declares.
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// How a plugin is built.
+/// Options of [`build`].
 #[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Where the component goes; else `NAME.wasm` in the folder.
+pub struct BuildOptions {
+    /// Path of the component; `None`: `NAME.wasm` in the plugin's folder.
     pub out: Option<PathBuf>,
-    /// A core module or component that something else made; else cargo makes one.
+    /// A core module or component from another compiler; `None`: cargo builds the folder.
     pub wasm: Option<PathBuf>,
-    /// The Rust target; else `wasm32-unknown-unknown`.
+    /// The Rust target; `None`: `wasm32-unknown-unknown`.
     pub target: Option<String>,
 }
 
-/// What was built.
+/// The result of [`build`].
 #[derive(Clone, Debug)]
-pub struct Built {
-    /// The plugin's name.
+pub struct BuiltPlugin {
+    /// The plugin's name: the name of its folder.
     pub name: Name,
-    /// Where the component is; none where it is a skill without tools, and nothing was to be built.
+    /// Path of the component; `None` for a skill without tools, which needs no component.
     pub component: Option<PathBuf>,
-    /// Bytes of the component.
+    /// Bytes of the component; 0 without one.
     pub size: usize,
-    /// Its digest.
+    /// Digest of the component.
     pub digest: Option<Digest>,
 }
 
@@ -48,39 +52,39 @@ pub enum BuildError {
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
-    /// There is neither a SKILL.md nor anything to make a component of.
+    /// The folder has no SKILL.md and nothing to build a component from.
     #[error(
         "{} has neither a SKILL.md nor a Cargo.toml. {}. A provider has no SKILL.md; its adapter is built from Rust sources \
          with a Cargo.toml, or given with --wasm FILE",
         folder.display(),
-        least(name)
-    )]
-    Nothing {
-        /// The folder.
+        minimal_skill(name)
+        )]
+        Nothing {
+            /// The folder.
         folder: PathBuf,
-        /// What the plugin would be called.
+        /// The name that the plugin would have.
         name: Name,
     },
-    /// There is no SKILL.md, and the component is no provider's.
+    /// The folder has no SKILL.md, and the component is not the adapter of a provider.
     #[error(
         "{} has no SKILL.md, and its component exports {exports}, not a provider's adapter. {}",
         folder.display(),
-        least(name)
-    )]
-    NoSkillMd {
+        minimal_skill(name)
+        )]
+        NoSkillMd {
         /// The folder.
         folder: PathBuf,
-        /// What the skill would be called.
+        /// The name that the skill would have.
         name: Name,
-        /// What the component exports.
+        /// The exports of the component, separated by commas.
         exports: String,
     },
-    /// The folder's name, or the SKILL.md, is not as it should be.
+    /// The folder's name or the SKILL.md is invalid.
     #[error("{}: [{}] {}", path.display(), problem.code, problem.message)]
     Skill {
         /// The folder or the file.
@@ -88,41 +92,39 @@ pub enum BuildError {
         /// What is wrong.
         problem: Problem,
     },
-    /// cargo cannot be run.
+    /// cargo cannot be started.
     #[error("cannot run cargo: {0}. Install Rust, or give the module with --wasm FILE")]
     NoCargo(io::Error),
-    /// cargo did not build it; it has said why.
+    /// cargo failed. Its messages went to standard error.
     #[error("cargo could not build {}; if the target is missing: rustup target add {target}", folder.display())]
     Cargo {
         /// The folder.
         folder: PathBuf,
-        /// The target.
+        /// The Rust target.
         target: String,
     },
-    /// cargo built something else.
+    /// cargo built no WebAssembly library.
     #[error("{} builds no WebAssembly library; its Cargo.toml needs crate-type = [\"cdylib\"] under [lib]", folder.display())]
     NoLibrary {
         /// The folder.
         folder: PathBuf,
     },
-    /// The module cannot be made a component.
+    /// The module cannot be turned into a component.
     #[error("{} cannot be made a component: {reason}", path.display())]
     Encode {
         /// The module.
         path: PathBuf,
-        /// Why.
+        /// The message of the encoder or parser.
         reason: String,
     },
-    /// The component has a SKILL.md embedded: it is what a build made, not what one is made of.
-    #[error("{} has a SKILL.md embedded already; give the component that it was made of, or run cargo anew", .0.display())]
+    /// The component has a SKILL.md embedded already: it is the output of a build, not an input.
+    #[error("{} has a SKILL.md embedded already; give the component from before that build, or run cargo again", .0.display())]
     Packaged(PathBuf),
 }
 
-/// What a skill begins with.
-fn least(name: &Name) -> String {
-    format!(
-        "A skill begins with a SKILL.md; its least is the four lines: ---, name: {name}, summary: What it does, ---"
-    )
+/// Describes the smallest SKILL.md, for errors.
+fn minimal_skill(name: &Name) -> String {
+    format!("A skill needs a SKILL.md with at least four lines: ---, name: {name}, summary: What it does, ---")
 }
 
 impl BuildError {
@@ -132,12 +134,12 @@ impl BuildError {
     }
 }
 
-/// Builds the plugin in `folder`, which is called as the plugin is: a skill where there is a SKILL.md, else the adapter of a
-/// provider. cargo's own messages go to standard error.
+/// Builds the plugin in `folder`: a skill if there is a SKILL.md, otherwise the adapter of a provider. The folder's name is
+/// the plugin's name. cargo's messages go to standard error.
 ///
 /// # Errors
-/// [`BuildError`]; nothing is written then.
-pub fn build(folder: &Path, options: &Options) -> Result<Built, BuildError> {
+/// [`BuildError`]. No component is written then.
+pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, BuildError> {
     let folder = folder.canonicalize().map_err(BuildError::io(folder))?;
     let label = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let name: Name = label.parse().map_err(|error| {
@@ -152,14 +154,14 @@ pub fn build(folder: &Path, options: &Options) -> Result<Built, BuildError> {
             cargo::build(&folder, options.target.as_deref().unwrap_or(TARGET))?
         }
         None if skill_md.is_none() => return Err(BuildError::Nothing { folder, name }),
-        None => return Ok(Built { name, component: None, size: 0, digest: None }),
+        None => return Ok(BuiltPlugin { name, component: None, size: 0, digest: None }),
     };
     let bytes = read(&module).map_err(BuildError::io(&module))?;
-    let not_made = |reason| BuildError::Encode { path: module.clone(), reason };
-    let mut component = to_component(&bytes).map_err(not_made)?;
+    let encode_error = |reason| BuildError::Encode { path: module.clone(), reason };
+    let mut component = to_component(&bytes).map_err(encode_error)?;
     match skill_md {
         Some(skill_md) => {
-            match embedded_skill_md(&component).map_err(|problem| not_made(problem.message))? {
+            match embedded_skill_md(&component).map_err(|problem| encode_error(problem.message))? {
                 None => {}
                 Some(_) => return Err(BuildError::Packaged(module)),
             }
@@ -167,7 +169,7 @@ pub fn build(folder: &Path, options: &Options) -> Result<Built, BuildError> {
                 .append_to_component(&mut component);
         }
         None => {
-            let shape = shape::shape(&component).map_err(|failure| not_made(failure.to_string()))?;
+            let shape = shape::shape(&component).map_err(|failure| encode_error(failure.to_string()))?;
             if !shape.is_adapter() {
                 let exports = text::excerpt(&shape.exports.join(", "), 200);
                 let exports = if exports.is_empty() { "nothing".to_owned() } else { exports };
@@ -178,10 +180,10 @@ pub fn build(folder: &Path, options: &Options) -> Result<Built, BuildError> {
 
     let out = options.out.clone().unwrap_or_else(|| folder.join(format!("{name}.wasm")));
     write_if_changed(&out, &component).map_err(BuildError::io(&out))?;
-    Ok(Built { name, size: component.len(), digest: Some(Digest::of(&component)), component: Some(out) })
+    Ok(BuiltPlugin { name, size: component.len(), digest: Some(Digest::of(&component)), component: Some(out) })
 }
 
-/// The SKILL.md of a skill, checked; none: there is no such file.
+/// Reads and checks the SKILL.md. `None` if the file does not exist.
 fn skill_md(folder: &Path, name: &Name) -> Result<Option<String>, BuildError> {
     let path = folder.join("SKILL.md");
     let bytes = match read_at_most(&path, SKILL_MD_BYTES) {
@@ -194,22 +196,22 @@ fn skill_md(folder: &Path, name: &Name) -> Result<Option<String>, BuildError> {
         return Err(BuildError::Skill { path, problem });
     };
     match Manifest::parse(&text, name) {
-        // Loading mends such a line; the author had better quote it, for other hosts too.
+        // Loading accepts such a line, but other hosts may not: the author should quote it.
         Ok(read) => match read.mended.into_iter().next() {
             None => Ok(Some(text)),
-            Some(problem) => Err(BuildError::Skill { path, problem: quote(problem) }),
+            Some(problem) => Err(BuildError::Skill { path, problem: with_advice(problem) }),
         },
         Err(problem) => Err(BuildError::Skill { path, problem }),
     }
 }
 
-/// What to do about a line that loading would mend.
-fn quote(Problem { code, message }: Problem) -> Problem {
+/// Rewords the note about a mended line into an error that says what to do.
+fn with_advice(Problem { code, message }: Problem) -> Problem {
     let message = message.replace("was read as if it were quoted", "is not valid YAML; quote its text");
     Problem { code, message }
 }
 
-/// A component stays as it is; a core module that knows its world becomes one.
+/// Returns a component unchanged; turns a core module with an embedded world into a component.
 fn to_component(bytes: &[u8]) -> Result<Vec<u8>, String> {
     if wasmparser::Parser::is_component(bytes) {
         return Ok(bytes.to_vec());
@@ -218,7 +220,7 @@ fn to_component(bytes: &[u8]) -> Result<Vec<u8>, String> {
     encode().map_err(|error: anyhow::Error| text::excerpt(&format!("{error:#}"), 600))
 }
 
-/// Whole or not at all; and not at all where it is there already, so that nothing that watches it stirs.
+/// Writes a file atomically. An unchanged file is not written, so that no file watcher reacts.
 fn write_if_changed(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use io::Write as _;
     if fs::read(path).is_ok_and(|there| there == bytes) {
@@ -232,7 +234,7 @@ fn write_if_changed(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What any other build leaves: a temporary file would be readable by its owner alone.
+/// The usual permissions of a build output. Without them only the owner could read a file made from a temporary one.
 fn permissions() -> fs::Permissions {
     use std::os::unix::fs::PermissionsExt as _;
     fs::Permissions::from_mode(0o644)

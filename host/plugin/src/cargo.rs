@@ -1,4 +1,4 @@
-//! Building a crate with cargo, so that its module holds no path of this machine.
+//! Builds a crate with cargo so that the module contains no path of this machine. Called by `build.rs`.
 
 use std::{
     collections::BTreeSet,
@@ -18,7 +18,7 @@ use crate::BuildError;
 pub(crate) fn build(folder: &Path, target: &str) -> Result<PathBuf, BuildError> {
     let manifest = folder.join("Cargo.toml");
     let failed = || BuildError::Cargo { folder: folder.to_owned(), target: target.to_owned() };
-    let flags = Metadata::read(&manifest, target)?.remap_flags(&registries());
+    let flags = Metadata::load(&manifest, target)?.remap_flags(&registries());
     let build = ["build", "--release", "--lib", "--target", target, "--message-format", "json-render-diagnostics"];
     let output = run_with_flags(&manifest, &build, target, &flags)?;
     if !output.status.success() {
@@ -33,7 +33,7 @@ pub(crate) fn build(folder: &Path, target: &str) -> Result<PathBuf, BuildError> 
         .ok_or_else(|| BuildError::NoLibrary { folder: folder.to_owned() })
 }
 
-/// A message about a file that cargo made.
+/// A message of cargo about a file that it produced.
 #[derive(Deserialize)]
 struct Artifact {
     reason: String,
@@ -42,7 +42,7 @@ struct Artifact {
     filenames: Vec<PathBuf>,
 }
 
-/// The answer of `cargo metadata`.
+/// The output of `cargo metadata`.
 #[derive(Default, Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -50,7 +50,7 @@ struct Metadata {
     target_directory: PathBuf,
 }
 
-/// The folders into which cargo unpacks packages of registries.
+/// Returns the folders into which cargo unpacks packages from registries.
 fn registries() -> Vec<PathBuf> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cargo")));
     let folders = home.and_then(|home| fs::read_dir(home.join("registry/src")).ok());
@@ -65,9 +65,9 @@ struct Package {
 }
 
 impl Metadata {
-    /// Asks cargo. Without a network it may not know packages that only tests need, and answers for the crate alone then. If
-    /// it does not answer at all, building fails and says why.
-    fn read(manifest: &Path, target: &str) -> Result<Self, BuildError> {
+    /// Runs `cargo metadata`. Without a network cargo may not know packages that only tests need; then this falls back to the
+    /// crate alone. If that fails too, it returns empty metadata: the build itself will fail and report the reason.
+    fn load(manifest: &Path, target: &str) -> Result<Self, BuildError> {
         for more in [&["--filter-platform", target][..], &["--no-deps"]] {
             let mut command = command(manifest, &["metadata", "--format-version", "1"]);
             let output = command.args(more).stderr(Stdio::null()).output().map_err(BuildError::NoCargo)?;
@@ -78,11 +78,11 @@ impl Metadata {
         Ok(Self::default())
     }
 
-    /// Flags of rustc that take the paths of this machine out of what it makes.
+    /// Returns flags for rustc that keep the paths of this machine out of its output.
     ///
-    /// rustc writes the path of a source file into the messages of its panics. For a local package within the workspace cargo
-    /// gives a relative path. For any other (of a registry, of git, of a folder elsewhere) it gives an absolute one, and here
-    /// the folder that holds the package is replaced. Generated sources stand in the target folder.
+    /// rustc writes the path of a source file into panic messages. For a local package in the workspace cargo passes a relative
+    /// path. For any other package (from a registry, from git, from another folder) it passes an absolute path; these flags
+    /// replace the folder that contains the package. Generated sources are in the target folder.
     fn remap_flags(&self, registries: &[PathBuf]) -> Vec<OsString> {
         let is_outside =
             |package: &&Package| package.source.is_some() || !package.manifest_path.starts_with(&self.workspace_root);
@@ -108,10 +108,10 @@ impl Metadata {
     }
 }
 
-/// Runs cargo with flags of rustc for the target, besides those that the author has set.
+/// Runs cargo with additional flags for rustc. Flags that the author has set are kept.
 fn run_with_flags(manifest: &Path, arguments: &[&str], target: &str, flags: &[OsString]) -> Result<Output, BuildError> {
     let mut command = command(manifest, arguments);
-    // cargo reads rustc's flags from one of several places: these variables come first, then its configuration.
+    // cargo reads flags for rustc from one source only: these variables first, then its configuration.
     let separator = OsStr::new("\x1f");
     let own = match (env::var_os("CARGO_ENCODED_RUSTFLAGS"), env::var("RUSTFLAGS")) {
         (Some(encoded), _) => Some(vec![encoded]),
@@ -127,13 +127,14 @@ fn run_with_flags(manifest: &Path, arguments: &[&str], target: &str, flags: &[Os
         None => {
             let quoted: Vec<_> =
                 flags.iter().map(|flag| serde_json::Value::from(flag.to_string_lossy()).to_string()).collect();
-            // A list in the configuration of cargo is added to those of its files.
+            // cargo appends a list from the command line to the lists of its configuration files.
             command.arg("--config").arg(format!("target.{target}.rustflags=[{}]", quoted.join(",")));
         }
     }
     command.output().map_err(BuildError::NoCargo)
 }
 
+/// Creates the command `cargo ARGUMENTS --manifest-path MANIFEST`, which writes its messages to standard error.
 fn command(manifest: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).arg("--manifest-path").arg(manifest).stdin(Stdio::null()).stderr(Stdio::inherit());
@@ -145,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_paths_outside_of_the_workspace_are_remapped() {
+    fn paths_outside_the_workspace_are_remapped() {
         let package =
             |source: Option<&str>, path: &str| Package { source: source.map(Into::into), manifest_path: path.into() };
         let metadata = Metadata {

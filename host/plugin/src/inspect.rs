@@ -1,3 +1,7 @@
+//! Inspects a plugin as loading would: what it contains and why it would be refused.
+//!
+//! Called by `patchbay plugin inspect` and by `patchbay-bundle`.
+
 use std::{io, path::Path, sync::Arc};
 
 use patchbay_core::{COMPONENT_BYTES, Code, Digest, RootLimits, ToolSpec, text};
@@ -9,37 +13,37 @@ use patchbay_skill::{
 use patchbay_tools::{Asked, ask_component, not_asked};
 use serde::Serialize;
 
-/// What a plugin is, and what is wrong with it.
+/// The contents of a plugin, and its problems. `patchbay plugin inspect --json` prints it.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Report {
-    /// Its name, from its file or folder.
+pub struct InspectionReport {
+    /// Name of its file or folder.
     pub name: String,
-    /// The digest of the component; `None` if there is no component.
+    /// Digest of the component; `None` without a component.
     pub digest: Option<Digest>,
-    /// Bytes of the component.
+    /// Bytes of the component; 0 without one.
     pub size: usize,
-    /// The SKILL.md of a skill.
+    /// The parsed SKILL.md; `None` for a provider or an invalid skill.
     pub manifest: Option<Manifest>,
-    /// The description of a provider's adapter.
+    /// The manifest that a provider's adapter returned; `None` for a skill.
     pub provider: Option<AdapterManifest>,
-    /// A skill's tools.
+    /// The tools of a skill.
     pub tools: Vec<ToolSpec>,
-    /// Names of its imports.
+    /// Names of the component's imports, cleaned.
     pub imports: Vec<String>,
-    /// Names of its exports.
+    /// Names of the component's exports, cleaned.
     pub exports: Vec<String>,
-    /// What is wrong, each on one line: the diagnostics with which loading would exclude it. Empty if it would be loaded.
+    /// One line for each reason why loading would refuse the plugin. Empty if it would be loaded.
     pub problems: Vec<String>,
     /// The last lines that the component printed before it trapped, cleaned.
     pub printed: Vec<String>,
-    /// What depends on the place where it is loaded, each on one line. Not errors.
+    /// One line for each condition on the machine or on other skills. Not errors.
     pub notes: Vec<String>,
 }
 
-/// Whether a component is blocked.
+/// Returns true if the component with this digest is blocked.
 type BlockList = Box<dyn Fn(&Digest) -> io::Result<bool> + Send + Sync>;
 
-/// Inspects plugins by the rules, limits and decisions by which a home loads them.
+/// Inspects plugins with the same rules and limits as loading.
 pub struct Inspector {
     skills: Arc<Sandbox>,
     adapters: Arc<Sandbox>,
@@ -47,40 +51,41 @@ pub struct Inspector {
 }
 
 impl Inspector {
-    /// An inspector with the limits of skills and of adapters. It compiles in this process: for components of one's own.
+    /// Creates an inspector with limits for skills and for adapters. It compiles in this process, so use it only for trusted
+    /// components.
     pub fn new(skills: Limits, adapters: Limits) -> Self {
         let sandbox = |limits| Arc::new(Sandbox::new(limits));
         Self { skills: sandbox(skills), adapters: sandbox(adapters), is_blocked: Box::new(|_| Ok(false)) }
     }
 
-    /// An inspector that compiles in child processes, as loading does.
+    /// Creates an inspector that compiles in child processes, as loading does.
     pub fn with_compiler(skills: Limits, adapters: Limits, compiler: &Compiler) -> Self {
         let sandbox = |limits| Arc::new(Sandbox::new(limits).with_artefacts(Artefacts::not_kept(compiler.clone())));
         Self { skills: sandbox(skills), adapters: sandbox(adapters), ..Self::new(Limits::default(), Limits::default()) }
     }
 
-    /// With a block list: a component for which `is_blocked` is true is neither compiled nor run.
+    /// Adds a block list: a component for which `is_blocked` returns true is not compiled and not run.
     #[must_use]
     pub fn blocking(mut self, is_blocked: impl Fn(&Digest) -> io::Result<bool> + Send + Sync + 'static) -> Self {
         self.is_blocked = Box::new(is_blocked);
         self
     }
 
-    /// Inspects the component or the plugin's folder at `path`. What has no SKILL.md and exports an adapter is a provider's. A
-    /// component is asked for its tools, or to describe itself, in the sandbox, with nothing granted.
+    /// Inspects the component or the plugin's folder at `path`. A component without a SKILL.md that exports an adapter is a
+    /// provider. The component runs in the sandbox without any grant, to list its tools or to return its manifest.
     ///
     /// # Errors
-    /// If it cannot be read, or the block list cannot.
-    pub async fn inspect(&self, path: &Path) -> io::Result<Report> {
+    /// The plugin or the block list cannot be read. Problems of the plugin itself are in the report.
+    pub async fn inspect(&self, path: &Path) -> io::Result<InspectionReport> {
         let path = path.canonicalize()?;
         let is_folder = path.is_dir();
         let name = if is_folder { path.file_name() } else { path.file_stem() };
         let component = if is_folder { only_component(&path)? } else { Some(read(&path)?) };
-        let mut report = Report {
+        let mut report = InspectionReport {
             name: name.unwrap_or_default().to_string_lossy().into_owned(),
             digest: component.as_deref().map(Digest::of),
             size: component.as_ref().map_or(0, Vec::len),
-            ..Report::default()
+            ..InspectionReport::default()
         };
         if let Some(shape) = component.as_deref().and_then(|bytes| shape::shape(bytes).ok()) {
             let cleaned = |names: Vec<String>| names.iter().map(|name| text::clean_line(name)).collect();
@@ -94,17 +99,22 @@ impl Inspector {
         Ok(report)
     }
 
-    /// Judges a skill as loading does.
-    async fn skill(&self, report: &mut Report, path: &Path, component: Option<Vec<u8>>) -> io::Result<()> {
+    /// Checks a skill as loading does.
+    async fn skill(
+        &self,
+        report: &mut InspectionReport,
+        path: &Path,
+        component: Option<Vec<u8>>,
+    ) -> io::Result<()> {
         let found = discover_one(path)?;
-        // A component without a readable SKILL.md is not loaded; its author wants to know what else is wrong.
+        // A component without a valid SKILL.md would not be loaded, but its author wants to see all problems.
         let readable = !report.exports.is_empty() || found.candidate.is_ok();
         let answer = match component.filter(|_| readable) {
             Some(bytes) => self.tools(report, bytes).await?,
             None => Ok(Arc::default()),
         };
         match found.candidate {
-            Ok(candidate) => report.judge(&candidate, answer),
+            Ok(candidate) => report.check(&candidate, answer),
             Err(problem) => {
                 report.problem(&problem);
                 match answer {
@@ -116,8 +126,8 @@ impl Inspector {
         Ok(())
     }
 
-    /// Asks a component for its tools.
-    async fn tools(&self, report: &mut Report, bytes: Vec<u8>) -> io::Result<DescribedTools> {
+    /// Runs a component to list its tools.
+    async fn tools(&self, report: &mut InspectionReport, bytes: Vec<u8>) -> io::Result<DescribedTools> {
         let digest = Digest::of(&bytes);
         if (self.is_blocked)(&digest)? {
             return Ok(Err(not_asked(&digest)));
@@ -127,8 +137,8 @@ impl Inspector {
         Ok(answer)
     }
 
-    /// Asks an adapter to describe itself.
-    async fn adapter(&self, report: &mut Report, bytes: Vec<u8>) -> io::Result<()> {
+    /// Runs an adapter to get its manifest.
+    async fn adapter(&self, report: &mut InspectionReport, bytes: Vec<u8>) -> io::Result<()> {
         let digest = Digest::of(&bytes);
         if (self.is_blocked)(&digest)? {
             let message = format!(
@@ -158,8 +168,9 @@ impl Inspector {
     }
 }
 
-impl Report {
-    fn judge(&mut self, candidate: &Candidate, answer: DescribedTools) {
+impl InspectionReport {
+    /// Adds the manifest, the tools and the problems of a readable skill.
+    fn check(&mut self, candidate: &Candidate, answer: DescribedTools) {
         self.manifest = Some(Manifest::clone(&candidate.manifest));
         self.tools = answer.as_ref().map(|tools| tools.to_vec()).unwrap_or_default();
         self.notes.extend(candidate.notes.iter().map(|note| format!("[{}] {note}", note.code)));
@@ -172,13 +183,13 @@ impl Report {
             tools: &|_| answer.clone(),
         };
         match check_skill(patchbay_policy::Root::User, candidate, &rules) {
-            Ok(alone) => {
-                self.tools = alone.skill.tools.to_vec();
-                if let Some(reason) = alone.ineligible {
+            Ok(checked) => {
+                self.tools = checked.skill.tools.to_vec();
+                if let Some(reason) = checked.ineligible {
                     self.notes.push(format!("It would not be loaded on this machine: {reason}"));
                 }
-                if !alone.needs.is_empty() {
-                    let needs: Vec<_> = alone.needs.iter().map(|tool| text::excerpt(tool, 80)).collect();
+                if !checked.needs.is_empty() {
+                    let needs: Vec<_> = checked.needs.iter().map(|tool| text::excerpt(tool, 80)).collect();
                     self.notes.push(format!("It is only loaded where these tools are: {}.", needs.join(", ")));
                 }
             }
@@ -196,6 +207,7 @@ impl Report {
     }
 }
 
+/// Returns true for a component without a SKILL.md that exports an adapter.
 fn is_provider(component: &[u8]) -> bool {
     matches!(embedded_skill_md(component), Ok(None)) && shape::shape(component).is_ok_and(|shape| shape.is_adapter())
 }
@@ -205,7 +217,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_at_most(path, COMPONENT_BYTES)
 }
 
-/// Reads a regular file of at most `max` bytes; never waits for another process to write.
+/// Reads a regular file of at most `max` bytes. Refuses pipes, which could block.
 pub(crate) fn read_at_most(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let path = path.canonicalize()?;
     let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
@@ -215,7 +227,7 @@ pub(crate) fn read_at_most(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     files::read(&folder, name, max)?.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// The component of a folder, if it has exactly one that can be read. Loading says what is wrong with any other.
+/// Reads the component of a folder if there is exactly one. `None` otherwise: [`discover_one`] reports what is wrong.
 fn only_component(folder: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut components = Vec::new();
     for entry in std::fs::read_dir(folder)? {

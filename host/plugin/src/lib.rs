@@ -1,14 +1,15 @@
-//! For who writes a plugin: making one component of a folder, and telling what a component is.
+//! Tools for plugin authors: builds a plugin and inspects one. Behind `patchbay plugin build` and `patchbay plugin inspect`.
 //!
-//! - [`build`]: a folder with Rust sources (or a `.wasm` that something else made) becomes one `NAME.wasm`: a skill with its
+//! - [`build`]: turns a folder with Rust sources, or a `.wasm` from another compiler, into one `NAME.wasm`: a skill with its
 //!   SKILL.md embedded, or the adapter of a provider.
-//! - [`Inspector`]: manifest, tools, imports, exports, digest, and what is wrong, as loading would judge it.
+//! - [`Inspector`]: reports manifest, tools, imports, exports and digest of a plugin, and each reason why loading would refuse
+//!   it.
 //!
-//! `patchbay-bundle`, this package's binary, builds the bundled plugins before there is a `patchbay` that embeds them.
+//! The binary `patchbay-bundle` of this package builds the bundled plugins, which the binary `patchbay` then embeds.
 
 mod build;
 mod cargo;
 mod inspect;
 
-pub use build::{BuildError, Built, Options, build};
-pub use inspect::{Inspector, Report};
+pub use build::{BuildError, BuildOptions, BuiltPlugin, build};
+pub use inspect::{InspectionReport, Inspector};

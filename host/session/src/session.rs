@@ -214,7 +214,7 @@ impl Session {
                 format!("a line of {} bytes is over the limit of {LINE_BYTES}; nothing of it was kept.", line.len());
             return Outcome::error(Code::LineTooLong, message);
         }
-        match Line::read(line) {
+        match Line::parse(line) {
             Ok(Line::Conversation(text)) => {
                 let turns = Arc::clone(&self.turns).lock_owned().await;
                 let said = self.message(MessageKind::User, text, None);

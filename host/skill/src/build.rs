@@ -1,4 +1,7 @@
-//! From candidates to a snapshot: who wins a name, who counts, and what is said of the rest.
+//! Builds a snapshot from candidates: which candidate gets a name, which skills are usable, and a diagnostic for the others.
+//!
+//! Called by the crate `session` at the start of a session and at each reload. The crate `plugin` calls [`check_skill`], and
+//! `tools` returns [`DescribedTools`].
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,29 +18,30 @@ use crate::{
     snapshot::{SnapshotBody, claims, split_tool},
 };
 
-/// What tools a component has, or why it is none.
+/// The tools of a component in any order, or why the component cannot be used.
 pub type DescribedTools = Result<Arc<[ToolSpec]>, Problem>;
 
-/// What decides about candidates, besides what they say themselves.
+/// The inputs of [`build`] besides the candidates.
 pub struct SnapshotRules<'a> {
-    /// Whether the person trusts the workspace. Until then its skills take no lower root's name or alias.
+    /// True if the person trusts the workspace. Otherwise its skills cannot take a name or alias from a lower root.
     pub trusted: bool,
-    /// Names of built-in commands and of internal tools, those that are not built yet included: no alias takes one.
+    /// Names of built-in commands and internal tools, present and planned. A skill whose alias is one of them is left out.
     pub reserved: &'a [&'a str],
     /// Internal tools, which `requires_tools` may name.
     pub internal_tools: &'a [&'a str],
-    /// What the skills of one root may take in all.
+    /// The limits that the skills of one root share.
     pub limits: &'a RootLimits,
-    /// The system.
+    /// The running system, for eligibility.
     pub platform: &'a dyn Platform,
-    /// What tools a component has, or why it is none.
+    /// Returns the tools of the component with this digest. Called once for each candidate that wins its name.
     pub tools: &'a dyn Fn(&Digest) -> DescribedTools,
 }
 
-/// Builds a snapshot of all that was found. The order of `found` does not matter.
+/// Builds a snapshot from the results of discovery in all roots. The order of `found` does not matter.
 ///
-/// What cannot even be read never takes part. Among the rest the highest root wins a name, and then the winner is
-/// judged, with no way back to a lower root: a skill that somebody replaced must not come back in silence.
+/// Unreadable candidates become diagnostics and are then ignored. Of the others, the highest root wins each name. If the
+/// winner turns out to be unusable, the candidate of a lower root is *not* used instead, because a skill that was replaced
+/// must not return unnoticed.
 pub fn build(found: &[FoundSkill], version: u64, rules: &SnapshotRules<'_>) -> Snapshot {
     let budget = |root| {
         let trusted = root != Root::Workspace || rules.trusted;
@@ -65,16 +69,16 @@ pub fn build(found: &[FoundSkill], version: u64, rules: &SnapshotRules<'_>) -> S
 
 struct SnapshotBuilder<'a> {
     rules: &'a SnapshotRules<'a>,
-    /// What is left for the tools of each root; `None` once a skill went over, and then the root has no more skills. The
-    /// binary's own are not counted.
+    /// What is left of the limits on tools, for each root but the bundled one. `None` after a skill exceeded them; the root
+    /// then gets no more skills.
     budgets: BTreeMap<Root, Option<RootBudget>>,
     skills: BTreeMap<Name, Skill>,
-    /// Instructions that were read just now.
+    /// Instructions of skills whose SKILL.md was just read, by digest.
     texts: BTreeMap<Digest, Arc<str>>,
     diagnostics: BTreeSet<Diagnostic>,
 }
 
-/// The readable candidates of each name, the lowest root first.
+/// Groups the readable candidates by name and root, lowest root first. The others become diagnostics.
 fn by_name<'f>(
     found: &'f [FoundSkill],
     builder: &mut SnapshotBuilder<'_>,
@@ -97,6 +101,7 @@ impl SnapshotBuilder<'_> {
         self.diagnostics.insert(Diagnostic { name: name.to_owned(), code, message });
     }
 
+    /// Adds the candidate of the highest root that is allowed to have `name`, or a diagnostic if it is unusable.
     fn add_winner(&mut self, name: &Name, mut by_root: BTreeMap<Root, &Candidate>) {
         by_root.retain(|root, _| self.budgets.get(root).is_none_or(Option::is_some));
         if !self.rules.trusted && by_root.len() > 1 && by_root.remove(&Root::Workspace).is_some() {
@@ -121,7 +126,7 @@ impl SnapshotBuilder<'_> {
                 self.skills.insert(name.clone(), skill);
             }
             Err(problem) => {
-                // Over a limit of the root is this skill and all behind it.
+                // This skill exceeds a limit of its root: all later skills of the root are left out, too.
                 if problem.code == Code::RootLimit {
                     self.budgets.insert(root, None);
                 }
@@ -130,18 +135,18 @@ impl SnapshotBuilder<'_> {
         }
     }
 
-    /// Counts a skill's tools against the limits of its root. The one that goes over closes the root.
+    /// Counts a skill's tools against the limits of its root. The first skill over a limit closes the root.
     fn count_tools(&mut self, skill: &Skill) -> Result<(), Problem> {
         let Some(Some(budget)) = self.budgets.get_mut(&skill.root) else { return Ok(()) };
         let bytes = skill.tools.iter().map(|tool| tool.description.len() + tool.input_schema.to_string().len());
-        let counted = budget.tools(skill.tools.len() as u64, bytes.sum::<usize>() as u64);
+        let counted = budget.count_tools(skill.tools.len() as u64, bytes.sum::<usize>() as u64);
         if counted.is_err() {
             self.budgets.insert(skill.root, None);
         }
         counted
     }
 
-    /// Before a workspace is trusted, its skills take no alias that a lower root's skill has.
+    /// Excludes skills of an untrusted workspace whose alias belongs to a skill of a lower root.
     fn exclude_shadowing_aliases(&mut self) {
         if self.rules.trusted {
             return;
@@ -166,10 +171,11 @@ impl SnapshotBuilder<'_> {
         self.exclude_all(excluded);
     }
 
-    /// Again and again, for each skill that goes may have brought a tool that another one needs.
+    /// Excludes skills whose required tools or command tool are missing. Repeats until nothing changes, because an excluded
+    /// skill may have had a tool that another skill needs.
     fn exclude_missing_tools(&mut self) {
         loop {
-            let lacking = |skill: &Skill| {
+            let missing_tool_of = |skill: &Skill| {
                 let internal = |tool: &String| self.rules.internal_tools.contains(&tool.as_str());
                 let missing = skill.manifest.requires_tools.iter().find(|tool| !internal(tool) && !self.has_tool(tool));
                 if let Some(tool) = missing {
@@ -178,20 +184,20 @@ impl SnapshotBuilder<'_> {
                 let command_tool = skill.command_tool().filter(|tool| !self.has_tool(tool))?;
                 Some((skill.name.clone(), no_command_tool(&command_tool)))
             };
-            let excluded = self.skills.values().filter_map(lacking).collect();
+            let excluded = self.skills.values().filter_map(missing_tool_of).collect();
             if !self.exclude_all(excluded) {
                 return;
             }
         }
     }
 
-    /// Whether one of the skills has the tool of this full name.
+    /// Returns true if a skill of the snapshot has the tool with this full name.
     fn has_tool(&self, full_name: &str) -> bool {
         let own = |(skill, tool): (&str, &str)| self.skills.get(skill)?.tool(tool);
         split_tool(full_name).and_then(own).is_some()
     }
 
-    /// Excludes skills; whether there was one.
+    /// Replaces skills by diagnostics. Returns true if there were any.
     fn exclude_all(&mut self, excluded: Vec<(Name, Problem)>) -> bool {
         let any = !excluded.is_empty();
         for (name, problem) in excluded {
@@ -201,7 +207,8 @@ impl SnapshotBuilder<'_> {
         any
     }
 
-    /// For an alias, as for a name, the highest root wins. Two skills of one root that claim it cannot be told apart.
+    /// Adds diagnostics for aliases that several skills claim: the highest root wins, and two skills of the same root make the
+    /// alias ambiguous.
     fn mark_aliases(&mut self) {
         for (alias, owners) in claims(&self.skills) {
             let root =
@@ -220,7 +227,7 @@ impl SnapshotBuilder<'_> {
         }
     }
 
-    /// Notes that skills of roots below `root` do not have an alias that `owner` has.
+    /// Adds a diagnostic to each skill below `root` that claims an alias of `owner`.
     fn shadow(&mut self, alias: &Name, root: Root, owner: String) {
         let claims = |skill: &&Skill| skill.root < root && skill.manifest.command.as_ref() == Some(alias);
         let shadowed: Vec<Name> = self.skills.values().filter(claims).map(|skill| skill.name.clone()).collect();
@@ -231,7 +238,7 @@ impl SnapshotBuilder<'_> {
     }
 }
 
-/// Judges one candidate by itself.
+/// Checks one candidate without regard to other skills and turns it into a skill.
 fn accept(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>) -> Result<Skill, Problem> {
     let Candidate { name, manifest, component, .. } = candidate;
     if let Some(reason) = manifest.eligibility.unmet(rules.platform) {
@@ -262,7 +269,7 @@ fn accept(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>) -> Resul
         digest_of_files: true,
     };
     check_command_tool(&skill)?;
-    if root == Root::Workspace && !rules.trusted && skill.lends_tool() {
+    if root == Root::Workspace && !rules.trusted && skill.borrows_tool() {
         let tool = skill.manifest.command_tool.as_deref().unwrap_or_default();
         let message = format!(
             "Command tool '{tool}' is another skill's. The workspace is not trusted, so that its skills call only their \
@@ -273,21 +280,21 @@ fn accept(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>) -> Resul
     Ok(skill)
 }
 
-/// What a skill is by itself, wherever it is loaded.
+/// The result of [`check_skill`].
 #[derive(Clone, Debug)]
 pub struct CheckedSkill {
-    /// The skill.
+    /// The skill as a snapshot would contain it.
     pub skill: Skill,
-    /// Why this system does not have what it demands; `None` if it does.
+    /// The requirement that this system does not meet; `None` if it meets all.
     pub ineligible: Option<String>,
-    /// Full names of the tools that it needs from elsewhere.
+    /// Full names of the tools of other skills that it needs.
     pub needs: BTreeSet<String>,
 }
 
-/// Judges one skill as [`build`] does, apart from what depends on the place: other skills, trust, and the system.
+/// Checks one skill as [`build`] does, except for what depends on the environment: other skills, trust and the system.
 ///
 /// # Errors
-/// The problem that keeps the skill out of every snapshot.
+/// The problem that excludes the skill from every snapshot.
 pub fn check_skill(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>) -> Result<CheckedSkill, Problem> {
     let ineligible = candidate.manifest.eligibility.unmet(rules.platform);
     let manifest = Manifest { eligibility: Eligibility::default(), ..Manifest::clone(&candidate.manifest) };
@@ -297,7 +304,7 @@ pub fn check_skill(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>)
         skill.manifest.requires_tools.iter().cloned().chain(skill.command_tool()).collect();
     let own: BTreeSet<String> = skill.tools.iter().map(|tool| skill.name.tool(&tool.name)).collect();
     needs.retain(|tool| !own.contains(tool) && !rules.internal_tools.contains(&tool.as_str()));
-    // No other skill can have a tool of this name.
+    // Only this skill could have a tool with this prefix, and it does not.
     let prefix = format!("{}__", skill.name);
     match needs.iter().find(|tool| tool.starts_with(&prefix)) {
         Some(tool) if skill.command_tool().as_ref() == Some(tool) => Err(no_command_tool(tool)),
@@ -314,7 +321,7 @@ fn no_command_tool(tool: &str) -> Problem {
     Problem::new(Code::CommandToolMissing, format!("Command tool '{tool}' is no tool of the snapshot."))
 }
 
-/// Tools by their names. A component may list them in any order.
+/// Sorts tools by name. A component may list them in any order.
 fn sorted(tools: Arc<[ToolSpec]>) -> Arc<[ToolSpec]> {
     if tools.is_sorted_by(|a, b| a.name <= b.name) {
         return tools;
@@ -324,7 +331,7 @@ fn sorted(tools: Arc<[ToolSpec]>) -> Arc<[ToolSpec]> {
     tools.into()
 }
 
-/// A bare `command_tool` is one of the skill's own; a full name is judged when all skills are known.
+/// Checks `command_tool`: a bare name must be a tool of this skill. A full name is checked when all skills are known.
 fn check_command_tool(skill: &Skill) -> Result<(), Problem> {
     let missing = |message: String| Err(Problem::new(Code::CommandToolMissing, message));
     match &skill.manifest.command_tool {

@@ -1,4 +1,4 @@
-//! The skills that the binary brings along.
+//! The skills that are embedded in the binary. The crate `session` reads them once per process.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,10 +8,10 @@ use patchbay_policy::Root;
 use crate::{
     Candidate, Component, FoundSkill, Problem, SkillFiles,
     discover::SKILL_MD,
-    reading::{checked_name, packaged, skill_md},
+    reading::{parse_name, parse_packaged, parse_skill_md},
 };
 
-/// A skill that the binary brings along: its name, and either a component with its SKILL.md embedded or a SKILL.md.
+/// A skill in the binary: its name, and the bytes of either a component with an embedded SKILL.md or a plain SKILL.md.
 #[derive(Clone, Copy, Debug)]
 pub struct BundledSkill {
     name: &'static str,
@@ -20,19 +20,19 @@ pub struct BundledSkill {
 }
 
 impl BundledSkill {
-    /// The skill `name` of these bytes.
+    /// Creates the skill `name` from `bytes`.
     pub const fn new(name: &'static str, bytes: &'static [u8]) -> Self {
         Self { name, bytes, digest: None }
     }
 
-    /// As [`BundledSkill::new`], with the SHA-256 of the bytes computed at build time: hashing megabytes would be a third of the
-    /// time that a process takes to start.
+    /// Like [`BundledSkill::new`], with the SHA-256 of the bytes computed at build time. Hashing several megabytes would be a
+    /// third of the start-up time of a process.
     pub const fn with_digest(name: &'static str, bytes: &'static [u8], digest: [u8; 32]) -> Self {
         Self { name, bytes, digest: Some(Digest::from_bytes(digest)) }
     }
 }
 
-/// Reads the skills that the binary brings along. They stay the same as long as the process runs: once is enough.
+/// Parses the skills of the binary. The result never changes while the process runs, so callers keep it.
 pub fn bundled(skills: &[BundledSkill]) -> Vec<FoundSkill> {
     let found =
         |skill: &BundledSkill| FoundSkill { label: skill.name.to_owned(), root: Root::Bundled, candidate: read(skill) };
@@ -40,14 +40,14 @@ pub fn bundled(skills: &[BundledSkill]) -> Vec<FoundSkill> {
 }
 
 fn read(skill: &BundledSkill) -> Result<Candidate, Problem> {
-    let name = checked_name(skill.name)?;
+    let name = parse_name(skill.name)?;
     let is_component = skill.bytes.starts_with(b"\0asm");
     let (fresh, component, file) = if is_component {
         let digest = skill.digest.unwrap_or_else(|| Digest::of(skill.bytes));
-        let component = Component::of_binary(skill.bytes, digest);
-        (packaged(&name, skill.bytes, digest), Some(component), format!("{name}.wasm"))
+        let component = Component::in_binary(skill.bytes, digest);
+        (parse_packaged(&name, skill.bytes, digest), Some(component), format!("{name}.wasm"))
     } else {
-        (skill_md(&name, skill.bytes), None, SKILL_MD.to_owned())
+        (parse_skill_md(&name, skill.bytes), None, SKILL_MD.to_owned())
     };
     let missing = || Problem::new(Code::MissingSkillMd, "There is no SKILL.md.");
     let skill_md = fresh.cached.skill_md.ok_or_else(missing)?;

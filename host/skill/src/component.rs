@@ -1,4 +1,6 @@
-//! A component that was found, and how its bytes are had when they are needed.
+//! A component by digest and location. Its bytes are read only when the sandbox or the store needs them.
+//!
+//! Created by `discover.rs` and `bundled.rs`; read by the crates `tools` and `session`.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -9,14 +11,14 @@ use patchbay_policy::Root;
 
 use crate::files;
 
-/// Where a workspace has its skills.
+/// The folder of skills in a workspace.
 const IN_WORKSPACE: &str = ".patchbay/skills";
 
-/// A component that was found: the digest of its bytes, and where they are. It does not hold them, so that a thousand
-/// components take no memory to speak of.
+/// A component: the digest and the location of its bytes. The bytes of a file are not in memory, so that a thousand
+/// components need little memory.
 ///
-/// The digest may be known from the file's stat alone ([`FileCache`](crate::FileCache)), and the file may change at any time. So bytes
-/// are never taken for those of the digest: [`Component::bytes`] hashes what it reads.
+/// The digest may come from the [`FileCache`](crate::FileCache), and the file may change at any time. Therefore
+/// [`Component::bytes`] hashes what it reads and never returns bytes of another digest.
 #[derive(Clone, Debug)]
 pub struct Component {
     digest: Digest,
@@ -30,43 +32,43 @@ enum ComponentSource {
     File(ComponentFile),
 }
 
-/// The bytes of a component cannot be had any more: its file has changed, is gone or cannot be read. Looking at its root
-/// again tells what is there now.
+/// The bytes of a component are no longer available: its file was changed or removed, or cannot be read. A new discovery of
+/// the root returns the present state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("The component changed while it was read; /reload_skills reads it again.")]
 pub struct Changed;
 
 impl Component {
-    /// A component whose bytes are at hand.
+    /// Creates a component from bytes in memory.
     pub fn in_memory(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         Self { digest: Digest::of(&bytes), size: bytes.len() as u64, source: ComponentSource::Memory(bytes) }
     }
 
-    /// A component of the binary, whose digest was computed when it was built.
-    pub(crate) fn of_binary(bytes: &'static [u8], digest: Digest) -> Self {
+    /// Creates a component that is embedded in the binary. `digest` was computed at build time.
+    pub(crate) fn in_binary(bytes: &'static [u8], digest: Digest) -> Self {
         Self { digest, size: bytes.len() as u64, source: ComponentSource::Memory(Bytes::from_static(bytes)) }
     }
 
-    /// A component in a file that is believed to hold bytes of this digest and size.
+    /// Creates a component in a file. `digest` and `size` are checked when the bytes are read.
     pub(crate) fn in_file(digest: Digest, size: u64, file: ComponentFile) -> Self {
         Self { digest, size, source: ComponentSource::File(file) }
     }
 
-    /// The digest of its bytes: what it is.
+    /// Returns the digest of the bytes, which identifies the component.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// How many bytes it has.
+    /// Returns the number of bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Its bytes. They are of its digest: that is checked here, each time they are read.
+    /// Returns the bytes. Bytes of a file are read and compared with the digest at each call.
     ///
     /// # Errors
-    /// [`Changed`] where the file does not hold them any more.
+    /// [`Changed`] if the file no longer contains bytes of this digest.
     pub fn bytes(&self) -> Result<Bytes, Changed> {
         match &self.source {
             ComponentSource::Memory(bytes) => Ok(bytes.clone()),
@@ -78,14 +80,14 @@ impl Component {
     }
 }
 
-/// A file of a skill. The folders above it are opened anew for each look: a thousand open folders are more than a process
-/// may have.
+/// Location of a component's file. The folders above it are opened again for each read, because a process may not keep a
+/// thousand folders open.
 #[derive(Clone, Debug)]
 pub(crate) struct ComponentFile {
     pub(crate) root: Root,
-    /// What the root was looked for by.
+    /// The path that was passed to [`discover`](crate::discover).
     pub(crate) path: Arc<Path>,
-    /// The skill's folder, where it has one.
+    /// Name of the skill's folder; `None` for a skill in one file.
     pub(crate) folder: Option<String>,
     pub(crate) file: String,
 }
@@ -104,7 +106,8 @@ fn read(folder: &Dir, file: &str) -> io::Result<Option<Vec<u8>>> {
     files::read(folder, file, COMPONENT_BYTES)
 }
 
-/// Opens a root: the person's folder of skills itself, or that of a workspace, reached by no link that leads out of it.
+/// Opens the folder of a root: `path` itself, or the folder of skills in the workspace `path`. Follows no link out of a
+/// workspace. `None` if the folder does not exist.
 pub(crate) fn open_root(root: Root, path: &Path) -> io::Result<Option<Dir>> {
     match root {
         Root::Workspace => files::open_below(path, IN_WORKSPACE),
@@ -112,7 +115,7 @@ pub(crate) fn open_root(root: Root, path: &Path) -> io::Result<Option<Dir>> {
     }
 }
 
-/// Opens a skill's folder. A person's own may be links that lead elsewhere.
+/// Opens a skill's folder. In the user's root it may be a link to a folder elsewhere.
 pub(crate) fn open_folder(root: Root, path: &Path, parent: &Dir, name: &str) -> io::Result<Dir> {
     match parent.open_dir(name) {
         Err(_) if root != Root::Workspace => Dir::open_ambient_dir(path.join(name), ambient_authority()),

@@ -1,22 +1,24 @@
+//! The differences between two snapshots, as `/reload_skills` reports them.
+
 use patchbay_core::Name;
 
 use crate::{Diagnostic, Skill, Snapshot};
 
-/// What one snapshot has that another has not. Each list is sorted.
+/// The differences between an old and a new snapshot. Each list is sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diff {
-    /// Skills that are new.
+    /// Skills that are only in the new snapshot.
     pub added: Vec<Name>,
-    /// Skills that are gone.
+    /// Skills that are only in the old snapshot.
     pub removed: Vec<Name>,
-    /// Skills that are there still, and not as they were.
+    /// Skills in both that differ.
     pub changed: Vec<Name>,
-    /// What is newly kept out or limited.
+    /// Diagnostics that are only in the new snapshot.
     pub diagnosed: Vec<Diagnostic>,
 }
 
 impl Diff {
-    /// What becomes of `old` by `new`.
+    /// Compares two snapshots.
     pub fn between(old: &Snapshot, new: &Snapshot) -> Self {
         let mut diff = Self::default();
         for skill in new.skills() {
@@ -35,7 +37,8 @@ impl Diff {
     }
 }
 
-/// Whether a skill is another one now. Digests of a snapshot of format 1 are of something else, so they do not count.
+/// Returns true if a skill changed. Digests in a snapshot of format 1 do not cover all files, so they are not compared with
+/// digests of format 2.
 fn differs(before: &Skill, now: &Skill) -> bool {
     if before.digest_of_files == now.digest_of_files {
         return before != now;

@@ -1,43 +1,48 @@
+//! The digest of a skill: a list of all its files with their digests, hashed.
+//!
+//! Created by `discover.rs` and `bundled.rs`. A grant is bound to this digest; the crate `policy` compares two lists to
+//! say which files changed.
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use patchbay_core::{Digest, text};
 
-/// The files of a skill by their paths, each with the digest of its bytes. The skill's digest is the digest of this list.
+/// The files of a skill by path, each with the digest of its bytes. The digest of this list is the skill's digest.
 ///
-/// As text it has a line for each file, sorted: `PATH NUL SHA256 LF`, the path relative to the skill's folder, the hash in
-/// 64 hexadecimal digits. A skill in one file has one line, with the name of that file.
+/// As text it has one line per file, sorted by path: `PATH NUL SHA256 LF`. PATH is relative to the skill's folder, SHA256
+/// has 64 hexadecimal digits. A skill in one file has one line with the name of that file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillFiles {
     lines: Arc<str>,
     digest: Digest,
 }
 
-/// How many changed files a message names.
-const NAMED: usize = 5;
+/// The most changed files that a message names.
+const MAX_NAMED: usize = 5;
 
 impl SkillFiles {
-    /// Lists these files.
+    /// Creates the list from paths and digests.
     pub fn new(files: &BTreeMap<String, Digest>) -> Self {
         // The order of the paths is the order of the lines: no byte sorts before NUL.
         let lines: String = files.iter().map(|(path, digest)| format!("{path}\0{}\n", digest.to_hex())).collect();
         Self { digest: Digest::of(lines.as_bytes()), lines: lines.into() }
     }
 
-    /// The digest of the skill.
+    /// Returns the digest of the skill.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// The list as text. [`changed_files`] compares two of them.
+    /// Returns the list as text, as it is stored with a grant. [`changed_files`] compares two such texts.
     pub fn as_text(&self) -> &str {
         &self.lines
     }
 }
 
-/// Names the files that differ between two lists of [`SkillFiles::as_text`], for a message: `SKILL.md, notes.md (new)`.
-/// At most five are named. Paths are cleaned. Lines that are not of the form are ignored.
+/// Returns the files that differ between two texts of [`SkillFiles::as_text`], for a message: `SKILL.md`, `notes.md (new)`.
+/// It names at most five and then `N more`. Paths are cleaned for display. Malformed lines are ignored.
 pub fn changed_files(old: &str, new: &str) -> Vec<String> {
-    let (old, new) = (read(old), read(new));
+    let (old, new) = (parse(old), parse(new));
     let mut changed = Vec::new();
     let paths: std::collections::BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
     for path in paths {
@@ -49,20 +54,21 @@ pub fn changed_files(old: &str, new: &str) -> Vec<String> {
         };
         changed.push(format!("{}{mark}", text::excerpt(path, 80)));
     }
-    if changed.len() > NAMED {
-        let more = changed.len() - NAMED;
-        changed.truncate(NAMED);
+    if changed.len() > MAX_NAMED {
+        let more = changed.len() - MAX_NAMED;
+        changed.truncate(MAX_NAMED);
         changed.push(format!("{more} more"));
     }
     changed
 }
 
-/// A path may hold line feeds, the hash may not: the hash has a fixed length.
-fn read(lines: &str) -> BTreeMap<&str, &str> {
+/// Parses a list into paths and hashes. A path may contain line feeds, so the end of a line is found by the fixed length of
+/// the hash.
+fn parse(lines: &str) -> BTreeMap<&str, &str> {
     let mut files = BTreeMap::new();
     let mut rest = lines;
-    while let Some((path, behind)) = rest.split_once('\0') {
-        let (Some(hash), Some(next)) = (behind.get(..64), behind.get(65..)) else { break };
+    while let Some((path, after_path)) = rest.split_once('\0') {
+        let (Some(hash), Some(next)) = (after_path.get(..64), after_path.get(65..)) else { break };
         files.insert(path, hash);
         rest = next;
     }

@@ -1,4 +1,6 @@
-//! Discovery: the candidates of one root, before anything is decided.
+//! Discovery: reads the candidates of one root. [`build`](crate::build) decides later which of them become skills.
+//!
+//! Called by the crate `session` for the user's root and the workspace, and by the crate `plugin` for one skill.
 
 use std::{collections::BTreeMap, ffi::OsString, io, path::Path, sync::Arc};
 
@@ -13,30 +15,31 @@ use crate::{
     limit::RootBudget,
     listing::{self, Listing},
     package::SKILL_MD_BYTES,
-    reading::{checked_name, packaged, skill_md},
+    reading::{parse_name, parse_packaged, parse_skill_md},
 };
 
-/// What was found in a root.
+/// The result of [`discover`].
 #[derive(Clone, Debug, Default)]
 pub struct Discovered {
-    /// Its children, good and bad, sorted by their names.
+    /// The children of the root, sorted by name: candidates, and the problems of the others.
     pub found: Vec<FoundSkill>,
-    /// The files that had to be read, because nothing was remembered of them, and what they held.
+    /// The files that were not in the cache and had to be read. The caller adds those that are settled
+    /// ([`Stat::is_settled`]) to the cache.
     pub read: Vec<FileRecord>,
 }
 
 /// Finds the skills among the immediate children of a root: `NAME/` with a SKILL.md and at most one component, or
-/// `NAME.wasm` with the SKILL.md embedded. Hidden children and other files are ignored. A folder that does not exist holds
-/// nothing. A file that `seen` knows in its present state is not read.
+/// `NAME.wasm` with an embedded SKILL.md. Hidden children and other files are ignored. A root that does not exist is empty.
+/// A file that `cache` has in its present state is not read.
 ///
-/// `path` is the user's folder of skills, or the workspace. In a workspace nothing outside of it is read; the user's own
-/// folder may hold links to folders elsewhere.
+/// `path` is the user's folder of skills, or the workspace. Nothing outside a workspace is read; the user's folder may
+/// contain links to folders elsewhere.
 ///
-/// The children are counted against `allowed` in the order of their names. The first one that goes over becomes the
-/// diagnostic `root_limit`; it and all behind it are left out, and none of them is read.
+/// The children are counted against `allowed` in the order of their names. The first child over a limit becomes the
+/// diagnostic `root_limit`; this child and all later ones are left out and not read.
 ///
 /// # Errors
-/// Where the folder itself exists and cannot be read.
+/// The root exists and cannot be read. Problems of single children are in [`Discovered::found`].
 pub fn discover(root: Root, path: &Path, cache: &dyn FileCache, allowed: &RootAllowance) -> io::Result<Discovered> {
     let Some(folder) = component::open_root(root, path)? else { return Ok(Discovered::default()) };
     let most = usize::try_from(allowed.skills).unwrap_or(usize::MAX);
@@ -45,12 +48,12 @@ pub fn discover(root: Root, path: &Path, cache: &dyn FileCache, allowed: &RootAl
     let budget = RootBudget::new(root, *allowed);
     let mut scan = RootScan { root, path: path.into(), folder, cache, read: Vec::new(), budget };
     let mut found: Vec<FoundSkill> = Vec::new();
-    let limited = |name: &OsString, problem| {
+    let over_limit = |name: &OsString, problem| {
         let name = name.to_string_lossy();
         let label = name.strip_suffix(".wasm").unwrap_or(&name);
         FoundSkill { label: text::excerpt(label, 80), root, candidate: Err(problem) }
     };
-    let mut over = too_many.map(|(name, _)| limited(&name, scan.budget.too_many_skills()));
+    let mut over = too_many.map(|(name, _)| over_limit(&name, scan.budget.too_many_skills()));
     for (file_name, kind) in names {
         let Some(name) = file_name.to_str() else {
             let message = "A folder's or file's name is not UTF-8.";
@@ -62,7 +65,7 @@ pub fn discover(root: Root, path: &Path, cache: &dyn FileCache, allowed: &RootAl
         if let Err(problem) = &candidate
             && problem.code == Code::RootLimit
         {
-            over = Some(limited(&file_name, problem.clone()));
+            over = Some(over_limit(&file_name, problem.clone()));
             break;
         }
         found.push(FoundSkill { label: text::excerpt(label, 80), root, candidate });
@@ -72,11 +75,11 @@ pub fn discover(root: Root, path: &Path, cache: &dyn FileCache, allowed: &RootAl
     Ok(Discovered { found, read: scan.read })
 }
 
-/// Looks at one skill, wherever it is, as [`discover`] looks at a child of the person's root: a folder `NAME/`, or a file
-/// `NAME.wasm`, which may also end otherwise. `path` has a name and a parent; it is no link.
+/// Reads one skill at any `path` as [`discover`] reads a child of the user's root: a folder `NAME/`, or a file, which need
+/// not end in `.wasm`. `path` must have a name and a parent and must not be a link.
 ///
 /// # Errors
-/// Where its parent cannot be read.
+/// The parent folder cannot be read.
 pub fn discover_one(path: &Path) -> io::Result<FoundSkill> {
     let (Some(parent), Some(file_name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it has no name"));
@@ -95,7 +98,7 @@ pub fn discover_one(path: &Path) -> io::Result<FoundSkill> {
     Ok(FoundSkill { label: text::excerpt(&label, 80), root, candidate })
 }
 
-/// What a child of a root is, as far as its folder's entry says.
+/// The type of a child of a root according to its directory entry, without a further system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChildKind {
     Folder,
@@ -103,8 +106,8 @@ enum ChildKind {
     Other,
 }
 
-/// The children of a root that may be skills: the first `most` of them by their names, and one more if there are more. All
-/// names are seen, few are held, so that which ones count does not depend on the file system.
+/// Returns the children of a root that may be skills: the first `most` by name, and one more if there are more. It iterates
+/// over all entries but retains only these, so that the result does not depend on the order of the file system.
 fn children(folder: &Dir, most: usize) -> io::Result<BTreeMap<OsString, ChildKind>> {
     let mut names = BTreeMap::new();
     for entry in folder.entries()? {
@@ -123,27 +126,33 @@ fn children(folder: &Dir, most: usize) -> io::Result<BTreeMap<OsString, ChildKin
     Ok(names)
 }
 
-/// The state of looking at one root.
+/// The state of one [`discover`] call.
 struct RootScan<'a> {
     root: Root,
+    /// The path that was passed to [`discover`]: the user's folder of skills, or the workspace.
     path: Arc<Path>,
+    /// The opened root.
     folder: Dir,
     cache: &'a dyn FileCache,
+    /// Files that were read because the cache did not have them.
     read: Vec<FileRecord>,
+    /// What is left of the root's limits.
     budget: RootBudget,
 }
 
-/// What is known of a file, and the text of its instructions if it was read just now.
+/// The content of a file, from the cache or just read.
 struct ScannedFile {
     cached: CachedFile,
+    /// Bytes of the file.
     size: u64,
+    /// The instructions; `None` if the content came from the cache.
     instructions: Option<Arc<str>>,
 }
 
 impl RootScan<'_> {
-    /// What a child of the root is called as a skill, and what it is; `None` where it is no skill's.
+    /// Reads a child of the root. Returns its name as a skill and the candidate; `None` if the child cannot be a skill.
     fn child<'n>(&mut self, file_name: &'n str, kind: ChildKind) -> Option<(&'n str, Result<Candidate, Problem>)> {
-        // A folder costs no call of the system before it is opened.
+        // A folder needs no system call before it is opened.
         let metadata = if kind == ChildKind::Folder { None } else { followed(&self.folder, file_name) };
         let is_folder = kind == ChildKind::Folder
             || metadata.as_ref().map_or_else(|| leads_away(&self.folder, file_name), Metadata::is_dir);
@@ -154,29 +163,29 @@ impl RootScan<'_> {
         Some((name, self.skill_file(file_name, name, metadata)))
     }
 
-    /// `NAME.wasm`.
+    /// Reads the skill `NAME.wasm`.
     fn skill_file(&mut self, file: &str, name: &str, metadata: Option<Metadata>) -> Result<Candidate, Problem> {
-        let name = checked_name(name)?;
-        let place =
+        let name = parse_name(name)?;
+        let location =
             ComponentFile { root: self.root, path: Arc::clone(&self.path), folder: None, file: file.to_owned() };
-        self.budget.file(metadata.as_ref().map_or(0, Metadata::len))?;
+        self.budget.count_file(metadata.as_ref().map_or(0, Metadata::len))?;
         let scanned = match self.cached(file, metadata.as_ref()) {
             Some((cached, size)) if cached.skill_md.is_some() => ScannedFile { cached, size, instructions: None },
             _ => {
                 let (bytes, stat) = read_component(&self.folder, file)?;
-                let fresh = packaged(&name, &bytes, Digest::of(&bytes));
+                let fresh = parse_packaged(&name, &bytes, Digest::of(&bytes));
                 self.record(file.to_owned(), stat, fresh.cached.clone());
                 ScannedFile { cached: fresh.cached, size: bytes.len() as u64, instructions: fresh.instructions }
             }
         };
-        let component = Component::in_file(scanned.cached.digest, scanned.size, place);
+        let component = Component::in_file(scanned.cached.digest, scanned.size, location);
         let files = BTreeMap::from([(file.to_owned(), scanned.cached.digest)]);
         self.candidate(name, scanned, &files, Some(component), Vec::new())
     }
 
-    /// `NAME/`.
+    /// Reads the skill in the folder `NAME/`.
     fn skill_folder(&mut self, folder_name: &str) -> Result<Candidate, Problem> {
-        let name = checked_name(folder_name)?;
+        let name = parse_name(folder_name)?;
         let unreadable = |error| Problem::unreadable("The folder", &error);
         let folder = component::open_folder(self.root, &self.path, &self.folder, folder_name).map_err(unreadable)?;
         let mut listing = listing::list(&folder).map_err(unreadable)?;
@@ -196,58 +205,59 @@ impl RootScan<'_> {
             }
         };
         match listing.over.take() {
-            // The rest of such a skill is never read, so it is no part of its digest either.
+            // The other files of such a skill are never read, so its digest does not cover them.
             Some(over) => listing.skipped.push(over),
             None => self.other_files(&name, &folder, &mut listing, &mut files)?,
         }
         self.candidate(name, scanned, &files, component, listing.skipped)
     }
 
+    /// Reads the SKILL.md of a skill's folder and removes it from `listing`.
     fn skill_md(&mut self, name: &Name, folder: &Dir, listing: &mut Listing) -> Result<ScannedFile, Problem> {
         let file = format!("{name}/{SKILL_MD}");
-        // Over a limit the listing may have stopped before it.
+        // A listing over a limit may have stopped before SKILL.md.
         let listed = listing.files.remove(SKILL_MD);
         let metadata = if listing.over.is_some() { followed(folder, SKILL_MD) } else { listed };
-        self.budget.file(metadata.as_ref().map_or(0, Metadata::len))?;
+        self.budget.count_file(metadata.as_ref().map_or(0, Metadata::len))?;
         if let Some((cached, size)) = self.cached(&file, metadata.as_ref())
             && cached.skill_md.is_some()
         {
             return Ok(ScannedFile { cached, size, instructions: None });
         }
         if let Some(metadata) = metadata.filter(|metadata| metadata.len() <= SKILL_MD_BYTES) {
-            // Judged before it is read; charged when it is counted.
+            // Only check the limit before reading; `candidate` counts the bytes.
             let mut budget = self.budget;
-            budget.skill_md(metadata.len())?;
+            budget.count_skill_md(metadata.len())?;
         }
         let (bytes, stat) = files::read_stat(folder, SKILL_MD, SKILL_MD_BYTES)
             .map_err(|error| Problem::unreadable("SKILL.md", &error))?
             .ok_or_else(|| Problem::new(Code::MissingSkillMd, "The folder has no SKILL.md."))?;
-        let fresh = skill_md(name, &bytes);
+        let fresh = parse_skill_md(name, &bytes);
         self.record(file, stat, fresh.cached.clone());
         Ok(ScannedFile { cached: fresh.cached, size: bytes.len() as u64, instructions: fresh.instructions })
     }
 
-    /// The component of a folder.
+    /// Returns the component `file_name` of a skill's folder, with its digest from the cache if it is unchanged.
     fn component(&mut self, name: &Name, folder: &Dir, file_name: &str) -> Result<Component, Problem> {
         let file = format!("{name}/{file_name}");
-        let place = ComponentFile {
+        let location = ComponentFile {
             root: self.root,
             path: Arc::clone(&self.path),
             folder: Some(name.to_string()),
             file: file_name.to_owned(),
         };
         let metadata = followed(folder, file_name);
-        self.budget.file(metadata.as_ref().map_or(0, Metadata::len))?;
+        self.budget.count_file(metadata.as_ref().map_or(0, Metadata::len))?;
         if let Some((cached, size)) = self.cached(&file, metadata.as_ref()) {
-            return Ok(Component::in_file(cached.digest, size, place));
+            return Ok(Component::in_file(cached.digest, size, location));
         }
         let (bytes, stat) = read_component(folder, file_name)?;
         let digest = Digest::of(&bytes);
         self.record(file, stat, CachedFile { digest, skill_md: None });
-        Ok(Component::in_file(digest, bytes.len() as u64, place))
+        Ok(Component::in_file(digest, bytes.len() as u64, location))
     }
 
-    /// Adds the digests of all other files of a skill's folder to `files`.
+    /// Adds the digests of the remaining files of a skill's folder to `files`.
     fn other_files(
         &mut self,
         name: &Name,
@@ -256,7 +266,7 @@ impl RootScan<'_> {
         files: &mut BTreeMap<String, Digest>,
     ) -> Result<(), Problem> {
         for (path, metadata) in std::mem::take(&mut listing.files) {
-            self.budget.file(metadata.len())?;
+            self.budget.count_file(metadata.len())?;
             let file = format!("{name}/{path}");
             if let Some((cached, _)) = self.cached(&file, Some(&metadata)) {
                 files.insert(path, cached.digest);
@@ -267,7 +277,7 @@ impl RootScan<'_> {
                     self.record(file, stat, CachedFile { digest, skill_md: None });
                     files.insert(path, digest);
                 }
-                // It has gone since the folder was listed.
+                // The file was removed after the folder was listed.
                 Ok(None) => {}
                 Err(error) => listing.unreadable(&path, &error),
             }
@@ -275,7 +285,7 @@ impl RootScan<'_> {
         Ok(())
     }
 
-    /// The candidate, if its SKILL.md is good and the root has room for it.
+    /// Creates the candidate if its SKILL.md is valid and within the limit of the root.
     fn candidate(
         &mut self,
         name: Name,
@@ -286,46 +296,49 @@ impl RootScan<'_> {
     ) -> Result<Candidate, Problem> {
         let missing = || Problem::new(Code::MissingSkillMd, "There is no SKILL.md.");
         let SkillMd { bytes, manifest, mended } = &**scanned.cached.skill_md.as_ref().ok_or_else(missing)?;
-        self.budget.skill_md(*bytes)?;
+        self.budget.count_skill_md(*bytes)?;
         notes.extend(mended.iter().cloned());
         let manifest = Arc::clone(manifest.as_ref().map_err(Problem::clone)?);
         let files = SkillFiles::new(files);
         Ok(Candidate { name, manifest, files, component, instructions: scanned.instructions, notes })
     }
 
-    /// What is remembered of a file in this state, and its size.
+    /// Returns the cached content of a regular file in this state, and its size.
     fn cached(&self, file: &str, metadata: Option<&Metadata>) -> Option<(CachedFile, u64)> {
         let metadata = metadata.filter(|metadata| metadata.is_file())?;
         Some((self.cache.get(file, &Stat::new(metadata)?)?, metadata.len()))
     }
 
+    /// Records a file that was read, for the cache. Without a stat the file is not cached.
     fn record(&mut self, file: String, stat: Option<Stat>, cached: CachedFile) {
         self.read.extend(stat.map(|stat| FileRecord { file, stat, cached }));
     }
 }
 
+/// Name of the manifest file in a skill's folder.
 pub(crate) const SKILL_MD: &str = "SKILL.md";
 
-/// The metadata of a child, links within the folder followed.
+/// Returns the metadata of a child. Follows links within the folder; `None` for a link that leads out of it.
 fn followed(folder: &Dir, name: &str) -> Option<Metadata> {
-    // Most children are no links, and this asks the system once instead of three times.
+    // Most children are not links; for them this is one system call instead of three.
     let metadata = folder.symlink_metadata(name).ok()?;
     if metadata.is_symlink() { folder.metadata(name).ok() } else { Some(metadata) }
 }
 
-/// Whether a child is a link that cannot be followed within the root.
+/// Returns true if a child whose metadata could not be followed is a link.
 fn leads_away(folder: &Dir, name: &str) -> bool {
     folder.symlink_metadata(name).is_ok_and(|metadata| metadata.is_symlink())
 }
 
+/// Reads a whole component of at most [`COMPONENT_BYTES`], with its state just before it was read.
 fn read_component(folder: &Dir, file_name: &str) -> Result<(Vec<u8>, Option<Stat>), Problem> {
     let invalid = |message: String| Problem::new(Code::InvalidComponent, message);
     files::read_stat(folder, file_name, COMPONENT_BYTES)
         .map_err(|error| invalid(Problem::unreadable("The component", &error).message))?
-        .ok_or_else(|| invalid("The component vanished while it was read.".to_owned()))
+        .ok_or_else(|| invalid("The component was removed while it was read.".to_owned()))
 }
 
-/// `NAME/` beside `NAME.wasm`: nobody can say which of them is meant, so that neither is.
+/// Refuses both `NAME/` and `NAME.wasm` if a root has both, because it is not clear which one is meant.
 fn mark_duplicates(found: &mut [FoundSkill]) {
     let mut claims = BTreeMap::<String, usize>::new();
     for one in &*found {

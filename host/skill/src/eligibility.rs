@@ -1,35 +1,40 @@
+//! Eligibility: the requirements of a skill on the operating system, environment and programs.
+//!
+//! Parsed in `manifest.rs`, checked in `build.rs` against a [`Platform`], which the crate `session` implements.
+
 use patchbay_core::text;
 use serde::{Deserialize, Serialize};
 
-/// What the system must be and have for a skill to count.
+/// The requirements of a skill. A skill whose requirements are not met is left out of the snapshot as `ineligible`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Eligibility {
-    /// It is one of these: `linux`, `darwin`, `windows`. Empty: any.
+    /// Accepted operating systems: `linux`, `darwin`, `windows`. Empty: any.
     pub os: Vec<String>,
-    /// These environment variables are set and not empty.
+    /// Environment variables that must be set and not empty.
     pub env: Vec<String>,
-    /// These programs are on the path.
+    /// Programs that must be found in `PATH`.
     pub binaries: Vec<String>,
 }
 
-/// The system, as far as eligibility asks.
+/// The properties of the running system that eligibility depends on. Tests implement it with fixed values.
 pub trait Platform {
-    /// `linux`, `darwin`, `windows`, …
+    /// Returns the operating system: `linux`, `darwin`, `windows` or another name.
     fn os(&self) -> &str;
-    /// Whether a variable is set and not empty.
+    /// Returns true if the environment variable is set and not empty.
     fn has_env(&self, name: &str) -> bool;
-    /// Whether a program is on the path.
+    /// Returns true if the program is found in `PATH`.
     fn has_binary(&self, name: &str) -> bool;
 }
 
 impl Eligibility {
+    /// Removes control characters and cuts long values, because the values appear in diagnostics.
     pub(crate) fn cleaned(self) -> Self {
         let clean = |list: Vec<String>| list.iter().map(|text| text::excerpt(text, 100)).collect();
         Self { os: clean(self.os), env: clean(self.env), binaries: clean(self.binaries) }
     }
 
-    /// What is not as demanded, in the words of a diagnostic; none if all is.
+    /// Returns the first requirement that is not met, as the message of a diagnostic; `None` if all are met.
     pub(crate) fn unmet(&self, platform: &dyn Platform) -> Option<String> {
         let os = platform.os();
         if !self.os.is_empty() && !self.os.iter().any(|wanted| wanted == os) {

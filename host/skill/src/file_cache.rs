@@ -1,14 +1,15 @@
-//! What is known of a file without reading it.
+//! The file cache: what a file contained, by its [`Stat`], so that discovery does not read unchanged files again.
 //!
-//! A file that has not changed since it was last read is not read again. That it has not changed is told by its [`Stat`],
-//! with git's rule for racy files: what was read of a file is worth remembering only where the file had been at rest for a
-//! while by then ([`Stat::is_settled`]), so that any later change is bound to show in the time of change. Who may write the
-//! file may set its time of modification, but not its time of change; and who puts another file in its place has another
-//! inode.
+//! [`discover`](crate::discover) looks files up through [`FileCache`]; the crate `session` implements it on top of the store
+//! and adds the [`FileRecord`]s of each discovery.
 //!
-//! Should a file change all the same without its stat telling, what is known is of *older* bytes, and nothing worse: the
-//! digest that is known decides what is granted, and [`Component::bytes`](crate::Component::bytes) gives bytes of that
-//! digest or none. So old bytes may run under the digest that is theirs; new bytes never run under an old digest.
+//! Equal stats mean an unchanged file, with git's rule for racy files: a file is cached only if it had been unchanged for a
+//! while when it was read ([`Stat::is_settled`]), so that every later change gets another change time. A program that can
+//! write the file can set its modification time, but not its change time; a file put in its place has another inode.
+//!
+//! If a file changes and its stat does not, the cache describes the *older* bytes. This is safe: grants depend on the cached
+//! digest, and [`Component::bytes`](crate::Component::bytes) returns bytes of that digest or fails. New bytes never run under
+//! an old digest.
 
 use std::{fmt, io, path::Path, str::FromStr, sync::Arc};
 
@@ -18,27 +19,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Manifest, Problem};
 
-/// The coarsest times that a file system in use keeps, in nanoseconds: two seconds, as FAT does.
+/// The coarsest time stamps of a file system in use, in nanoseconds: two seconds, on FAT.
 const GRANULE: i64 = 2_000_000_000;
 
-/// A file in one of its states, as the system tells it without reading it. Two that are equal are the same file in the same
-/// state, where it was settled. Shown, it is a text without blanks, another one for each.
+/// File identity and time stamps from `stat(2)`. Equal values of a settled file mean an unchanged file. `Display` and
+/// `FromStr` convert it to and from a text without blanks, for the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stat {
     device: u64,
     inode: u64,
     size: u64,
-    /// Nanoseconds since 1970.
+    /// Modification time in nanoseconds since 1970. Programs can set it.
     pub(crate) modified: i64,
-    /// When anything of the file last changed, its name or its times too. Nobody can set it.
+    /// Change time in nanoseconds since 1970: the last change of content, name or times. Programs cannot set it.
     pub(crate) changed: i64,
 }
 
 impl Stat {
-    /// The stat of the file at `path`, links followed; none where the system tells too little.
+    /// Returns the stat of the file at `path`, following links; `None` on systems without a change time.
     ///
     /// # Errors
-    /// Where there is no such file, or it cannot be looked at.
+    /// The file does not exist, or its metadata cannot be read.
     pub fn of(path: &Path) -> io::Result<Option<Self>> {
         Ok(Self::new(&Metadata::from_just_metadata(path.metadata()?)))
     }
@@ -56,14 +57,14 @@ impl Stat {
         })
     }
 
-    /// Without a time of change that nobody can set, nothing is known.
+    /// Without a change time that programs cannot set, files are not cached.
     #[cfg(not(unix))]
     pub(crate) fn new(_: &Metadata) -> Option<Self> {
         None
     }
 
-    /// Whether the file had been at rest for a while at `moment`, in nanoseconds since 1970: whatever changes it after that
-    /// moment gives it another stat. What was read of it then is worth remembering, if `moment` was before the reading.
+    /// Returns true if the file had been unchanged for two seconds at `moment`, in nanoseconds since 1970. Any change after
+    /// `moment` then results in another stat. So a file may be cached if `moment` is before the read.
     pub fn is_settled(&self, moment: i64) -> bool {
         self.modified.max(self.changed).saturating_add(GRANULE) < moment
     }
@@ -76,9 +77,9 @@ impl fmt::Display for Stat {
     }
 }
 
-/// A text that is no [`Stat`].
+/// A text that is not the `Display` form of a [`Stat`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a stat: it reads DEVICE:INODE:SIZE:MODIFIED:CHANGED")]
+#[error("invalid stat; expected DEVICE:INODE:SIZE:MODIFIED:CHANGED")]
 pub struct StatError;
 
 impl FromStr for Stat {
@@ -100,28 +101,28 @@ impl FromStr for Stat {
     }
 }
 
-/// What a file of a skill holds.
+/// The cached content of one file of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachedFile {
-    /// The digest of its bytes.
+    /// Digest of the file's bytes.
     pub digest: Digest,
-    /// What its SKILL.md says: that which the file is, or that which is embedded in it. `None` for any other file.
+    /// The parsed SKILL.md, if the file is one or is a component with one embedded. `None` for any other file.
     pub skill_md: Option<Arc<SkillMd>>,
 }
 
-/// A SKILL.md that was read, or a file that should hold one and cannot be a skill.
+/// A parsed SKILL.md, or the problem of a file that should contain a valid one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillMd {
-    /// Its bytes, for `limits.root.skill_md_bytes`.
+    /// Bytes of the text, which count against `limits.root.skill_md_bytes`.
     pub bytes: u64,
-    /// What it says, or what is wrong with it. A file that is wrong is not read again either.
+    /// The manifest, or what is wrong with it. An invalid file is cached too, so that it is not read again.
     #[serde(with = "shared")]
     pub manifest: Result<Arc<Manifest>, Problem>,
-    /// Lines that were mended.
+    /// One `frontmatter_mended` problem for each mended line.
     pub mended: Vec<Problem>,
 }
 
-/// A manifest that is shared, written as what it is.
+/// Serializes a shared manifest by value.
 mod shared {
     use std::sync::Arc;
 
@@ -140,13 +141,14 @@ mod shared {
     }
 }
 
-/// What is remembered of the files of one root.
+/// Cached contents of the files of one root.
 pub trait FileCache {
-    /// What `file` (its path below the root, its parts joined by `/`) held in the very state `stat`, if that is remembered.
+    /// Returns the content of `file` in the state `stat`, or `None` if the file must be read. `file` is the path below the
+    /// root, with `/` between its parts.
     fn get(&self, file: &str, stat: &Stat) -> Option<CachedFile>;
 }
 
-/// Nothing is remembered: every file is read.
+/// An empty cache: every file is read.
 #[derive(Clone, Copy, Debug)]
 pub struct NoCache;
 
@@ -156,13 +158,13 @@ impl FileCache for NoCache {
     }
 }
 
-/// What was read of a file: to be remembered, if it was settled.
+/// A file that was read. The caller adds it to the cache if `stat` is settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRecord {
-    /// Its path below the root, its parts joined by `/`.
+    /// Path below the root, with `/` between its parts.
     pub file: String,
-    /// Its state just before it was read.
+    /// State of the file just before it was read.
     pub stat: Stat,
-    /// What it held.
+    /// Content of the file.
     pub cached: CachedFile,
 }

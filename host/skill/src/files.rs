@@ -1,5 +1,8 @@
-//! Reading small files of folders that others may have written: regular files only, bounded, and never through a link
-//! that leads out of the folder, into a `.git`, or to a hidden file.
+//! Reads small files from folders that are not trusted: only regular files, at most a given size, and never through a link
+//! that leads out of the folder, into a `.git` folder, or to a hidden file.
+//!
+//! Used by discovery in this crate, by personas in the crate `session`, and by the crates `plugin` and `provider` for
+//! components and adapters.
 
 use std::{
     io::{self, Read as _},
@@ -16,13 +19,13 @@ use patchbay_workspace::{FileError, Workspace, open_file_below};
 
 use crate::Stat;
 
-/// A folder that is read from within.
+/// An opened folder. Paths below it cannot leave it.
 pub type Folder = Dir;
 
-/// Opens a folder; `None` where it does not exist.
+/// Opens a folder. `None` if it does not exist.
 ///
 /// # Errors
-/// Where it exists and cannot be read.
+/// The folder exists and cannot be opened.
 pub fn open_folder(path: &Path) -> io::Result<Option<Dir>> {
     match Dir::open_ambient_dir(path, ambient_authority()) {
         Ok(folder) => Ok(Some(folder)),
@@ -31,11 +34,11 @@ pub fn open_folder(path: &Path) -> io::Result<Option<Dir>> {
     }
 }
 
-/// Opens the folder `below` of the workspace at `path`, by the rules for plugins' paths: no link leads out of the workspace
-/// or into a `.git`. `None` where it does not exist.
+/// Opens the folder `below` of the workspace at `path`, by the same rules as for paths from plugins: no link may lead out of
+/// the workspace or into a `.git` folder. `None` if the folder does not exist.
 ///
 /// # Errors
-/// Where it exists and cannot be read, or is out of bounds.
+/// The folder exists and cannot be opened, or the path breaks one of these rules.
 pub fn open_below(path: &Path, below: &str) -> io::Result<Option<Dir>> {
     let workspace = match Workspace::open(path) {
         Ok(workspace) => workspace,
@@ -50,17 +53,17 @@ pub fn open_below(path: &Path, below: &str) -> io::Result<Option<Dir>> {
     Arc::try_unwrap(folder).or_else(|shared| shared.try_clone()).map(Some)
 }
 
-/// Reads a file in `folder`, at most `max` bytes; `None` where there is no such file.
+/// Reads a file in `folder` of at most `max` bytes. `None` if it does not exist.
 ///
 /// # Errors
-/// [`io::ErrorKind::FileTooLarge`] over `max`; [`io::ErrorKind::InvalidInput`] for what is no regular file, and for a link
-/// that is not followed.
+/// [`io::ErrorKind::FileTooLarge`] over `max`; [`io::ErrorKind::InvalidInput`] if it is not a regular file, or is a link that
+/// may not be followed.
 pub fn read(folder: &Dir, name: &str, max: u64) -> io::Result<Option<Vec<u8>>> {
     Ok(read_stat(folder, name, max)?.map(|(bytes, _)| bytes))
 }
 
-/// The digest of a file in `folder` of at most `max` bytes, and its state just before it was read; `None` where there is no
-/// such file. It is read in pieces, never as a whole.
+/// Returns the digest of a file in `folder` of at most `max` bytes, and its state just before it was read. `None` if it does
+/// not exist. The file is read in pieces, so its size does not matter for memory.
 pub(crate) fn digest_stat(folder: &Dir, name: &str, max: u64) -> io::Result<Option<(Digest, Option<Stat>)>> {
     let Some((file, metadata)) = open(folder, name, max)? else { return Ok(None) };
     let mut file = file.take(max + 1);
@@ -71,19 +74,19 @@ pub(crate) fn digest_stat(folder: &Dir, name: &str, max: u64) -> io::Result<Opti
     Ok(Some((digest, Stat::new(&metadata))))
 }
 
-/// The same, with the state of the file just before it was read, where the system tells it.
+/// Like [`read`], with the state of the file just before it was read, if the system reports it.
 pub(crate) fn read_stat(folder: &Dir, name: &str, max: u64) -> io::Result<Option<(Vec<u8>, Option<Stat>)>> {
     let Some((file, metadata)) = open(folder, name, max)? else { return Ok(None) };
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
     file.take(max + 1).read_to_end(&mut bytes)?;
-    // It may have grown meanwhile.
+    // The file may have grown after its metadata was read.
     if bytes.len() as u64 > max {
         return Err(too_large(max));
     }
     Ok(Some((bytes, Stat::new(&metadata))))
 }
 
-/// Opens a regular file of at most `max` bytes; with its metadata as it is opened.
+/// Opens a regular file of at most `max` bytes. Returns it with its metadata at that moment.
 fn open(folder: &Dir, name: &str, max: u64) -> io::Result<Option<(impl io::Read, Metadata)>> {
     let (file, metadata) = match open_file_below(folder, name) {
         Ok(opened) => opened,
@@ -100,7 +103,7 @@ fn too_large(max: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, format!("over {max} bytes"))
 }
 
-/// Keeps the system's own kind of error; the guard's words become [`io::ErrorKind::InvalidInput`].
+/// Converts a guard error. System errors keep their kind; the guard's refusals become [`io::ErrorKind::InvalidInput`].
 fn io_error(error: FileError) -> io::Error {
     let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidInput, message);
     match error {

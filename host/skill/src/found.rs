@@ -1,4 +1,6 @@
-//! What discovery finds in a root, before anything is decided.
+//! The results of discovery: readable candidates, and the problems of everything else.
+//!
+//! `discover.rs` and `bundled.rs` create them; `build.rs` turns them into a snapshot.
 
 use std::{io, sync::Arc};
 
@@ -8,61 +10,62 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Changed, Component, Manifest, SkillFiles};
 
-/// Something that was found under a name, good or bad.
+/// One child of a root: a candidate, or the problem that keeps it from being a skill.
 #[derive(Clone, Debug)]
 pub struct FoundSkill {
-    /// The name of the folder or file, cleaned: it may be no valid [`Name`].
+    /// The name of the folder or file, cleaned for display. It is not always a valid [`Name`].
     pub label: String,
-    /// Where.
+    /// The root in which it was found.
     pub root: Root,
-    /// What it is, or why it cannot be a skill.
+    /// The readable skill, or why it cannot be a skill.
     pub candidate: Result<Candidate, Problem>,
 }
 
-/// A skill that can be read.
+/// A skill whose SKILL.md is valid. Whether it becomes part of the snapshot is decided by [`build`](crate::build).
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// Its name.
+    /// The name, equal to that of its folder or file.
     pub name: Name,
-    /// What its SKILL.md says.
+    /// The parsed SKILL.md, shared with the file cache.
     pub manifest: Arc<Manifest>,
-    /// Its files with their digests. The digest of this list is the digest of the skill.
+    /// The skill's files with their digests. The digest of this list is the digest of the skill.
     pub files: SkillFiles,
-    /// Its component, if it has one.
+    /// The component; `None` for a skill without tools of its own.
     pub component: Option<Component>,
-    /// The text of its instructions, if its SKILL.md was read just now; else the store has it.
+    /// The instructions; `None` if the SKILL.md came from the file cache, in which case the store has the text.
     pub instructions: Option<Arc<str>>,
-    /// Diagnostics of a skill that stays, such as lines that were mended.
+    /// Problems that do not exclude the skill, such as mended lines.
     pub notes: Vec<Problem>,
 }
 
 impl Candidate {
-    /// The digest of the skill, over all its files.
+    /// Returns the digest of the skill, which covers all its files.
     pub fn digest(&self) -> Digest {
         self.files.digest()
     }
 }
 
-/// Why something cannot be a skill of the snapshot, or what is wrong with one that can.
+/// Why a skill is left out of the snapshot, or what is wrong with a skill that is in it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct Problem {
-    /// The stable code.
+    /// The stable code, documented in `docs/codes.md`.
     pub code: Code,
-    /// What is wrong, on one line, without a path.
+    /// What is wrong: one line, without an absolute path.
     pub message: String,
 }
 
 impl Problem {
-    /// A problem.
+    /// Creates a problem. `message` is one line that ends in a full stop.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 
+    /// The problem of a file or folder `what` that cannot be read.
     pub(crate) fn unreadable(what: &str, error: &io::Error) -> Self {
         let message = match error.kind() {
             io::ErrorKind::FileTooLarge | io::ErrorKind::InvalidInput => format!("{what}: {error}."),
-            // The system's words, without its path.
+            // The kind of the error only: its full message may contain a path.
             kind => format!("{what} cannot be read: {kind}."),
         };
         Self::new(Code::MissingSkillMd, message)

@@ -1,16 +1,61 @@
-//! What skills a session works with: reading SKILL.md, finding skills in three roots, deciding which of them count, and
-//! the immutable [`Snapshot`] of the result.
+//! Finds skills on disk and builds the immutable [`Snapshot`] of skills that a session works with.
 //!
-//! Touches neither network nor clock, and runs no plugin: what tools a component has is told to it.
+//! The crate `session` calls it when a session starts and at `/reload_skills`; the crate `plugin` calls it to inspect one
+//! skill. This crate uses no network and no clock, and runs no plugin: the caller passes in the tools of each component.
 //!
-//! - [`Manifest`]: what a SKILL.md says.
-//! - [`discover`]: candidates of one root. Files are read within their folder; nothing follows a link out of it.
-//! - [`SkillFiles`]: the files of a skill; its digest is over all of them.
-//! - [`FileCache`]: what is remembered of files by their [`Stat`], so that what did not change is not read again.
-//! - [`Component`]: a component that was found, by its digest; its bytes are read when they are needed, and checked.
-//! - [`build`]: precedence, trust, eligibility, aliases, required tools; whatever is kept out becomes a [`Diagnostic`].
-//! - [`Snapshot`]: skills and diagnostics with a digest over all that they hold, and a version.
-//! - [`Diff`]: what a reload added, removed, changed.
+//! From a folder to a snapshot:
+//!
+//! 1. [`discover`] reads the candidates of one root. It follows no link out of a workspace.
+//!    - [`Manifest`]: a parsed SKILL.md.
+//!    - [`SkillFiles`]: the list of a skill's files; the skill's digest covers all of them.
+//!    - [`FileCache`]: results of earlier reads by [`Stat`], so that unchanged files are not read again.
+//!    - [`Component`]: a component by its digest. Its bytes are read, and checked, only when they are needed.
+//! 2. [`build`] applies precedence, trust, eligibility, aliases and required tools. Each skill that it leaves out becomes a
+//!    [`Diagnostic`].
+//! 3. [`Snapshot`]: skills and diagnostics, a digest over both, and a version. [`Diff`] compares two snapshots.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use patchbay_core::{RootAllowance, RootLimits};
+//! use patchbay_policy::Root;
+//! use patchbay_skill::{NoCache, Platform, SnapshotRules, build, discover};
+//!
+//! struct Linux;
+//!
+//! impl Platform for Linux {
+//!     fn os(&self) -> &str {
+//!         "linux"
+//!     }
+//!     fn has_env(&self, _name: &str) -> bool {
+//!         false
+//!     }
+//!     fn has_binary(&self, _name: &str) -> bool {
+//!         false
+//!     }
+//! }
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let folder = tempfile::tempdir()?;
+//! std::fs::create_dir(folder.path().join("greet"))?;
+//! std::fs::write(folder.path().join("greet/SKILL.md"), "---\nsummary: Greets\n---\nSay hello.\n")?;
+//!
+//! let found = discover(Root::User, folder.path(), &NoCache, &RootAllowance::default())?.found;
+//! let rules = SnapshotRules {
+//!     trusted: true,
+//!     reserved: &[],
+//!     internal_tools: &[],
+//!     limits: &RootLimits::default(),
+//!     platform: &Linux,
+//!     // The tools of a component, by its digest. This skill has no component.
+//!     tools: &|_digest| Ok(Arc::default()),
+//! };
+//! let snapshot = build(&found, 1, &rules);
+//! let summaries: Vec<&str> = snapshot.skills().map(|skill| &*skill.manifest.summary).collect();
+//! assert_eq!(summaries, ["Greets"]);
+//! # Ok(())
+//! # }
+//! ```
 
 mod build;
 mod bundled;

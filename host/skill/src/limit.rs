@@ -1,15 +1,18 @@
-//! The limits of a root in all: what of them is used up, and the diagnostic of what goes over.
+//! The limits that all skills of one root share (`[limits.root]`): counting, and the diagnostic `root_limit`.
+//!
+//! `discover.rs` counts files and bytes, `build.rs` counts tools; the crate `tools` reports the limit on compile time.
 
 use patchbay_core::{Code, RootAllowance};
 use patchbay_policy::Root;
 
 use crate::Problem;
 
-/// What is left of a root's allowance while its skills are counted in the order of their names.
+/// The unused part of a root's limits. Skills are counted in the order of their names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RootBudget {
     root: Root,
     allowed: RootAllowance,
+    /// `allowed` minus everything counted so far.
     left: RootAllowance,
 }
 
@@ -18,26 +21,29 @@ impl RootBudget {
         Self { root, allowed, left: allowed }
     }
 
-    pub(crate) fn skill_md(&mut self, bytes: u64) -> Result<(), Problem> {
+    /// Counts the bytes of a SKILL.md.
+    pub(crate) fn count_skill_md(&mut self, bytes: u64) -> Result<(), Problem> {
         let over = self.over("skill_md_bytes", self.allowed.skill_md_bytes);
-        take(&mut self.left.skill_md_bytes, bytes, over)
+        subtract(&mut self.left.skill_md_bytes, bytes, over)
     }
 
-    pub(crate) fn file(&mut self, bytes: u64) -> Result<(), Problem> {
+    /// Counts one file and its bytes.
+    pub(crate) fn count_file(&mut self, bytes: u64) -> Result<(), Problem> {
         let over = self.over("files", self.allowed.files);
-        take(&mut self.left.files, 1, over)?;
+        subtract(&mut self.left.files, 1, over)?;
         let over = self.over("file_bytes", self.allowed.file_bytes);
-        take(&mut self.left.file_bytes, bytes, over)
+        subtract(&mut self.left.file_bytes, bytes, over)
     }
 
-    pub(crate) fn tools(&mut self, tools: u64, bytes: u64) -> Result<(), Problem> {
+    /// Counts the tools of a skill; `bytes` is the size of their descriptions and schemas.
+    pub(crate) fn count_tools(&mut self, tools: u64, bytes: u64) -> Result<(), Problem> {
         let over = self.over("tools", self.allowed.tools);
-        take(&mut self.left.tools, tools, over)?;
+        subtract(&mut self.left.tools, tools, over)?;
         let over = self.over("tool_bytes", self.allowed.tool_bytes);
-        take(&mut self.left.tool_bytes, bytes, over)
+        subtract(&mut self.left.tool_bytes, bytes, over)
     }
 
-    /// The problem of having more skills than allowed.
+    /// Returns the problem of a root with more skills than allowed.
     pub(crate) fn too_many_skills(&self) -> Problem {
         root_limit(self.root, "skills", self.allowed.skills)
     }
@@ -48,12 +54,13 @@ impl RootBudget {
     }
 }
 
-fn take(left: &mut u64, wanted: u64, over: impl FnOnce() -> Problem) -> Result<(), Problem> {
+fn subtract(left: &mut u64, wanted: u64, over: impl FnOnce() -> Problem) -> Result<(), Problem> {
     *left = left.checked_sub(wanted).ok_or_else(over)?;
     Ok(())
 }
 
-/// The diagnostic of the first skill that is over the limit `key` of `[limits.root]`.
+/// Creates the diagnostic for the first skill over the limit `key` of `[limits.root]`. The suffix of `key` is the unit:
+/// `_bytes`, `_s` for seconds, otherwise a count.
 pub fn root_limit(root: Root, key: &str, limit: u64) -> Problem {
     let limit = match key {
         key if key.ends_with("_bytes") => bytes(limit),
@@ -72,7 +79,7 @@ fn bytes(limit: u64) -> String {
     }
 }
 
-/// `1,000,000`.
+/// Formats a number with commas: `1,000,000`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
@@ -84,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_limit_names_the_key() {
+    fn root_limit_message_names_the_key() {
         let words = |key, limit| root_limit(Root::Workspace, key, limit).message;
         assert_eq!(words("skills", 200), "The workspace skills are over the limit of 200 (limits.root.skills).");
         assert_eq!(
@@ -96,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn budget_is_spent_up_to_the_limit() {
+    fn budget_allows_exactly_its_limit() {
         let allowed = RootAllowance { files: 2, file_bytes: 10, ..RootAllowance::default() };
         let mut budget = RootBudget::new(Root::User, allowed);
-        budget.file(10).unwrap();
-        budget.file(0).unwrap();
-        assert!(budget.file(0).unwrap_err().message.contains("limits.root.files"));
+        budget.count_file(10).unwrap();
+        budget.count_file(0).unwrap();
+        assert!(budget.count_file(0).unwrap_err().message.contains("limits.root.files"));
         let mut budget = RootBudget::new(Root::User, allowed);
-        assert!(budget.file(11).unwrap_err().message.contains("limits.root.file_bytes"));
+        assert!(budget.count_file(11).unwrap_err().message.contains("limits.root.file_bytes"));
     }
 }

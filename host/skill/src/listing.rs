@@ -1,7 +1,7 @@
-//! The files of one skill's folder: which of them are the skill's, within the limits of a skill.
+//! Lists the files that belong to a skill in a folder, within the limits of one skill.
 //!
-//! Every regular file below the folder is, except hidden files, what editors and build tools leave behind, and the
-//! component (`*.wasm` at the top). Links are followed inside the folder only.
+//! Called by `discover.rs`. Every regular file below the folder belongs to the skill, except hidden files, left-overs of
+//! editors and build tools, and the component (`*.wasm` directly in the folder). Links are followed only inside the folder.
 
 use std::{collections::BTreeMap, io};
 
@@ -10,40 +10,40 @@ use patchbay_core::{Code, text};
 
 use crate::Problem;
 
-/// The most files of a skill, and the most folders.
+/// The most files of a skill; also the most folders.
 const FILES: usize = 1_000;
-/// The most bytes of a skill's files together.
+/// The most bytes of all files of a skill.
 const BYTES: u64 = 32 << 20;
 /// The most bytes of one file.
 pub(crate) const FILE_BYTES: u64 = 8 << 20;
-/// How many folders below the skill's own a file may be.
+/// The deepest folder of a file, counted from the skill's folder.
 const DEPTH: usize = 8;
 /// The longest path of a file, in bytes.
 const PATH_BYTES: usize = 255;
-/// Files that are left out and named, one diagnostic each.
+/// The most diagnostics about files that are left out; further files are only counted.
 const SKIPPED: usize = 10;
-/// FolderEntries of one folder that are looked at, ignored ones included.
+/// The most entries of one folder that are read, including ignored ones.
 const ENTRIES: usize = 10_000;
 
-/// What a skill's folder holds.
+/// The content of a skill's folder.
 #[derive(Default)]
 pub(crate) struct Listing {
-    /// The files of the skill, by their path below its folder. The component is not among them.
+    /// The files of the skill by path below its folder, without the component.
     pub(crate) files: BTreeMap<String, Metadata>,
-    /// Names of the `*.wasm` files at the top, sorted.
+    /// Names of the `*.wasm` files directly in the folder, sorted.
     pub(crate) components: Vec<String>,
-    /// Files that are left out.
+    /// One problem for each file that is left out.
     pub(crate) skipped: Vec<Problem>,
-    /// Which limit of a skill the folder goes over; `files` is not complete then.
+    /// The limit of a skill that the folder exceeds; `files` is incomplete then. `None` within the limits.
     pub(crate) over: Option<Problem>,
     folders: usize,
     bytes: u64,
 }
 
-/// Lists the files of the skill in `folder`. At its limits it stops, and says so in [`Listing::over`].
+/// Lists the files of the skill in `folder`. Stops at the first limit and reports it in [`Listing::over`].
 ///
 /// # Errors
-/// Where the folder itself cannot be read.
+/// The folder itself cannot be read.
 pub(crate) fn list(folder: &Dir) -> io::Result<Listing> {
     let mut listing = Listing::default();
     let entries = entries(folder)?;
@@ -58,9 +58,10 @@ pub(crate) fn list(folder: &Dir) -> io::Result<Listing> {
     Ok(listing)
 }
 
+/// Entries of one folder by name, and true if there are more than [`ENTRIES`].
 type FolderEntries = (BTreeMap<std::ffi::OsString, (FileType, cap_std::fs::DirEntry)>, bool);
 
-/// The entries of a folder by their names, and whether there are more than are looked at.
+/// Reads the entries of a folder that are not ignored, at most [`ENTRIES`].
 fn entries(folder: &Dir) -> io::Result<FolderEntries> {
     let mut found = BTreeMap::new();
     for (number, entry) in folder.entries()?.enumerate() {
@@ -76,7 +77,7 @@ fn entries(folder: &Dir) -> io::Result<FolderEntries> {
     Ok((found, false))
 }
 
-/// Whether a name is never one of a skill's files: hidden ones, and what editors and build tools leave behind.
+/// Returns true for names that never belong to a skill: hidden files, and left-overs of editors and build tools.
 fn is_ignored(name: &[u8]) -> bool {
     name.starts_with(b".")
         || name.ends_with(b"~")
@@ -106,7 +107,7 @@ impl Listing {
             } else if kind.is_symlink() {
                 self.link(root, &file, depth)?;
             } else if kind.is_file() {
-                // It may be gone by now.
+                // The file may have been removed after its folder was read.
                 if let Ok(metadata) = entry.metadata() {
                     self.file(file, metadata)?;
                 }
@@ -117,6 +118,7 @@ impl Listing {
         Ok(())
     }
 
+    /// Adds the files of a folder below the skill's. A folder that cannot be read is left out.
     fn folder(&mut self, root: &Dir, opened: io::Result<Dir>, path: &str, depth: usize) -> Result<(), Problem> {
         if depth == DEPTH {
             return Err(limited(format!("Folders more than {DEPTH} deep")));
@@ -134,7 +136,7 @@ impl Listing {
         }
     }
 
-    /// A link is what it leads to, if that is in the skill's folder.
+    /// Adds the target of a link, if the target is in the skill's folder.
     fn link(&mut self, root: &Dir, path: &str, depth: usize) -> Result<(), Problem> {
         match root.metadata(path) {
             Ok(metadata) if metadata.is_dir() => self.folder(root, root.open_dir(path), path, depth),
@@ -150,11 +152,12 @@ impl Listing {
         }
     }
 
+    /// Adds one file, or returns the limit that it exceeds.
     fn file(&mut self, path: String, metadata: Metadata) -> Result<(), Problem> {
         if path.len() > PATH_BYTES {
             return Err(limited(format!("A path of more than {PATH_BYTES} bytes")));
         }
-        // SKILL.md has a limit of its own, with a diagnostic of its own.
+        // The smaller limit of SKILL.md, with its own diagnostic, is checked when it is read.
         if metadata.len() > FILE_BYTES && path != crate::discover::SKILL_MD {
             return Err(limited(format!("'{}' is larger than {} MiB", text::excerpt(&path, 80), FILE_BYTES >> 20)));
         }
@@ -169,16 +172,18 @@ impl Listing {
         Ok(())
     }
 
+    /// Records a file that is left out.
     fn skip(&mut self, message: String) {
         self.skipped.push(Problem::new(Code::SkillFileSkipped, message));
     }
 
-    /// Notes a file or folder that cannot be read.
+    /// Records a file or folder that cannot be read.
     pub(crate) fn unreadable(&mut self, path: &str, error: &io::Error) {
         self.skip(format!("'{}' cannot be read: {}.", text::excerpt(path, 80), error.kind()));
     }
 }
 
+/// The problem of a skill whose folder exceeds a limit. Its instructions and tools still work.
 fn limited(what: String) -> Problem {
     Problem::new(Code::SkillFilesLimited, format!("{what}; none of them can be read."))
 }

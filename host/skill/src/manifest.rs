@@ -1,3 +1,8 @@
+//! The parsed SKILL.md: [`Manifest::parse`] splits the frontmatter from the instructions and checks every key.
+//!
+//! Called by [`discover`](crate::discover) and [`bundled`](crate::bundled) for each SKILL.md, and by the crate `plugin` when
+//! it builds a skill.
+
 mod frontmatter;
 mod lenient;
 
@@ -9,45 +14,47 @@ use crate::{Eligibility, Problem};
 
 use frontmatter::{FrontmatterKeys, TextList};
 
-/// What a SKILL.md says: its frontmatter, and the instructions below it. The form is that of agentskills.io with keys of
-/// our own; every key is optional and may also stand under `metadata`, unknown keys are ignored.
+/// A parsed SKILL.md: the keys of its frontmatter, and the instructions below it by digest.
+///
+/// The format is that of agentskills.io plus keys of Patchbay. Every key is optional and may also appear under `metadata`.
+/// Unknown keys are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// One line about it (`summary`, else `description`); empty where there is none.
+    /// One line for lists: `summary`, or `description` if there is no `summary`. Empty if the file has neither.
     pub summary: String,
-    /// Its version, as written.
+    /// The version as written; not parsed.
     pub version: Option<String>,
-    /// How `/skill` and its alias invoke it.
+    /// What `/skill NAME` and the alias do.
     pub invocation_mode: InvocationMode,
-    /// Its alias.
+    /// The alias: `/COMMAND` invokes the skill. `None` if the skill has no alias.
     pub command: Option<Name>,
-    /// What a front shows where its input is to come.
+    /// Placeholder that a front shows in place of the missing input, such as `EXPRESSION`.
     pub input_hint: Option<String>,
-    /// The tool that `tool_dispatch` calls: one of its own by its bare name, or any by its full name.
+    /// The tool that `tool_dispatch` calls: a tool of this skill by its bare name, or any tool by its full name `SKILL__TOOL`.
     pub command_tool: Option<String>,
-    /// Tools that must be there: internal ones by their names, others by their full names.
+    /// Tools without which the skill is left out of the snapshot: internal tools by name, others by full name.
     pub requires_tools: Vec<String>,
-    /// What the system must be and have.
+    /// Requirements on the operating system, environment and programs.
     pub eligibility: Eligibility,
-    /// What it asks for.
+    /// Capabilities that the skill requests. A request grants nothing.
     pub capabilities: Vec<RequestedCapability>,
-    /// The Markdown below the frontmatter.
+    /// Digest and size of the Markdown below the frontmatter.
     pub instructions: Instructions,
 }
 
-/// How a skill is invoked by a command.
+/// What a command that names the skill does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InvocationMode {
-    /// Its instructions go into the conversation.
+    /// Adds the instructions to the conversation and runs a model turn.
     #[default]
     LlmOrchestration,
-    /// Its `command_tool` is called, and no model is asked.
+    /// Calls `command_tool` with the input; no model is involved.
     ToolDispatch,
 }
 
 impl InvocationMode {
-    /// As written.
+    /// Returns the value as it is written in SKILL.md.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::LlmOrchestration => "llm_orchestration",
@@ -56,19 +63,18 @@ impl InvocationMode {
     }
 }
 
-/// A capability that a manifest asks for.
+/// One entry of `capabilities` in a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestedCapability {
-    /// What.
+    /// The requested capability with its scope.
     pub capability: Capability,
-    /// What for.
+    /// The author's reason, shown when a person decides about the grant. `None` if the author gave none.
     pub reason: Option<String>,
-    /// Whether the skill can do without.
+    /// True if the skill also works without the capability.
     pub optional: bool,
 }
 
-/// The Markdown below the frontmatter, by its content. Snapshots and the memory of files name it by its digest; the text
-/// itself is in the store.
+/// Reference to the Markdown below the frontmatter. Snapshots and the file cache hold only this; the store holds the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instructions {
     /// The digest of the cleaned text.
@@ -78,28 +84,28 @@ pub struct Instructions {
 }
 
 impl Instructions {
-    /// Names this text.
+    /// Returns the reference to `text`, which must be cleaned already.
     pub fn of(text: &str) -> Self {
         Self { digest: Digest::of(text.as_bytes()), bytes: text.len() as u64 }
     }
 }
 
-/// A SKILL.md that was read.
+/// The result of [`Manifest::parse`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedSkillMd {
-    /// What the frontmatter says.
+    /// The checked keys of the frontmatter.
     pub manifest: Manifest,
-    /// The instructions, cleaned.
+    /// The text below the frontmatter, without control characters and surrounding white space.
     pub instructions: String,
-    /// Lines that could not be read as YAML and were read as if they were quoted (`frontmatter_mended`).
+    /// One `frontmatter_mended` problem for each line that is not valid YAML and was parsed as if its value were quoted.
     pub mended: Vec<Problem>,
 }
 
-/// A summary is one line of a list.
+/// The longest summary, reason or hint, in characters; longer texts are cut. Each is shown on one line.
 const SUMMARY_CHARS: usize = 500;
 
 impl Manifest {
-    /// Reads the SKILL.md of the skill that is called `name` by its folder or file.
+    /// Parses the SKILL.md of the skill `name`. `name` comes from the skill's folder or file; a `name` key must equal it.
     ///
     /// # Errors
     /// `malformed_frontmatter`, `invalid_name`, `invalid_command_alias`.
@@ -116,7 +122,7 @@ impl Manifest {
     }
 }
 
-/// Checks the keys of a frontmatter, one after the other.
+/// Checks the keys of a frontmatter in a fixed order, so that the first problem is always the same.
 fn manifest(mut keys: FrontmatterKeys, name: &Name, instructions: Instructions) -> Result<Manifest, Problem> {
     let malformed = |message: String| Problem::new(Code::MalformedFrontmatter, message);
     let mut under = keys.metadata.take().and_then(|metadata| metadata.0).map(|keys| *keys).unwrap_or_default();
@@ -181,7 +187,7 @@ fn manifest(mut keys: FrontmatterKeys, name: &Name, instructions: Instructions) 
     })
 }
 
-/// Parts the frontmatter from what is below it.
+/// Splits a SKILL.md into the frontmatter (without its `---` lines) and the text below it.
 fn split(skill_md: &str) -> Result<(&str, &str), &'static str> {
     let text = skill_md.strip_prefix('\u{feff}').unwrap_or(skill_md);
     let rest = text
@@ -204,32 +210,32 @@ mod tests {
 
     use super::*;
 
-    fn reading(skill_md: &str) -> Result<ParsedSkillMd, Problem> {
+    fn parse(skill_md: &str) -> Result<ParsedSkillMd, Problem> {
         Manifest::parse(skill_md, &"calc".parse().unwrap())
     }
 
-    fn read(skill_md: &str) -> Result<Manifest, Problem> {
-        reading(skill_md).map(|reading| reading.manifest)
+    fn manifest_of(skill_md: &str) -> Result<Manifest, Problem> {
+        parse(skill_md).map(|parsed| parsed.manifest)
     }
 
     #[test]
     fn all_keys_are_optional() {
         for empty in ["---\n---\n", "---\n\n---", "---\r\n---\r\nbody", "\u{feff}---\n# a comment\n---\nbody"] {
-            let manifest = read(empty).unwrap_or_else(|problem| panic!("{empty:?}: {problem:?}"));
+            let manifest = manifest_of(empty).unwrap_or_else(|problem| panic!("{empty:?}: {problem:?}"));
             assert_eq!(manifest.invocation_mode, InvocationMode::LlmOrchestration);
             assert_eq!(manifest.summary, "");
         }
     }
 
     #[test]
-    fn every_key_is_read_and_may_stand_under_metadata() {
+    fn keys_are_read_at_top_level_and_under_metadata() {
         let keys = "summary: Sums\nversion: 1.10\ninvocation_mode: tool_dispatch\ncommand: sum\ninput_hint: a + b\n\
                     command_tool: eval\nrequires_tools: [other__tool]\n\
                     eligibility: {os: [linux, darwin], env: [HOME], binaries: [git]}\n\
                     capabilities:\n  - {name: kv, reason: keeps}\n  - {name: http, scope: a.example, optional: true}\n";
-        let plain = read(&format!("---\nname: calc\nlicense: x\nunknown: [1]\n{keys}---\nDo it.\n")).unwrap();
+        let plain = manifest_of(&format!("---\nname: calc\nlicense: x\nunknown: [1]\n{keys}---\nDo it.\n")).unwrap();
         let indented: String = keys.lines().map(|line| format!("  {line}\n")).collect();
-        let under = read(&format!("---\nname: calc\nmetadata:\n  author: me\n{indented}---\nDo it.\n")).unwrap();
+        let under = manifest_of(&format!("---\nname: calc\nmetadata:\n  author: me\n{indented}---\nDo it.\n")).unwrap();
         assert_eq!(plain, under);
         assert_eq!(plain.version.as_deref(), Some("1.10"));
         assert_eq!(plain.capabilities[1].capability.to_string(), "http:a.example");
@@ -239,15 +245,15 @@ mod tests {
     }
 
     #[test]
-    fn description_stands_in_for_summary() {
-        assert_eq!(read("---\ndescription: a\n  b\n---\n").unwrap().summary, "a b");
-        assert_eq!(read("---\ndescription: a\nsummary: b\n---\n").unwrap().summary, "b");
+    fn description_is_used_without_summary() {
+        assert_eq!(manifest_of("---\ndescription: a\n  b\n---\n").unwrap().summary, "a b");
+        assert_eq!(manifest_of("---\ndescription: a\nsummary: b\n---\n").unwrap().summary, "b");
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_problem() {
         let problem = |text: &str| {
-            let problem = read(text).unwrap_err();
+            let problem = manifest_of(text).unwrap_err();
             (problem.code, problem.message)
         };
         assert_eq!(problem("hello").1, "SKILL.md does not begin with a line '---'.");
@@ -267,7 +273,7 @@ mod tests {
 
     #[test]
     fn yaml_errors_name_the_line_and_the_key() {
-        let problem = |text: &str| read(text).unwrap_err().message;
+        let problem = |text: &str| manifest_of(text).unwrap_err().message;
         assert_eq!(
             problem("---\nname: calc\nsummary: x\neligibility: {os: {linux: true}}\n---\n"),
             "Line 4: eligibility.os must be a list, such as [linux]."
@@ -286,8 +292,8 @@ mod tests {
     }
 
     #[test]
-    fn natural_spellings_are_read() {
-        let manifest = read(
+    fn short_forms_of_lists_are_accepted() {
+        let manifest = manifest_of(
             "---\neligibility: {os: linux, env: HOME}\nrequires_tools: files__read\ncapabilities: [kv, \
              http:a.example]\nmetadata: text\n---\n",
         )
@@ -296,13 +302,13 @@ mod tests {
         assert_eq!(manifest.requires_tools, ["files__read"]);
         let asked: Vec<String> = manifest.capabilities.iter().map(|asked| asked.capability.to_string()).collect();
         assert_eq!(asked, ["kv", "http:a.example"]);
-        let one = read("---\ncapabilities: {name: http, scope: a.example}\n---\n").unwrap();
+        let one = manifest_of("---\ncapabilities: {name: http, scope: a.example}\n---\n").unwrap();
         assert_eq!(one.capabilities[0].capability.to_string(), "http:a.example");
     }
 
     #[test]
-    fn plain_text_is_mended_and_limits_are_kept() {
-        let mended = reading(
+    fn unquoted_text_is_mended_and_eligibility_is_kept() {
+        let mended = parse(
             "---\nname: calc\ndescription: Use when: sums are wrong\nargument-hint: [a] [b]\neligibility: {os: \
              [darwin]}\n---\nDo it.",
         )
@@ -318,36 +324,36 @@ mod tests {
             ]
         );
         for refused in [
-            // Another key cannot be read strictly.
+            // Another key is not valid YAML.
             "---\ndescription: a: b\neligibility: {os: [darwin]\n---\n",
             "---\ndescription: a: b\ncapabilities: [{name: files}]\n---\n",
-            // Not on one line.
+            // The value continues on the next line.
             "---\ndescription: a: b\n  goes on\n---\n",
-            // Quoted, badly.
+            // The value is quoted, but not correctly.
             "---\ndescription: \"a\" b\n---\n",
-            // A key at the start of a line that is no key of the document.
+            // A line begins with a key that is not a key of the document.
             "---\ndescription: a: b\nlicense: 'x\neligibility: {os: [darwin]}\n  '\n---\n",
             "---\ncommand: a: b\n---\n",
         ] {
-            assert!(read(refused).is_err(), "{refused}");
+            assert!(manifest_of(refused).is_err(), "{refused}");
         }
-        assert_eq!(reading("---\ndescription: a\n---\n").unwrap().mended, []);
+        assert_eq!(parse("---\ndescription: a\n---\n").unwrap().mended, []);
     }
 
     #[test]
-    fn aliases_of_yaml_do_not_explode() {
+    fn yaml_alias_bomb_is_refused() {
         let mut bomb = String::from("---\na0: &a0 [x, x]\n");
         for n in 1..40 {
             bomb += &format!("a{n}: &a{n} [*a{m}, *a{m}]\n", m = n - 1);
         }
         bomb += "requires_tools: *a39\n---\n";
-        assert_eq!(read(&bomb).unwrap_err().code, Code::MalformedFrontmatter);
+        assert_eq!(manifest_of(&bomb).unwrap_err().code, Code::MalformedFrontmatter);
     }
 
     proptest! {
-        /// Without the mended lines the text asks for the same and demands the same.
+        /// The capabilities and the eligibility are the same as without the mended lines.
         #[test]
-        fn mended_text_asks_for_no_more_and_loses_no_limit(
+        fn mended_lines_change_no_capability_and_no_eligibility(
             lines in proptest::collection::vec(prop_oneof![
                 "(description|summary|license|version|argument-hint): [a-z\\[\\]{}\"':,# ]{0,12}",
                 Just("eligibility: {os: [darwin]}".to_owned()),
@@ -359,14 +365,14 @@ mod tests {
             ], 0..7),
         ) {
             let skill_md = format!("---\n{}\n---\n", lines.join("\n"));
-            if let Ok(read) = reading(&skill_md) {
-                let place = |note: &Problem| -> usize {
+            if let Ok(read) = parse(&skill_md) {
+                let line_of = |note: &Problem| -> usize {
                     note.message.strip_prefix("Line ").unwrap().split_once(':').unwrap().0.parse().unwrap()
                 };
-                let mended: Vec<usize> = read.mended.iter().map(place).collect();
+                let mended: Vec<usize> = read.mended.iter().map(line_of).collect();
                 let kept = skill_md.lines().enumerate().filter(|(line, _)| !mended.contains(&(line + 1)));
                 let kept: String = kept.map(|(_, line)| format!("{line}\n")).collect();
-                let without = reading(&kept).unwrap();
+                let without = parse(&kept).unwrap();
                 prop_assert_eq!(&without.manifest.eligibility, &read.manifest.eligibility);
                 prop_assert_eq!(&without.manifest.capabilities, &read.manifest.capabilities);
                 if !mended.is_empty() && lines.iter().any(|line| line == "eligibility: {os: [darwin]}") {
@@ -376,9 +382,9 @@ mod tests {
         }
 
         #[test]
-        fn nothing_makes_it_panic(front in "(\\PC|\n){0,200}", body in "\\PC{0,50}") {
-            let _ = read(&front);
-            let _ = read(&format!("---\n{front}\n---\n{body}"));
+        fn parsing_never_panics(front in "(\\PC|\n){0,200}", body in "\\PC{0,50}") {
+            let _ = manifest_of(&front);
+            let _ = manifest_of(&format!("---\n{front}\n---\n{body}"));
         }
     }
 }

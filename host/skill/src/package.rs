@@ -1,42 +1,44 @@
-//! A skill in one file: a component with its SKILL.md embedded.
+//! Finds the SKILL.md in a component: a skill in one file.
+//!
+//! Called by `reading.rs` for `NAME.wasm`, and by the crate `plugin`, which writes the section.
 
 use patchbay_core::{Code, text};
 use wasmparser::{Parser, Payload};
 
 use crate::Problem;
 
-/// The largest SKILL.md, in bytes, wherever it stands: it goes into a conversation.
+/// The largest SKILL.md in bytes, as a file or embedded. It is limited because it is added to a conversation.
 pub const SKILL_MD_BYTES: u64 = 256 << 10;
 
-/// The custom section that holds the SKILL.md.
+/// Name of the custom section that contains the SKILL.md.
 pub const SECTION: &str = "patchbay:skill.md";
 
-/// The SKILL.md embedded in a component, if there is one.
+/// Returns the SKILL.md that is embedded in a component; `None` if there is none.
 ///
 /// # Errors
-/// `invalid_component` where the bytes are not WebAssembly; `malformed_frontmatter` where the section is no text, is
-/// longer than a SKILL.md may be, or comes twice.
+/// `invalid_component` if the bytes are not valid WebAssembly; `malformed_frontmatter` if the section is not UTF-8, is larger
+/// than [`SKILL_MD_BYTES`], or appears twice.
 pub fn embedded_skill_md(bytes: &[u8]) -> Result<Option<String>, Problem> {
     let invalid = |message: &str| Problem::new(Code::InvalidComponent, message.to_owned());
     if !bytes.starts_with(b"\0asm") {
         return Err(invalid("Not WebAssembly: it does not begin with the four bytes '\\0asm'."));
     }
     let mut found = None;
-    // Where what stands within ends: the parser also takes the end of the bytes for its end.
-    let mut within = Vec::new();
+    // The ends of the nested modules and components. Checked because the parser also accepts the end of all bytes.
+    let mut nested_ends = Vec::new();
     for payload in Parser::new(0).parse_all(bytes) {
         match payload
             .map_err(|error| invalid(&format!("Damaged or cut short: {}.", text::excerpt(&error.to_string(), 200))))?
         {
             Payload::ModuleSection { unchecked_range: range, .. }
-            | Payload::ComponentSection { unchecked_range: range, .. } => within.push(range.end),
-            Payload::End(at) => match within.pop() {
+            | Payload::ComponentSection { unchecked_range: range, .. } => nested_ends.push(range.end),
+            Payload::End(at) => match nested_ends.pop() {
                 Some(end) if end != at => {
-                    return Err(invalid("Cut short within a module or component that stands in it."));
+                    return Err(invalid("Cut short within a nested module or component."));
                 }
                 _ => {}
             },
-            Payload::CustomSection(section) if within.is_empty() && section.name() == SECTION => {
+            Payload::CustomSection(section) if nested_ends.is_empty() && section.name() == SECTION => {
                 let malformed =
                     |what: &str| Problem::new(Code::MalformedFrontmatter, format!("The section '{SECTION}' {what}."));
                 if section.data().len() as u64 > SKILL_MD_BYTES {
@@ -44,7 +46,7 @@ pub fn embedded_skill_md(bytes: &[u8]) -> Result<Option<String>, Problem> {
                 }
                 let text = std::str::from_utf8(section.data()).map_err(|_| malformed("is not UTF-8"))?;
                 if found.replace(text.to_owned()).is_some() {
-                    return Err(malformed("comes twice"));
+                    return Err(malformed("appears twice"));
                 }
             }
             _ => {}
@@ -59,7 +61,7 @@ mod tests {
 
     const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
-    /// A component with the section for each of `texts`, which are short.
+    /// Returns a component with one section for each of `texts`, which must be short.
     fn component(texts: &[&[u8]]) -> Vec<u8> {
         let mut bytes = COMPONENT.to_vec();
         for text in texts {
@@ -70,17 +72,17 @@ mod tests {
     }
 
     #[test]
-    fn the_section_is_found_where_it_stands_once_and_is_text() {
+    fn section_must_be_utf8_and_appear_once() {
         assert_eq!(embedded_skill_md(&component(&[])), Ok(None));
         assert_eq!(embedded_skill_md(&component(&[b"x"])), Ok(Some("x".to_owned())));
         let message = |bytes: &[u8]| embedded_skill_md(bytes).unwrap_err().message;
-        assert_eq!(message(&component(&[b"x", b"x"])), "The section 'patchbay:skill.md' comes twice.");
+        assert_eq!(message(&component(&[b"x", b"x"])), "The section 'patchbay:skill.md' appears twice.");
         assert_eq!(message(&component(&[b"\xff"])), "The section 'patchbay:skill.md' is not UTF-8.");
         assert_eq!(message(b"hello"), "Not WebAssembly: it does not begin with the four bytes '\\0asm'.");
     }
 
     #[test]
-    fn a_section_is_no_larger_than_a_file() {
+    fn section_has_the_size_limit_of_a_file() {
         let section = |size: usize| {
             let text = vec![b'x'; size];
             // Three bytes of LEB128 each; the length of the name is one byte.
@@ -97,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_of_something_within_is_not_its_own() {
+    fn section_of_a_nested_component_is_ignored() {
         let inner = component(&[b"x"]);
         let mut outer = COMPONENT.to_vec();
         outer.extend([4, u8::try_from(inner.len()).unwrap()]);
@@ -105,18 +107,18 @@ mod tests {
         assert_eq!(embedded_skill_md(&outer), Ok(None));
     }
 
-    /// Where the cut falls between two sections, the parser sees an end like any other; found by fuzzing.
+    /// If the file is cut between two sections, the parser reports a normal end. Found by fuzzing.
     #[test]
-    fn what_is_cut_short_is_no_component() {
+    fn component_that_is_cut_short_is_refused() {
         let inner = component(&[b"x"]);
         let outer = [COMPONENT, &[4, u8::try_from(inner.len() + 1).unwrap()], &inner].concat();
         let problem = embedded_skill_md(&outer).unwrap_err();
-        assert_eq!(problem.message, "Cut short within a module or component that stands in it.");
+        assert_eq!(problem.message, "Cut short within a nested module or component.");
     }
 
-    /// The parser's words have several lines where a module within has a bad head; found by fuzzing.
+    /// The parser's message has several lines if a nested module has an invalid header. Found by fuzzing.
     #[test]
-    fn what_is_damaged_is_said_on_one_line() {
+    fn parser_error_is_reported_on_one_line() {
         let damaged = [COMPONENT, &[1, 8], b"\x05\x02\0\x01\x0d\0\x01\0"].concat();
         let problem = embedded_skill_md(&damaged).unwrap_err();
         assert_eq!(problem.code, Code::InvalidComponent);

@@ -1,3 +1,8 @@
+//! The snapshot: the immutable set of skills of a session, its JSON form and its digest.
+//!
+//! `build.rs` creates snapshots, the crate `session` stores them and loads them again, and `tools` and `agent` look up skills
+//! and tools in them.
+
 mod format1;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -9,10 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::Manifest;
 
-/// The form in which snapshots are written. Format 1 had the instructions in it, and no number.
+/// The format in which snapshots are written. Format 1 contained the instructions and had no number.
 const FORMAT: u32 = 2;
 
-/// The skills that a session works with. Never changes; a reload makes another.
+/// The skills of a session. Immutable: a reload creates a new snapshot.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     version: u64,
@@ -20,11 +25,12 @@ pub struct Snapshot {
     json: String,
     body: SnapshotBody,
     aliases: BTreeMap<Name, Vec<Name>>,
-    /// Instructions whose text is at hand, by their digest: of a new snapshot those that were read just now, of format 1 all.
+    /// Instructions in memory, by digest. A new snapshot has those that were just read, format 1 has all; all others are in
+    /// the store.
     texts: BTreeMap<Digest, Arc<str>>,
 }
 
-/// All that a snapshot holds, in canonical order: its JSON is what is stored and hashed.
+/// The content of a snapshot in canonical order. Its JSON is stored and hashed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SnapshotBody {
     pub(crate) format: u32,
@@ -38,24 +44,24 @@ impl SnapshotBody {
     }
 }
 
-/// A skill of a snapshot.
+/// A skill in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skill {
-    /// Its name.
+    /// The name, unique in the snapshot.
     pub name: Name,
-    /// Where it comes from.
+    /// The root in which it was found.
     pub root: Root,
-    /// What its SKILL.md says.
+    /// The parsed SKILL.md.
     #[serde(with = "shared")]
     pub manifest: Arc<Manifest>,
-    /// Its component, if it has one.
+    /// Digest of its component; `None` for a skill without tools of its own.
     pub component: Option<Digest>,
     /// The tools of its component, sorted by name.
     #[serde(with = "shared")]
     pub tools: Arc<[ToolSpec]>,
-    /// The digest over all its files. In a snapshot of format 1 that of its component, or of its SKILL.md where it has none.
+    /// Digest over all its files. In a snapshot of format 1: digest of the component, or of SKILL.md without a component.
     pub digest: Digest,
-    /// Whether `digest` is over all its files: not in a snapshot of format 1. Never written.
+    /// True if `digest` covers all files; false in a snapshot of format 1. Not serialized.
     #[serde(skip, default = "yes")]
     pub digest_of_files: bool,
 }
@@ -64,7 +70,7 @@ fn yes() -> bool {
     true
 }
 
-/// What snapshots of the same files share, written as what it is.
+/// Serializes values that snapshots share by value.
 mod shared {
     use std::sync::Arc;
 
@@ -82,49 +88,48 @@ mod shared {
     }
 }
 
-/// Why something is not a skill of a snapshot, or not all that it claims.
+/// Why a skill was left out of a snapshot, or which part of it does not work. Shown by `/skills`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Diagnostic {
-    /// What it is called, cleaned.
+    /// Name of the skill, or of the folder or file that is not a skill, cleaned for display.
     pub name: String,
-    /// The stable code.
+    /// The stable code, documented in `docs/codes.md`.
     pub code: Code,
-    /// What is wrong, on one line.
+    /// What is wrong, in one line.
     pub message: String,
 }
 
-/// A stored snapshot that does not read back.
+/// Why a stored snapshot cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// Its text is not what its digest says.
+    /// The stored text does not match its digest.
     #[error("the stored snapshot is damaged: its digest is {found}, not {expected}")]
     Damaged {
-        /// What it should be.
+        /// The digest that was stored with the text.
         expected: Digest,
-        /// What it is.
+        /// The digest of the stored text.
         found: Digest,
     },
-    /// Its form is not known yet.
+    /// A newer version of Patchbay wrote it in a format that this version does not know.
     #[error("this session was written by a newer Patchbay.")]
     Newer,
-    /// Its text is not of this form.
+    /// The text is not JSON of a known format.
     #[error("the stored snapshot cannot be read: {0}")]
     Form(#[from] serde_json::Error),
 }
 
 impl Snapshot {
     pub(crate) fn new(body: SnapshotBody, version: u64, texts: BTreeMap<Digest, Arc<str>>) -> Self {
-        // Maps with text as keys, texts and numbers: there is no value that JSON could not hold.
+        // Cannot fail: the body consists of maps with text keys, texts and numbers.
         let json = serde_json::to_string(&body).unwrap_or_default();
         let aliases = claims(&body.skills);
         Self { version, digest: Digest::of(json.as_bytes()), json, body, aliases, texts }
     }
 
-    /// Reads back what [`Snapshot::to_json`] gave, in this format or an older one. What was stored stays as it was, bytes
-    /// and digest.
+    /// Loads the text of [`Snapshot::to_json`], in the current or an older format. Keeps the text and the digest unchanged.
     ///
     /// # Errors
-    /// [`SnapshotError`] where it is not what was stored, or of a newer format.
+    /// [`SnapshotError`] if the text does not match `digest`, is malformed, or has a newer format.
     pub fn from_json(json: String, digest: Digest, version: u64) -> Result<Self, SnapshotError> {
         #[derive(Deserialize)]
         struct Head {
@@ -172,45 +177,45 @@ impl Snapshot {
         self.version
     }
 
-    /// The digest over all that it holds.
+    /// Returns the digest of the JSON form, which covers all skills and diagnostics.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// Its skills, sorted by name.
+    /// Iterates over the skills, sorted by name.
     pub fn skills(&self) -> impl ExactSizeIterator<Item = &Skill> {
         self.body.skills.values()
     }
 
-    /// A skill by its exact name.
+    /// Returns the skill with exactly this name.
     pub fn skill(&self, name: &str) -> Option<&Skill> {
         self.body.skills.get(name)
     }
 
-    /// A skill and its tool by the tool's full name, `SKILL__TOOL`.
+    /// Returns a tool and its skill by the tool's full name, `SKILL__TOOL`.
     pub fn tool(&self, full_name: &str) -> Option<(&Skill, &ToolSpec)> {
         let (skill, tool) = split_tool(full_name)?;
         let skill = self.skill(skill)?;
         Some((skill, skill.tool(tool)?))
     }
 
-    /// What was kept out and why, sorted.
+    /// Returns the diagnostics, sorted.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.body.diagnostics
     }
 
-    /// Aliases and the skills that claim them, sorted.
+    /// Iterates over the aliases with the skills that claim each, sorted. An alias with several skills does not work.
     pub fn aliases(&self) -> impl Iterator<Item = (&Name, &[Name])> {
         self.aliases.iter().map(|(alias, skills)| (alias, &skills[..]))
     }
 }
 
-/// Parts `SKILL__TOOL`. A skill's name may end in `_`; a tool's does not begin with one, so that the last `__` parts them.
+/// Splits `SKILL__TOOL` at the last `__`: a skill's name may end in `_`, a tool's name does not begin with `_`.
 pub(crate) fn split_tool(full_name: &str) -> Option<(&str, &str)> {
     full_name.rsplit_once("__")
 }
 
-/// Each alias and the skills of the highest root that claim it, sorted. Skills of lower roots do not have it.
+/// Returns each alias with the skills that claim it, sorted. Only skills of the highest root among the claimants count.
 pub(crate) fn claims(skills: &BTreeMap<Name, Skill>) -> BTreeMap<Name, Vec<Name>> {
     let mut claims = BTreeMap::<Name, (Root, Vec<Name>)>::new();
     for skill in skills.values() {
@@ -233,18 +238,18 @@ impl Aliases for Snapshot {
 }
 
 impl Skill {
-    /// A tool of its own, by its bare name.
+    /// Returns the skill's own tool with this bare name.
     pub fn tool(&self, name: &str) -> Option<&ToolSpec> {
         self.tools.iter().find(|tool| tool.name.as_str() == name)
     }
 
-    /// Whether its `command_tool` is another skill's.
-    pub fn lends_tool(&self) -> bool {
+    /// Returns true if its `command_tool` belongs to another skill.
+    pub fn borrows_tool(&self) -> bool {
         let tool = self.manifest.command_tool.as_deref().and_then(split_tool);
         tool.is_some_and(|(skill, _)| skill != self.name.as_str())
     }
 
-    /// The full name of the tool that a command calls.
+    /// Returns the full name of its `command_tool`; `None` if it has none.
     pub fn command_tool(&self) -> Option<String> {
         let tool = self.manifest.command_tool.as_deref()?;
         Some(if tool.contains("__") { tool.to_owned() } else { format!("{}__{tool}", self.name) })

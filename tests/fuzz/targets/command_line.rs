@@ -35,8 +35,8 @@ impl Aliases for Everybody {
 }
 
 fuzz_target!(|line: &str| {
-    let read = Line::read(line);
-    assert_eq!(read, Line::read(&line.to_owned()), "a line is read the same each time");
+    let read = Line::parse(line);
+    assert_eq!(read, Line::parse(&line.to_owned()), "a line is read the same each time");
     match read {
         Ok(Line::Conversation(text)) => {
             assert!(!line.starts_with('/'));
@@ -59,7 +59,7 @@ fn command(line: &str, name: &str, argument: &str) {
     assert!(rest.chars().next().is_none_or(char::is_whitespace), "the name ends where white space begins");
     assert_eq!(rest.trim(), argument, "the argument is the rest as typed");
     let again = format!("/{name} {argument}");
-    assert_eq!(Line::read(&again), Ok(Line::Command { name, argument }), "written out, it reads the same");
+    assert_eq!(Line::parse(&again), Ok(Line::Command { name, argument }), "written out, it reads the same");
 
     let built_in = TABLE.iter().position(|spec| spec.name == name);
     let claimants = Everybody.claimants(name);

@@ -1,7 +1,12 @@
-//! `patchbay-bundle FROM TO`: builds every plugin in the folders `skills` and `providers` of FROM and lays what the host embeds
-//! into TO: `NAME.wasm` and `NAME.json`, what the component answers when it is asked for its tools; or, for a skill without
-//! tools, `NAME.md`. Those of providers go into the folder `providers` of TO, and their answers are manifests. What is unchanged
-//! is not written again, and what nobody builds any more is removed.
+//! `patchbay-bundle FROM TO`: builds the bundled plugins. `make` runs it before it builds `patchbay`, which embeds the result.
+//!
+//! It builds every plugin in the folders `skills` and `providers` of FROM and writes into TO:
+//!
+//! - for a skill with tools, `NAME.wasm` and `NAME.json` with the component's tools;
+//! - for a skill without tools, `NAME.md`;
+//! - for a provider, `providers/NAME.wasm` and `providers/NAME.json` with the adapter's manifest.
+//!
+//! Unchanged files are not written again. Files of plugins that no longer exist are removed.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +17,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use patchbay_core::{Digest, ToolSpec};
-use patchbay_plugin::{Inspector, Options, Report, build};
+use patchbay_plugin::{BuildOptions, InspectionReport, Inspector, build};
 use patchbay_provider::ExchangeLimits;
 use patchbay_sandbox::{Limits, adapter::AdapterManifest};
 use serde::Serialize;
@@ -25,8 +30,8 @@ async fn main() -> Result<()> {
     bundle_all(&from.join("providers"), &to.join("providers"), provider).await
 }
 
-/// Builds the plugins in the folder `from`; `answer` gives what the host need not ask one of them again.
-async fn bundle_all(from: &Path, to: &Path, answer: fn(&Report) -> Option<Answer<'_>>) -> Result<()> {
+/// Builds the plugins in the folder `from`. `contents` selects the part of a report that goes into `NAME.json`.
+async fn bundle_all(from: &Path, to: &Path, contents: ContentsOf) -> Result<()> {
     fs::create_dir_all(to)?;
     let mut folders: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
@@ -36,25 +41,25 @@ async fn bundle_all(from: &Path, to: &Path, answer: fn(&Report) -> Option<Answer
         }
     }
     folders.sort();
-    let mut wanted = BTreeSet::new();
+    let mut built = BTreeSet::new();
     for folder in folders {
-        wanted.extend(bundle(&folder, to, answer).await?);
+        built.extend(bundle(&folder, to, contents).await?);
     }
     for entry in fs::read_dir(to)? {
         let entry = entry?;
-        if !entry.file_type()?.is_dir() && !wanted.contains(&entry.file_name()) {
+        if !entry.file_type()?.is_dir() && !built.contains(&entry.file_name()) {
             fs::remove_file(entry.path())?;
         }
     }
     Ok(())
 }
 
-/// Builds one plugin; gives the names of its files.
-async fn bundle(folder: &Path, to: &Path, answer: fn(&Report) -> Option<Answer<'_>>) -> Result<Vec<OsString>> {
+/// Builds one plugin and returns the names of its files in `to`.
+async fn bundle(folder: &Path, to: &Path, contents: ContentsOf) -> Result<Vec<OsString>> {
     let name = folder.file_name().context("a folder without a name")?.to_os_string();
     let file = |extension: &str| Path::new(&name).with_extension(extension).into_os_string();
     let component = file("wasm");
-    let built = build(folder, &Options { out: Some(to.join(&component)), ..Options::default() })?;
+    let built = build(folder, &BuildOptions { out: Some(to.join(&component)), ..BuildOptions::default() })?;
     if built.component.is_none() {
         let text = file("md");
         write_changed(&to.join(&text), &fs::read(folder.join("SKILL.md"))?)?;
@@ -68,37 +73,41 @@ async fn bundle(folder: &Path, to: &Path, answer: fn(&Report) -> Option<Answer<'
         bail!("{}: {}", name.display(), report.problems.join(" "));
     }
     let digest = report.digest.context("a component without a digest")?;
-    let answer = answer(&report).with_context(|| format!("{} belongs elsewhere", folder.display()))?;
-    println!("{:<18} {:>9} bytes  {}", built.name, built.size, answer.summary());
-    let known = file("json");
-    write_changed(&to.join(&known), &serde_json::to_vec(&Known { digest, answer })?)?;
-    Ok(vec![component, known])
+    let contents = contents(&report).with_context(|| {
+        format!("{}: skills belong into the folder 'skills', providers into 'providers'", folder.display())
+    })?;
+    println!("{:<18} {:>9} bytes  {}", built.name, built.size, contents.summary());
+    let description = file("json");
+    write_changed(&to.join(&description), &serde_json::to_vec(&BundledDescription { digest, contents })?)?;
+    Ok(vec![component, description])
 }
 
-/// What the host need not ask a bundled component again.
+/// The content of `NAME.json`: what the component would return, so that the host need not run it at start.
 #[derive(Serialize)]
-struct Known<'a> {
+struct BundledDescription<'a> {
     digest: Digest,
     #[serde(flatten)]
-    answer: Answer<'a>,
+    contents: BundledContents<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Answer<'a> {
+enum BundledContents<'a> {
     Tools(&'a [ToolSpec]),
     Manifest(&'a AdapterManifest),
 }
 
-fn skill(report: &Report) -> Option<Answer<'_>> {
-    report.manifest.as_ref().map(|_| Answer::Tools(&report.tools))
+type ContentsOf = fn(&InspectionReport) -> Option<BundledContents<'_>>;
+
+fn skill(report: &InspectionReport) -> Option<BundledContents<'_>> {
+    report.manifest.as_ref().map(|_| BundledContents::Tools(&report.tools))
 }
 
-fn provider(report: &Report) -> Option<Answer<'_>> {
-    report.provider.as_ref().map(Answer::Manifest)
+fn provider(report: &InspectionReport) -> Option<BundledContents<'_>> {
+    report.provider.as_ref().map(BundledContents::Manifest)
 }
 
-impl Answer<'_> {
+impl BundledContents<'_> {
     fn summary(&self) -> String {
         match self {
             Self::Tools(tools) => {

@@ -112,7 +112,7 @@ fn command_tool(session: &Session, skill: &Skill) -> String {
     let tool = skill.manifest.command_tool.clone().unwrap_or_default();
     let snapshot = session.snapshot();
     match snapshot.tool(&tool) {
-        Some((owner, _)) if skill.lends_tool() => format!("{tool} (of the {} skill '{}')", owner.root, owner.name),
+        Some((owner, _)) if skill.borrows_tool() => format!("{tool} (of the {} skill '{}')", owner.root, owner.name),
         _ => tool,
     }
 }

@@ -1,3 +1,5 @@
+//! Tests of `build`: precedence, trust, aliases, required tools, limits, stored snapshots.
+
 use std::{fs, io, path::Path};
 
 use patchbay_command::Aliases as _;
@@ -25,7 +27,7 @@ fn found(root: Root, name: &str, frontmatter: &str) -> FoundSkill {
     let skill_md = format!("---\n{frontmatter}\n---\nDo {name}.");
     let parsed: Name = name.parse().unwrap();
     let candidate = crate::Manifest::parse(&skill_md, &parsed).map(|read| {
-        // Whoever mentions tools has a component, whose digest tells which.
+        // A frontmatter with `# has` gets a component, whose digest identifies its tools.
         let component = frontmatter.contains("# has ").then(|| Component::in_memory(frontmatter.to_owned()));
         let mut files = BTreeMap::from([("SKILL.md".to_owned(), Digest::of(skill_md.as_bytes()))]);
         files.extend(component.as_ref().map(|component| ("x.wasm".to_owned(), component.digest())));
@@ -55,7 +57,7 @@ fn snapshot_of(found: Vec<FoundSkill>, trusted: bool) -> Snapshot {
 }
 
 fn snapshot_within(found: Vec<FoundSkill>, trusted: bool, limits: &RootLimits) -> Snapshot {
-    // `# has x y` in a frontmatter gives its component the tools x and y.
+    // `# has x y` in a frontmatter: the component has the tools x and y.
     let tools: BTreeMap<Digest, Arc<[ToolSpec]>> = found
         .iter()
         .filter_map(|found| found.candidate.as_ref().ok()?.component.as_ref())
@@ -92,7 +94,7 @@ fn diagnostics(snapshot: &Snapshot) -> Vec<String> {
 }
 
 #[test]
-fn the_highest_root_wins_and_there_is_no_fallback() {
+fn highest_root_wins_without_fallback() {
     let three = |workspace: &str| {
         vec![
             found(Root::Bundled, "a", "summary: bundled"),
@@ -105,14 +107,14 @@ fn the_highest_root_wins_and_there_is_no_fallback() {
     let snapshot = snapshot_of(three("eligibility: {os: [darwin]}"), true);
     assert_eq!(names(&snapshot), [""; 0]);
     assert_eq!(diagnostics(&snapshot), ["a [ineligible] OS 'linux' not in [darwin]."]);
-    // What cannot be read is no skill, and hides none.
+    // An unreadable skill does not hide the one of a lower root.
     let snapshot = snapshot_of(three("summary: ["), true);
     assert_eq!(snapshot.skill("a").unwrap().manifest.summary, "user");
     assert_eq!(snapshot.diagnostics().len(), 1);
 }
 
 #[test]
-fn an_untrusted_workspace_shadows_neither_name_nor_alias() {
+fn untrusted_workspace_takes_no_name_and_no_alias() {
     let all = || {
         vec![
             found(Root::Bundled, "notes", "command: note"),
@@ -208,7 +210,7 @@ fn format_1_snapshot_keeps_its_rules() {
     let digest = Digest::of(body.as_bytes());
     let snapshot = Snapshot::from_json(body.to_owned(), digest, 3).unwrap();
     assert_eq!((snapshot.to_json(), snapshot.digest(), snapshot.version()), (body, digest, 3));
-    // The alias of two works for neither, whatever their roots.
+    // In format 1 an alias of two skills works for neither, even if their roots differ.
     assert_eq!(snapshot.claimants("go").len(), 2);
     let skill = snapshot.skill("a").unwrap();
     assert_eq!(&**snapshot.text(&skill.manifest.instructions.digest).unwrap(), "Do a.");
@@ -219,7 +221,7 @@ fn format_1_snapshot_keeps_its_rules() {
 }
 
 #[test]
-fn every_reason_to_stay_out() {
+fn each_reason_for_exclusion_has_a_diagnostic() {
     let snapshot = snapshot_of(
         vec![
             found(Root::User, "env", "eligibility: {env: [A, HOME, B]}"),
@@ -261,7 +263,7 @@ fn every_reason_to_stay_out() {
 }
 
 #[test]
-fn an_alias_of_two_works_for_neither_and_both_stay() {
+fn ambiguous_alias_works_for_neither_skill() {
     let snapshot =
         snapshot_of(vec![found(Root::User, "b", "command: go"), found(Root::User, "a", "command: go")], true);
     assert_eq!(names(&snapshot), ["a", "b"]);
@@ -275,20 +277,20 @@ fn an_alias_of_two_works_for_neither_and_both_stay() {
 }
 
 #[test]
-fn a_stored_snapshot_reads_back_and_a_damaged_one_does_not() {
+fn stored_snapshot_is_loaded_and_damaged_one_refused() {
     let mut snapshot = snapshot_of(vec![found(Root::User, "a", "command: go # has x")], true);
     let back = Snapshot::from_json(snapshot.to_json().to_owned(), snapshot.digest(), 7).unwrap();
     assert_eq!((back.digest(), back.version()), (snapshot.digest(), 7));
     assert_eq!(back.skill("a"), snapshot.skill("a"));
     assert!(back.tool("a__x").is_some());
-    assert!(!snapshot.to_json().contains("Do a."), "instructions stand in the store");
+    assert!(!snapshot.to_json().contains("Do a."), "the JSON has no instructions");
     assert!(snapshot.take_texts().into_values().any(|text| &*text == "Do a."));
     let damaged = snapshot.to_json().replace("a__x", "b__x").replace("go", "no");
     assert!(Snapshot::from_json(damaged, snapshot.digest(), 1).is_err());
 }
 
 #[test]
-fn a_diff_names_what_changed() {
+fn diff_lists_added_removed_and_changed_skills() {
     let old = snapshot_of(
         vec![found(Root::User, "a", ""), found(Root::User, "b", ""), found(Root::User, "c", "summary: 1")],
         true,
@@ -306,7 +308,7 @@ fn a_diff_names_what_changed() {
 }
 
 #[test]
-fn folders_and_files_are_found_and_what_is_wrong_is_said() {
+fn discovery_reports_each_invalid_child() {
     let home = tempfile::tempdir().unwrap();
     let root = home.path().join("skills");
     let write = |path: &str, text: &[u8]| {
@@ -323,9 +325,9 @@ fn folders_and_files_are_found_and_what_is_wrong_is_said() {
     write("two/b.wasm", b"\0asm");
     write("text.wasm", b"hello");
     write("cut.wasm", b"\0asm\x0d\0");
-    write("bare.wasm", &wat_component());
+    write("bare.wasm", &empty_component());
     write("both/SKILL.md", b"---\n---\n");
-    write("both.wasm", &wat_component());
+    write("both.wasm", &empty_component());
     write("Upper/SKILL.md", b"---\n---\n");
     write("big/SKILL.md", &vec![b'a'; 300 << 10]);
     write(".hidden/SKILL.md", b"---\n---\n");
@@ -348,19 +350,19 @@ fn folders_and_files_are_found_and_what_is_wrong_is_said() {
         ]
     );
     for diagnostic in snapshot.diagnostics() {
-        assert!(!diagnostic.message.contains(home.path().to_str().unwrap()), "a path shows: {diagnostic:?}");
+        assert!(!diagnostic.message.contains(home.path().to_str().unwrap()), "contains a path: {diagnostic:?}");
     }
     assert!(discover(Root::User, &home.path().join("nowhere")).unwrap().is_empty());
 }
 
 /// The smallest component: magic, version 13, layer 1.
-fn wat_component() -> Vec<u8> {
+fn empty_component() -> Vec<u8> {
     b"\0asm\x0d\0\x01\0".to_vec()
 }
 
 #[cfg(unix)]
 #[test]
-fn links_lead_out_of_a_persons_folder_but_not_out_of_a_workspace() {
+fn links_may_leave_the_user_root_but_not_a_workspace() {
     let home = tempfile::tempdir().unwrap();
     let elsewhere = home.path().join("elsewhere");
     let root = home.path().join(".patchbay/skills");
@@ -376,7 +378,7 @@ fn links_lead_out_of_a_persons_folder_but_not_out_of_a_workspace() {
     assert_eq!(workspace.diagnostics().len(), 2, "{:?}", workspace.diagnostics());
     let other = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(home.path().join(".patchbay"), other.path().join(".patchbay")).unwrap();
-    assert!(discover(Root::Workspace, other.path()).is_err(), "the whole root leads away");
+    assert!(discover(Root::Workspace, other.path()).is_err(), "the root itself is a link out of the workspace");
 }
 
 #[test]
@@ -391,9 +393,9 @@ fn bundled_skills_are_read() {
 }
 
 proptest! {
-    /// The order in which things are found never shows.
+    /// The JSON does not depend on the order of the candidates.
     #[test]
-    fn the_order_of_finding_does_not_matter(
+    fn snapshot_does_not_depend_on_candidate_order(
         skills in proptest::collection::vec((0..3usize, "[a-d]", prop_oneof!["command: [a-b]", "requires_tools: \\[[a-d]__x\\] # has x", "summary: \\["]), 0..8),
         seed in any::<u64>(),
     ) {
@@ -416,7 +418,7 @@ proptest! {
 }
 
 #[test]
-fn one_skill_alone_is_judged_as_in_a_snapshot() {
+fn check_skill_agrees_with_build() {
     let rules = SnapshotRules {
         trusted: true,
         reserved: &["skills", "help"],
@@ -441,7 +443,7 @@ fn one_skill_alone_is_judged_as_in_a_snapshot() {
         let alone = alone.map_err(|problem| format!("a [{}] {}", problem.code, problem.message));
         assert_eq!(diagnostics(&build(&[found], 1, &rules)), Vec::from_iter(alone.err()), "{frontmatter}");
     }
-    // What depends on the place is no error.
+    // Requirements on the environment are reported, but are not errors.
     let elsewhere = found(Root::User, "a", "requires_tools: [b__x]\ncommand_tool: c__y\neligibility: {os: [darwin]}");
     let alone = check_skill(Root::User, elsewhere.candidate.as_ref().unwrap(), &rules).unwrap();
     assert_eq!(Vec::from_iter(&alone.needs), ["b__x", "c__y"]);

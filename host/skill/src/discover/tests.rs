@@ -1,3 +1,5 @@
+//! Tests of `discover`: the file cache, changed files, digests over all files, limits.
+
 use std::{
     cell::RefCell,
     collections::BTreeMap,
@@ -10,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{Changed, Manifest, NoCache, changed_files};
 
-/// A folder of skills that goes when it does.
+/// A temporary folder of skills, removed on drop.
 struct SkillsFolder(tempfile::TempDir);
 
 impl SkillsFolder {
@@ -33,7 +35,7 @@ impl SkillsFolder {
         discover(Root::User, self.path(), cache, &RootAllowance::default()).unwrap()
     }
 
-    /// The one candidate.
+    /// Discovers exactly one candidate.
     fn candidate(&self, cache: &dyn FileCache) -> Candidate {
         let mut found = self.discover(cache).found;
         assert_eq!(found.len(), 1, "{found:?}");
@@ -41,32 +43,32 @@ impl SkillsFolder {
     }
 }
 
-/// What was read before, and what was asked for.
+/// A cache that also records which files were looked up.
 #[derive(Default)]
 struct FakeCache {
     cached: BTreeMap<String, (Stat, CachedFile)>,
-    asked: RefCell<Vec<String>>,
+    lookups: RefCell<Vec<String>>,
 }
 
 impl FakeCache {
     fn of(discovered: &Discovered) -> Self {
         let cached = discovered.read.iter().map(|read| (read.file.clone(), (read.stat, read.cached.clone())));
-        Self { cached: cached.collect(), asked: RefCell::default() }
+        Self { cached: cached.collect(), lookups: RefCell::default() }
     }
 }
 
 impl FileCache for FakeCache {
     fn get(&self, file: &str, stat: &Stat) -> Option<CachedFile> {
-        self.asked.borrow_mut().push(file.to_owned());
+        self.lookups.borrow_mut().push(file.to_owned());
         let (then, cached) = self.cached.get(file)?;
         (then == stat).then(|| cached.clone())
     }
 }
 
-/// Claims to know every file, and lies.
-struct Liar(CachedFile);
+/// A cache that returns the same content for every file.
+struct WrongCache(CachedFile);
 
-impl FileCache for Liar {
+impl FileCache for WrongCache {
     fn get(&self, _: &str, _: &Stat) -> Option<CachedFile> {
         Some(self.0.clone())
     }
@@ -78,7 +80,7 @@ fn skill_md_of(summary: &str) -> Option<Arc<SkillMd>> {
     Some(Arc::new(SkillMd { bytes: 10, manifest: Ok(Arc::new(manifest)), mended: Vec::new() }))
 }
 
-/// A component with this SKILL.md, and padding.
+/// Returns a component with this SKILL.md and a section of padding.
 fn component(skill_md: &str, padding: &[u8]) -> Vec<u8> {
     let mut bytes = b"\0asm\x0d\0\x01\0".to_vec();
     for (name, data) in [("patchbay:skill.md", skill_md.as_bytes()), ("padding", padding)] {
@@ -125,14 +127,14 @@ fn cached_file_is_not_read_again() {
     skills.write("three/SKILL.md", OTHER);
     let first = skills.discover(&NoCache);
     assert_eq!(files(&first), ["one.wasm", "three/SKILL.md", "two/SKILL.md", "two/code.wasm"]);
-    let memory = FakeCache::of(&first);
-    let again = skills.discover(&memory);
+    let cache = FakeCache::of(&first);
+    let again = skills.discover(&cache);
     assert_eq!(files(&again), [""; 0]);
-    assert_eq!(sorted(memory.asked.take()), files(&first), "each is looked up by the name under which it was read");
+    assert_eq!(sorted(cache.lookups.take()), files(&first), "each is looked up by the name under which it was read");
     assert_eq!(shown(&again), shown(&first));
 }
 
-/// That nothing is read shows in that a lie is believed.
+/// The wrong content of the cache is used, so the file was not read.
 #[cfg(unix)]
 #[test]
 fn cached_value_replaces_the_file() {
@@ -140,7 +142,7 @@ fn cached_value_replaces_the_file() {
     skills.write("one.wasm", component(FIRST, b""));
     let digest = Digest::of(b"something else");
     let cached = CachedFile { digest, skill_md: skill_md_of("remembered") };
-    let candidate = skills.candidate(&Liar(cached));
+    let candidate = skills.candidate(&WrongCache(cached));
     let component = candidate.component.as_ref().unwrap().digest();
     assert_eq!((component, &*candidate.manifest.summary), (digest, "remembered"));
     assert_eq!(candidate.digest(), SkillFiles::new(&BTreeMap::from([("one.wasm".to_owned(), digest)])).digest());
@@ -149,7 +151,7 @@ fn cached_value_replaces_the_file() {
 
 #[cfg(unix)]
 #[test]
-fn bad_skills_are_remembered_if_they_were_read() {
+fn invalid_skills_are_cached_if_they_were_read() {
     let skills = SkillsFolder::new();
     skills.write("text.wasm", "hello");
     skills.write("bad/SKILL.md", "no frontmatter");
@@ -161,7 +163,7 @@ fn bad_skills_are_remembered_if_they_were_read() {
     skills.write("bare.wasm", b"\0asm\x0d\0\x01\0");
     let discovered = skills.discover(&NoCache);
     assert_eq!(files(&discovered), ["bad/SKILL.md", "bare.wasm", "text.wasm"]);
-    // What is wrong is said again without reading the file again.
+    // The same problems are reported without reading the files again.
     let again = skills.discover(&FakeCache::of(&discovered));
     let problems = |discovered: &Discovered| -> Vec<Problem> {
         discovered.found.iter().map(|found| found.candidate.clone().unwrap_err()).collect()
@@ -169,10 +171,10 @@ fn bad_skills_are_remembered_if_they_were_read() {
     assert_eq!((files(&again), problems(&again)), (vec![], problems(&discovered)));
 }
 
-/// Each of these leaves the size as it was, and the time of modification as well where somebody takes the trouble.
+/// Each change keeps the size of the file, and some also restore its modification time.
 #[cfg(unix)]
 #[test]
-fn every_change_is_seen() {
+fn every_change_of_a_file_is_detected() {
     type Change = fn(&SkillsFolder);
     let changes: [(&str, Change); 5] = [
         ("written in place", |skills| {
@@ -204,19 +206,19 @@ fn every_change_is_seen() {
         let skills = SkillsFolder::new();
         skills.write("a.wasm", component(FIRST, b""));
         skills.write("b.wasm", component(OTHER, b""));
-        let memory = FakeCache::of(&skills.discover(&NoCache));
-        rest(&skills, &["a.wasm", "b.wasm"]);
+        let cache = FakeCache::of(&skills.discover(&NoCache));
+        wait_for_next_tick(&skills, &["a.wasm", "b.wasm"]);
         change(&skills);
-        let again = skills.discover(&memory);
+        let again = skills.discover(&cache);
         assert!(files(&again).contains(&"a.wasm".to_owned()), "{what}");
         assert_eq!(shown(&again)[0].3, "other", "{what}");
     }
 }
 
-/// Waits until a change gives a file of the folder another time than `files` have: times are no finer than the system's
-/// clock ticks, and it is for [`Stat::is_settled`] that nothing is remembered within a tick.
+/// Waits until a new file gets a later change time than `files` have. Time stamps are only as fine as the clock ticks of the
+/// system; [`Stat::is_settled`] takes care of changes within one tick.
 #[cfg(unix)]
-fn rest(skills: &SkillsFolder, files: &[&str]) {
+fn wait_for_next_tick(skills: &SkillsFolder, files: &[&str]) {
     let changed = |file: &str| Stat::of(&skills.path().join(file)).unwrap().unwrap().changed;
     let last = files.iter().map(|file| changed(file)).max().unwrap();
     for _ in 0..100_000 {
@@ -227,16 +229,16 @@ fn rest(skills: &SkillsFolder, files: &[&str]) {
             return;
         }
     }
-    panic!("the file system's clock stands still");
+    panic!("the clock of the file system does not advance");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_touched_file_is_read_and_is_what_it_was() {
+fn touched_file_is_read_again() {
     let skills = SkillsFolder::new();
     let path = skills.write("a.wasm", component(FIRST, b""));
     let first = skills.discover(&NoCache);
-    rest(&skills, &["a.wasm"]);
+    wait_for_next_tick(&skills, &["a.wasm"]);
     let time = path.metadata().unwrap().modified().unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
     let again = skills.discover(&FakeCache::of(&first));
@@ -246,7 +248,7 @@ fn a_touched_file_is_read_and_is_what_it_was() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_is_settled_when_it_has_been_at_rest_for_two_seconds() {
+fn file_is_settled_two_seconds_after_its_last_change() {
     let skills = SkillsFolder::new();
     let path = skills.write("a.wasm", "");
     let stat = Stat::of(&path).unwrap().unwrap();
@@ -254,7 +256,7 @@ fn a_file_is_settled_when_it_has_been_at_rest_for_two_seconds() {
     assert!(!stat.is_settled(stat.changed), "it may change again within the same tick");
     assert!(!stat.is_settled(stat.changed + two_seconds));
     assert!(stat.is_settled(stat.changed + two_seconds + 1));
-    // Its time of modification is anybody's to set: one to come is no rest, one long ago proves none.
+    // Programs can set the modification time: a future time unsettles the file, a past time does not settle it.
     let file = fs::File::options().write(true).open(&path).unwrap();
     let time = path.metadata().unwrap().modified().unwrap();
     let hour = std::time::Duration::from_secs(3600);
@@ -268,7 +270,7 @@ fn a_file_is_settled_when_it_has_been_at_rest_for_two_seconds() {
 }
 
 #[test]
-fn bytes_are_those_of_the_digest_or_none() {
+fn component_returns_bytes_of_its_digest_or_fails() {
     let skills = SkillsFolder::new();
     let bytes = component(FIRST, b"");
     for name in ["a.wasm", "b/code.wasm"] {
@@ -281,7 +283,7 @@ fn bytes_are_those_of_the_digest_or_none() {
         fs::write(&path, component(OTHER, b"")).unwrap();
         assert_eq!(found.bytes(), Err(Changed));
         fs::write(&path, &bytes).unwrap();
-        assert_eq!(found.bytes().unwrap(), bytes, "what it was, it is");
+        assert_eq!(found.bytes().unwrap(), bytes, "the original bytes are back");
         fs::remove_file(&path).unwrap();
         assert_eq!(found.bytes(), Err(Changed));
         fs::create_dir(&path).unwrap();
@@ -290,10 +292,10 @@ fn bytes_are_those_of_the_digest_or_none() {
     }
 }
 
-/// Between the look and the reading a workspace may put a link that leads out of it in a component's place.
+/// A workspace may replace a component by a link to a file outside, after discovery and before the bytes are read.
 #[cfg(unix)]
 #[test]
-fn bytes_are_not_read_through_a_link_that_leads_away() {
+fn component_is_not_read_through_a_link_out_of_the_workspace() {
     let home = SkillsFolder::new();
     let bytes = component(FIRST, b"");
     let secret = home.write("secret/a.wasm", &bytes);
@@ -312,14 +314,14 @@ fn bytes_are_not_read_through_a_link_that_leads_away() {
     }
 }
 
-/// The paths of the files that a candidate's digest is over.
+/// Returns the paths of the files that a candidate's digest covers.
 fn listed(candidate: &Candidate) -> Vec<String> {
     changed_files("", candidate.files.as_text()).iter().map(|file| file.replace(" (new)", "")).collect()
 }
 
 #[cfg(unix)]
 #[test]
-fn digest_is_over_the_files_of_the_folder() {
+fn digest_covers_all_files_of_the_folder() {
     use std::os::unix::fs::symlink;
     let skills = SkillsFolder::new();
     skills.write("elsewhere/secret.txt", "secret");
@@ -343,7 +345,7 @@ fn digest_is_over_the_files_of_the_folder() {
     assert_eq!(listed(&first), ["SKILL.md", "code.wasm", "inside.md", "notes.md", "sub/deep.wasm"]);
     let notes: Vec<_> = first.notes.iter().map(|note| (note.code, &*note.message)).collect();
     assert_eq!(notes, [(Code::SkillFileSkipped, "'outside.md' is a link to nothing in the skill's folder.")]);
-    // Any file counts.
+    // A change of any file changes the digest.
     for file in ["a/SKILL.md", "a/code.wasm", "a/notes.md", "a/sub/deep.wasm", "a/sub/new.md"] {
         let before = skills.discover(&NoCache).found.remove(0).candidate.unwrap();
         let text = if file.ends_with("SKILL.md") { OTHER } else { "changed" };
@@ -351,7 +353,7 @@ fn digest_is_over_the_files_of_the_folder() {
         let after = skills.discover(&NoCache).found.remove(0).candidate.unwrap();
         assert_ne!(before.digest(), after.digest(), "{file}");
     }
-    // One in one file has one line.
+    // A skill in one file has a list of one line.
     fs::remove_dir_all(skills.path().join("a")).unwrap();
     fs::remove_dir_all(skills.path().join("elsewhere")).unwrap();
     skills.write("one.wasm", component(FIRST, b""));
@@ -359,7 +361,7 @@ fn digest_is_over_the_files_of_the_folder() {
 }
 
 #[test]
-fn skill_over_its_limits_stays_without_its_files() {
+fn skill_over_its_limits_loses_only_its_files() {
     type Fill = fn(&SkillsFolder);
     let cases: [(&str, Fill); 4] = [
         ("More than 1,000 files; none of them can be read.", |skills| {
@@ -391,30 +393,30 @@ fn skill_over_its_limits_stays_without_its_files() {
 }
 
 #[test]
-fn root_is_counted_in_the_order_of_names() {
+fn root_limits_count_skills_by_name() {
     let skills = SkillsFolder::new();
     for name in ["d", "b", "a", "c"] {
         skills.write(&format!("{name}/SKILL.md"), FIRST);
     }
     skills.write("e.wasm", component(FIRST, b""));
     skills.write("readme.txt", "no skill");
-    let look = |allowed: RootAllowance| {
+    let discover_within = |allowed: RootAllowance| {
         let found = discover(Root::User, skills.path(), &NoCache, &allowed).unwrap();
         let names: Vec<String> = found.found.iter().map(|found| found.label.clone()).collect();
         let over = found.found.last().unwrap().candidate.clone().err();
         (names.join(" "), over.map(|problem| problem.message).unwrap_or_default(), found.read.len())
     };
     let all = RootAllowance::default();
-    assert_eq!(look(all), ("a b c d e".to_owned(), String::new(), 5));
+    assert_eq!(discover_within(all), ("a b c d e".to_owned(), String::new(), 5));
     let words = |what: &str| format!("The user skills are over the limit of {what}).");
-    assert_eq!(look(RootAllowance { skills: 3, ..all }), ("a b c d".to_owned(), words("3 (limits.root.skills"), 3));
+    assert_eq!(discover_within(RootAllowance { skills: 3, ..all }), ("a b c d".to_owned(), words("3 (limits.root.skills"), 3));
     let bytes = FIRST.len() as u64;
     let two = RootAllowance { skill_md_bytes: 2 * bytes, ..all };
     let over = words(&format!("{} bytes (limits.root.skill_md_bytes", 2 * bytes));
-    assert_eq!(look(two), ("a b c".to_owned(), over, 2), "what is over is not read");
-    assert_eq!(look(RootAllowance { files: 1, ..all }), ("a b".to_owned(), words("1 (limits.root.files"), 1));
+    assert_eq!(discover_within(two), ("a b c".to_owned(), over, 2), "the skill over the limit is not read");
+    assert_eq!(discover_within(RootAllowance { files: 1, ..all }), ("a b".to_owned(), words("1 (limits.root.files"), 1));
     let over = words(&format!("{} bytes (limits.root.file_bytes", bytes + 1));
-    assert_eq!(look(RootAllowance { file_bytes: bytes + 1, ..all }), ("a b".to_owned(), over, 1));
+    assert_eq!(discover_within(RootAllowance { file_bytes: bytes + 1, ..all }), ("a b".to_owned(), over, 1));
 }
 
 #[derive(Clone, Debug)]
@@ -423,7 +425,7 @@ enum Step {
     Replace(u8),
     SetBack,
     Remove,
-    Look,
+    Discover,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -432,22 +434,21 @@ fn step() -> impl Strategy<Value = Step> {
         (0..3_u8).prop_map(Step::Replace),
         Just(Step::SetBack),
         Just(Step::Remove),
-        Just(Step::Look),
+        Just(Step::Discover),
     ]
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever becomes of a file, and however wrong what is remembered of it: nobody gets bytes under a digest that is not
-    /// theirs.
+    /// No sequence of file changes and no wrong cache makes `bytes` return bytes of another digest.
     #[test]
-    fn no_bytes_go_by_a_digest_that_is_not_theirs(steps in proptest::collection::vec(step(), 1..12), lie in 0..4_u8) {
+    fn component_bytes_always_match_the_digest(steps in proptest::collection::vec(step(), 1..12), wrong in 0..4_u8) {
         let skills = SkillsFolder::new();
         let content = |n: u8| component(FIRST, &[n]);
         let path = skills.write("a.wasm", content(0));
-        let cache: Box<dyn FileCache> = if lie < 3 {
-            Box::new(Liar(CachedFile { digest: Digest::of(&content(lie)), skill_md: skill_md_of("lie") }))
+        let cache: Box<dyn FileCache> = if wrong < 3 {
+            Box::new(WrongCache(CachedFile { digest: Digest::of(&content(wrong)), skill_md: skill_md_of("wrong") }))
         } else {
             Box::new(FakeCache::of(&skills.discover(&NoCache)))
         };
@@ -460,7 +461,7 @@ proptest! {
                     file.set_modified(skills.path().metadata().unwrap().modified().unwrap()).unwrap();
                 },
                 Step::Remove => drop(fs::remove_file(&path)),
-                Step::Look => for found in skills.discover(&*cache).found {
+                Step::Discover => for found in skills.discover(&*cache).found {
                     components.extend(found.candidate.unwrap().component);
                 },
             }

@@ -1,4 +1,6 @@
-//! The keys of a frontmatter: their YAML, read strictly, and what is said about YAML that is wrong.
+//! The keys of a frontmatter: strict YAML parsing, and error messages that name the line and the key.
+//!
+//! Called by [`Manifest::parse`](crate::Manifest::parse), and by the lenient second attempt in `lenient.rs`.
 
 use std::fmt;
 
@@ -11,7 +13,7 @@ use serde_saphyr::{Error, Options};
 
 use crate::Problem;
 
-/// The keys as they stand in the frontmatter, and again under `metadata`.
+/// The known keys as written, before they are checked. The same keys may appear at top level and under `metadata`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct FrontmatterKeys {
@@ -37,10 +39,10 @@ pub(super) struct EligibilityKeys {
     pub(super) binaries: Option<TextList>,
 }
 
-/// A list of texts. A single text is a list of one.
+/// A list of texts. A single text is accepted as a list of one.
 pub(super) struct TextList(pub(super) Vec<String>);
 
-/// What a skill asks for. A single entry is a list of one.
+/// The entries of `capabilities`. A single entry is accepted as a list of one.
 pub(super) struct CapabilityList(pub(super) Vec<CapabilityKeys>);
 
 #[derive(Deserialize)]
@@ -52,7 +54,7 @@ struct CapabilityMap {
     optional: bool,
 }
 
-/// An entry of `capabilities`: a mapping, or the capability alone, as in `[kv]`.
+/// An entry of `capabilities`: a mapping with `name`, or only the capability as text, as in `[kv]`.
 pub(super) struct CapabilityKeys {
     pub(super) name: String,
     pub(super) scope: Option<String>,
@@ -60,10 +62,10 @@ pub(super) struct CapabilityKeys {
     pub(super) optional: bool,
 }
 
-/// What stands under `metadata`; nothing of ours where that is no mapping.
+/// The known keys under `metadata`; `None` if `metadata` is not a mapping.
 pub(super) struct MetadataKeys(pub(super) Option<Box<FrontmatterKeys>>);
 
-/// Reads a scalar as the text that YAML gives for it.
+/// Defines visitor methods that turn any YAML scalar into `$one`, with the scalar as `$value`.
 macro_rules! scalars {
     ($value:ident => $one:expr) => {
         fn visit_str<E: serde::de::Error>(self, $value: &str) -> Result<Self::Value, E> {
@@ -106,7 +108,7 @@ impl<'de> Deserialize<'de> for TextList {
 }
 
 impl CapabilityKeys {
-    fn alone(name: &str) -> Self {
+    fn from_name(name: &str) -> Self {
         Self { name: name.to_owned(), scope: None, reason: None, optional: false }
     }
 
@@ -126,7 +128,7 @@ impl<'de> Deserialize<'de> for CapabilityKeys {
                 f.write_str("a capability")
             }
             fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<CapabilityKeys, E> {
-                Ok(CapabilityKeys::alone(name))
+                Ok(CapabilityKeys::from_name(name))
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CapabilityKeys, A::Error> {
                 CapabilityKeys::from_map(map)
@@ -145,17 +147,17 @@ impl<'de> Deserialize<'de> for CapabilityList {
                 f.write_str("a list of capabilities")
             }
             fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<CapabilityList, E> {
-                Ok(CapabilityList(vec![CapabilityKeys::alone(name)]))
+                Ok(CapabilityList(vec![CapabilityKeys::from_name(name)]))
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CapabilityList, A::Error> {
                 Ok(CapabilityList(vec![CapabilityKeys::from_map(map)?]))
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<CapabilityList, A::Error> {
-                let mut asked = Vec::new();
+                let mut entries = Vec::new();
                 while let Some(entry) = list.next_element()? {
-                    asked.push(entry);
+                    entries.push(entry);
                 }
-                Ok(CapabilityList(asked))
+                Ok(CapabilityList(entries))
             }
         }
         from.deserialize_any(CapabilityListVisitor)
@@ -184,13 +186,14 @@ impl<'de> Deserialize<'de> for MetadataKeys {
     }
 }
 
-/// Reads a frontmatter as YAML. An empty one is good: all keys are optional.
+/// Parses a frontmatter as YAML. An empty frontmatter is valid because all keys are optional.
 pub(super) fn strict(frontmatter: &str) -> Result<FrontmatterKeys, Problem> {
     let keys: Option<FrontmatterKeys> = parse(frontmatter).map_err(|error| malformed(frontmatter, &error))?;
     Ok(keys.unwrap_or_default())
 }
 
-/// Reads YAML within a budget that no manifest needs and that takes milliseconds to use up.
+/// Parses YAML with limits on nodes, aliases and depth. No real manifest reaches them, and reaching them takes
+/// milliseconds. Returns `None` for an empty text.
 pub(super) fn parse<T: for<'de> Deserialize<'de>>(frontmatter: &str) -> Result<Option<T>, Error> {
     if frontmatter.trim().is_empty() {
         return Ok(None);
@@ -215,7 +218,7 @@ fn options() -> Options {
     }
 }
 
-/// What is wrong, with the line of the file and the key, in an author's words.
+/// Converts a YAML error into a problem that names the line of the file and the key, for the author of the skill.
 fn malformed(frontmatter: &str, error: &Error) -> Problem {
     let error = error.without_snippet();
     // The frontmatter begins on the second line of the file.
@@ -238,12 +241,12 @@ fn malformed(frontmatter: &str, error: &Error) -> Problem {
     Problem::new(Code::MalformedFrontmatter, text::excerpt(&message, 400))
 }
 
-/// Whether the text is no YAML at all, as opposed to YAML of the wrong kind.
+/// Returns true if the text is not valid YAML, false if it is YAML with values of a wrong type.
 fn is_syntax(error: &Error) -> bool {
     matches!(error, Error::ExternalMessage { .. } | Error::Eof { .. })
 }
 
-/// The parser's words, without the place and the source that it draws.
+/// Returns the first line of the parser's message, without the position and the drawing of the source.
 fn words(error: &Error) -> String {
     let words = error.to_string();
     let line = words.lines().find(|line| !line.trim().is_empty()).unwrap_or("it cannot be parsed");
@@ -258,7 +261,7 @@ fn words(error: &Error) -> String {
     text::excerpt(line.trim_end_matches('.'), 200)
 }
 
-/// The innermost key of a path that has a meaning, and what it must be.
+/// Returns the longest prefix of `path` that is a known key, and the value that it expects.
 fn expected_at(path: &str) -> Option<(&str, &'static str)> {
     let mut path = path;
     loop {
@@ -269,7 +272,7 @@ fn expected_at(path: &str) -> Option<(&str, &'static str)> {
     }
 }
 
-/// What a key must be.
+/// Returns the end of the error for a known key whose value has a wrong type.
 fn expected(key: &str) -> Option<&'static str> {
     Some(match key.rsplit('.').next()? {
         "os" => "must be a list, such as [linux]",
@@ -285,8 +288,8 @@ fn expected(key: &str) -> Option<&'static str> {
     })
 }
 
-/// The path of the key whose value stands at a line (from 1) and column (from 1) of the frontmatter, as in
-/// `eligibility.os`. Read from the indentation and, on the line itself, from what is left of the column.
+/// Returns the path of the key whose value is at `line` and `column` of the frontmatter (both from 1), such as
+/// `eligibility.os`. Derived from the indentation, and within the line from the text to the left of `column`.
 fn key_at(frontmatter: &str, line: usize, column: usize) -> Option<String> {
     let mut path: Vec<(usize, &str)> = Vec::new();
     for (number, text) in frontmatter.lines().enumerate().take(line) {
@@ -308,7 +311,7 @@ fn key_at(frontmatter: &str, line: usize, column: usize) -> Option<String> {
     if keys.is_empty() { None } else { Some(text::excerpt(&keys.join("."), 80)) }
 }
 
-/// The word before a colon with which a text begins.
+/// Returns the key with which `text` begins: a word, directly followed by a colon.
 pub(super) fn leading_key(text: &str) -> Option<&str> {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')?;
     let behind = text[end..].strip_prefix(':')?;

@@ -1,9 +1,9 @@
-//! The second, lenient reading of a frontmatter that is not valid YAML.
+//! The second, lenient attempt to parse a frontmatter that is not valid YAML.
 //!
-//! People write `description: Use when: …` without quotes, and other hosts read it as it is meant. So a top-level line of
-//! plain text that YAML cannot read is read as if the rest of the line were quoted, and a diagnostic says so. Nothing else
-//! is mended: all other keys must read strictly, and every known key that the text has at the start of a line must be a key
-//! of the result. So no limit that an author wrote, such as `eligibility`, is lost.
+//! Authors write `description: Use when: …` without quotes, and other hosts accept it. So a top-level text line that is not
+//! valid YAML is parsed as if its value were quoted, and the diagnostic `frontmatter_mended` reports it. Nothing else is
+//! mended: all other keys must be valid YAML, and every known key at the start of a line must be a key of the result. This
+//! ensures that no restriction by the author, such as `eligibility`, is lost.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use serde::de::IgnoredAny;
 use super::frontmatter::{FrontmatterKeys, leading_key, parse, strict};
 use crate::Problem;
 
-/// FrontmatterKeys whose value is one line of text for people.
+/// Keys whose value is one line of text for people. Only these lines are mended.
 const TEXTS: &[&str] =
     &["name", "description", "summary", "license", "compatibility", "version", "argument-hint", "input_hint"];
 
-/// FrontmatterKeys that mean something to the host, apart from [`TEXTS`].
+/// Other keys with a meaning for the host. None of them may disappear when lines are mended.
 const KNOWN: &[&str] = &[
     "invocation_mode",
     "command",
@@ -32,7 +32,8 @@ const KNOWN: &[&str] = &[
     "when_to_use",
 ];
 
-/// Reads a frontmatter again, the text lines quoted that YAML cannot read. `None` where that does not help.
+/// Quotes the text lines that are not valid YAML and parses the result. Returns the keys and a note for each mended line, or
+/// `None` if that does not yield a valid frontmatter.
 pub(super) fn mend(frontmatter: &str) -> Option<(FrontmatterKeys, Vec<Problem>)> {
     let (mut mended, mut notes) = (String::with_capacity(frontmatter.len() + 64), Vec::new());
     for (number, line) in frontmatter.split_inclusive('\n').enumerate() {
@@ -58,23 +59,23 @@ pub(super) fn mend(frontmatter: &str) -> Option<(FrontmatterKeys, Vec<Problem>)>
     if lost { None } else { Some((keys, notes)) }
 }
 
-/// The key of a text line that YAML cannot read by itself, and the line with its value quoted.
+/// Returns the key and the quoted form of a text line that is not valid YAML; `None` for any other line.
 fn quoted(line: &str) -> Option<(&str, String)> {
     let key = leading_key(line).filter(|key| TEXTS.contains(key))?;
     let value = line[key.len() + 1..].trim();
-    // What is quoted already, goes on below, is a comment, a tag, an anchor or an alias is not plain text.
+    // Not plain text: quoted, a block that continues below, a comment, a tag, an anchor or an alias.
     if value.is_empty() || value.starts_with(['"', '\'', '|', '>', '#', '!', '&', '*']) {
         return None;
     }
-    // A list or a mapping that goes on below is no line of text.
+    // A list or a mapping that continues on the next line is not one line of text.
     if (value.starts_with('[') && !value.contains(']')) || (value.starts_with('{') && !value.contains('}')) {
         return None;
     }
-    // A list or a mapping is valid YAML, and no text.
+    // The line is valid YAML by itself.
     if parse::<BTreeMap<String, IgnoredAny>>(line).is_ok() {
         return None;
     }
-    // JSON is YAML.
+    // A JSON string is a quoted YAML string.
     let value = serde_json::to_string(value).ok()?;
     Some((key, format!("{key}: {value}\n")))
 }

@@ -1,7 +1,9 @@
-//! Snapshots of format 1, which the first builds wrote: the instructions stand in them, the digest of a skill is that of its
-//! component or its SKILL.md, and an alias that several skills claim works for none, whatever their roots.
+//! Loads snapshots of format 1, which the first versions wrote, so that old sessions can be resumed.
 //!
-//! These types never change: they are what is stored.
+//! Differences to format 2: the snapshot contains the instructions; the digest of a skill is that of its component or its
+//! SKILL.md; an alias of several skills never works, even if their roots differ. Called by `Snapshot::from_json`.
+//!
+//! These types must not change, because they describe stored data.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -45,25 +47,25 @@ struct Manifest1 {
 type AliasMap = BTreeMap<Name, Vec<Name>>;
 type TextMap = BTreeMap<Digest, Arc<str>>;
 
-/// Reads a body of format 1: the body, the claimants of each alias, and the instructions.
+/// Parses a body of format 1. Returns it as the current type, with the claimants of each alias and the instructions.
 pub(super) fn read(json: &str) -> Result<(SnapshotBody, AliasMap, TextMap), serde_json::Error> {
     let Body1 { skills, diagnostics } = serde_json::from_str(json)?;
     let mut texts = TextMap::new();
     let mut aliases = AliasMap::new();
-    let mut read = BTreeMap::new();
+    let mut upgraded = BTreeMap::new();
     for (name, skill) in skills {
         let instructions = Instructions::of(&skill.manifest.instructions);
         texts.entry(instructions.digest).or_insert_with(|| skill.manifest.instructions.as_str().into());
         if let Some(alias) = &skill.manifest.command {
             aliases.entry(alias.clone()).or_default().push(name.clone());
         }
-        read.insert(name, skill.read(instructions));
+        upgraded.insert(name, skill.upgrade(instructions));
     }
-    Ok((SnapshotBody { format: 1, skills: read, diagnostics }, aliases, texts))
+    Ok((SnapshotBody { format: 1, skills: upgraded, diagnostics }, aliases, texts))
 }
 
 impl Skill1 {
-    fn read(self, instructions: Instructions) -> Skill {
+    fn upgrade(self, instructions: Instructions) -> Skill {
         let Self { name, root, manifest, component, tools, digest } = self;
         let manifest = Manifest {
             summary: manifest.summary,
