@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use patchbay_core::{Code, Name, text};
-use patchbay_skill::{Instructions, Manifest, Problem, ParsedSkillMd};
+use patchbay_skill::{Instructions, Manifest, ParsedSkillMd, Problem};
 use serde_json::{Value, json};
 
 static NAME: LazyLock<Name> = LazyLock::new(|| "calc".parse().expect("a name"));
