@@ -228,8 +228,7 @@ fn a_folder_that_cannot_be_built_says_why() {
 
     patchbay.write("workspace/bare/README.md", "");
     let bare = patchbay.workspace().join("bare").canonicalize().unwrap().display().to_string();
-    let least =
-        "A skill needs a SKILL.md with at least four lines: ---, name: bare, summary: What it does, ---";
+    let least = "A skill needs a SKILL.md with at least four lines: ---, name: bare, summary: What it does, ---";
     let words = format!(
         "{bare} has neither a SKILL.md nor a Cargo.toml. {least}. A provider has no SKILL.md; its adapter is built from Rust \
          sources with a Cargo.toml, or given with --wasm FILE"
@@ -280,8 +279,9 @@ fn what_a_build_made_is_not_built_again() {
     let built = Guest::default().packaged(SKILL_MD);
     let file = format!("{folder}/greeter.wasm");
     fs::write(&file, &built).unwrap();
-    let words =
-        format!("{file} has a SKILL.md embedded already; give the component from before that build, or run cargo again");
+    let words = format!(
+        "{file} has a SKILL.md embedded already; give the component from before that build, or run cargo again"
+    );
     assert_refused(&patchbay.run(&["plugin", "build", &folder, "--wasm", &file]), &words);
     assert_eq!(fs::read(&file).unwrap(), built, "it is as it was");
 }

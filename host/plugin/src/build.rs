@@ -64,8 +64,8 @@ pub enum BuildError {
         folder.display(),
         minimal_skill(name)
         )]
-        Nothing {
-            /// The folder.
+    Nothing {
+        /// The folder.
         folder: PathBuf,
         /// The name that the plugin would have.
         name: Name,
@@ -76,7 +76,7 @@ pub enum BuildError {
         folder.display(),
         minimal_skill(name)
         )]
-        NoSkillMd {
+    NoSkillMd {
         /// The folder.
         folder: PathBuf,
         /// The name that the skill would have.

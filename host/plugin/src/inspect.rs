@@ -100,12 +100,7 @@ impl Inspector {
     }
 
     /// Checks a skill as loading does.
-    async fn skill(
-        &self,
-        report: &mut InspectionReport,
-        path: &Path,
-        component: Option<Vec<u8>>,
-    ) -> io::Result<()> {
+    async fn skill(&self, report: &mut InspectionReport, path: &Path, component: Option<Vec<u8>>) -> io::Result<()> {
         let found = discover_one(path)?;
         // A component without a valid SKILL.md would not be loaded, but its author wants to see all problems.
         let readable = !report.exports.is_empty() || found.candidate.is_ok();

@@ -409,12 +409,18 @@ fn root_limits_count_skills_by_name() {
     let all = RootAllowance::default();
     assert_eq!(discover_within(all), ("a b c d e".to_owned(), String::new(), 5));
     let words = |what: &str| format!("The user skills are over the limit of {what}).");
-    assert_eq!(discover_within(RootAllowance { skills: 3, ..all }), ("a b c d".to_owned(), words("3 (limits.root.skills"), 3));
+    assert_eq!(
+        discover_within(RootAllowance { skills: 3, ..all }),
+        ("a b c d".to_owned(), words("3 (limits.root.skills"), 3)
+    );
     let bytes = FIRST.len() as u64;
     let two = RootAllowance { skill_md_bytes: 2 * bytes, ..all };
     let over = words(&format!("{} bytes (limits.root.skill_md_bytes", 2 * bytes));
     assert_eq!(discover_within(two), ("a b c".to_owned(), over, 2), "the skill over the limit is not read");
-    assert_eq!(discover_within(RootAllowance { files: 1, ..all }), ("a b".to_owned(), words("1 (limits.root.files"), 1));
+    assert_eq!(
+        discover_within(RootAllowance { files: 1, ..all }),
+        ("a b".to_owned(), words("1 (limits.root.files"), 1)
+    );
     let over = words(&format!("{} bytes (limits.root.file_bytes", bytes + 1));
     assert_eq!(discover_within(RootAllowance { file_bytes: bytes + 1, ..all }), ("a b".to_owned(), over, 1));
 }
