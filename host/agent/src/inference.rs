@@ -37,7 +37,7 @@ impl AgentInference {
             Ok(choice) => choice,
             Err(outcome) => {
                 reserved.settle(0);
-                return (fault("unavailable", outcome.message), 0);
+                return (fault("unavailable", outcome.line().into_owned()), 0);
             }
         };
         let part = Block::Text(prompt.to_owned()).into();
@@ -59,7 +59,7 @@ impl AgentInference {
         };
         match completed {
             Some(Ok(_)) => (Ok(sent.quiet.0.text()), sent.ended()),
-            Some(Err(outcome)) => (fault("failed", outcome.message), sent.ended()),
+            Some(Err(outcome)) => (fault("failed", outcome.line().into_owned()), sent.ended()),
             None => (fault("failed", "the turn was cancelled".to_owned()), sent.used()),
         }
     }

@@ -148,7 +148,7 @@ impl Agent {
         };
         let usage = match completed {
             Ok(Completed { usage, .. }) => usage,
-            Err(outcome) => return Err(failed(outcome.message.trim_start_matches("Error: "))),
+            Err(outcome) => return Err(failed(&outcome.message)),
         };
         let summary = quiet.0.text();
         if summary.trim().is_empty() {

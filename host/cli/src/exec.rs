@@ -73,7 +73,7 @@ pub(crate) async fn run(
 
 fn out_of_time(seconds: u64) -> ExitCode {
     let outcome = Outcome::error(Code::Timeout, format_args!("not done after {seconds} s (--timeout)."));
-    note(&format!("{} [{}]", outcome.message, outcome.code));
+    note(&format!("{} [{}]", outcome.line(), outcome.code));
     ExitCode::from(OUT_OF_TIME)
 }
 

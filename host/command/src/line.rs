@@ -46,7 +46,7 @@ mod tests {
         assert_eq!(Line::parse(""), Ok(Line::Conversation("")));
         assert_eq!(Line::parse("//"), Ok(Line::Command { name: "/", argument: "" }));
         for bare in ["/", "/ ", "/ skills"] {
-            assert_eq!(Line::parse(bare).unwrap_err().message, "Error: command name is required after '/'.");
+            assert_eq!(Line::parse(bare).unwrap_err().line(), "Error: command name is required after '/'.");
         }
     }
 

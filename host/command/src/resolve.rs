@@ -66,10 +66,10 @@ mod tests {
         assert_eq!(resolve("go", TABLE, &one), Ok(Resolved::Alias(&one.0[0])));
         for near in ["Skills", "skill", "skillss", "GO", "status"] {
             let error = resolve(near, TABLE, &one).unwrap_err();
-            assert_eq!(error.message, format!("Error: unknown command '/{near}'."));
+            assert_eq!(error.line(), format!("Error: unknown command '/{near}'."));
         }
         let two = Fixed(vec!["a".parse().unwrap(), "b".parse().unwrap()]);
         let error = resolve("go", TABLE, &two).unwrap_err();
-        assert_eq!(error.message, "Error: command alias '/go' is ambiguous in snapshot: a, b.");
+        assert_eq!(error.line(), "Error: command alias '/go' is ambiguous in snapshot: a, b.");
     }
 }

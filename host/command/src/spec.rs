@@ -90,10 +90,10 @@ mod tests {
         };
         assert_eq!(spec.usage(), "/skill NAME [INPUT]");
         assert_eq!(spec.check("x"), Ok(()));
-        assert_eq!(spec.check("").unwrap_err().message, "Error: /skill requires a skill name.");
+        assert_eq!(spec.check("").unwrap_err().line(), "Error: /skill requires a skill name.");
         spec.argument = Argument::None;
         assert_eq!(spec.usage(), "/skill");
         assert_eq!(spec.check(""), Ok(()));
-        assert_eq!(spec.check("x").unwrap_err().message, "Error: /skill does not accept arguments.");
+        assert_eq!(spec.check("x").unwrap_err().line(), "Error: /skill does not accept arguments.");
     }
 }

@@ -1,56 +1,120 @@
-use serde::Serialize;
+//! The result of one line, as every front gets it: a code for programs and a message for people.
+
+use std::borrow::Cow;
+
+use serde::{Serialize, Serializer};
 
 use crate::Code;
 
-/// Whether a line did what it says.
+/// What a front writes before the message of an error.
+const ERROR_PREFIX: &str = "Error: ";
+
+/// Whether a line succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// It did.
+    /// It succeeded.
     Ok,
-    /// It did not; the message says why and what to do next.
+    /// It failed; the message says why and what to do next.
     Error,
 }
 
-/// What a line comes to. A front prints `message`; a program reads `code` and `data`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// The result of a line. A front prints [`Outcome::line`]; a program reads `code` and `data`.
+///
+/// As JSON, `message` is the printed line, with its prefix: `exec --json` and the rows of a session have it so.
+///
+/// ```
+/// use patchbay_core::{Code, Outcome};
+///
+/// let outcome = Outcome::error(Code::SkillNotFound, "skill 'x' not found in snapshot.");
+/// assert_eq!(outcome.message, "skill 'x' not found in snapshot.");
+/// assert_eq!(outcome.line(), "Error: skill 'x' not found in snapshot.");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Whether it went well.
+    /// Whether the line succeeded.
     pub status: Status,
-    /// A stable word for what happened.
+    /// A stable code for what happened.
     pub code: Code,
-    /// For a person; may have several lines, never a trailing line feed.
+    /// Text for a person, without `Error: `. It may have several lines and never ends with a line feed.
     pub message: String,
-    /// For a program, where there is more to say than the message does.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Whether fronts write `Error: ` before the message. False for a success, and for an error whose words stand alone.
+    pub has_error_prefix: bool,
+    /// Details for a program; `None` where the message has them all.
     pub data: Option<serde_json::Value>,
 }
 
 impl Outcome {
-    /// A line that went well.
+    /// Returns the outcome of a line that succeeded.
     pub fn ok(code: Code, message: impl Into<String>) -> Self {
-        Self { status: Status::Ok, code, message: message.into(), data: None }
+        Self { status: Status::Ok, code, message: message.into(), has_error_prefix: false, data: None }
     }
 
-    /// A line that failed. `message` is what follows `Error: `.
+    /// Returns the outcome of a line that failed. Fronts write `Error: ` before `message`.
     pub fn error(code: Code, message: impl std::fmt::Display) -> Self {
-        Self { status: Status::Error, code, message: format!("Error: {message}"), data: None }
+        Self { has_error_prefix: true, ..Self::refused(code, message.to_string()) }
     }
 
-    /// A line that failed, in words that stand alone, without `Error: ` before them.
+    /// Returns the outcome of a line that failed, in words that are printed without `Error: `.
     pub fn refused(code: Code, message: impl Into<String>) -> Self {
-        Self { status: Status::Error, code, message: message.into(), data: None }
+        Self { status: Status::Error, ..Self::ok(code, message) }
     }
 
-    /// The same, with something for a program.
+    /// Adds details for a program.
     #[must_use]
     pub fn with_data(mut self, data: serde_json::Value) -> Self {
         self.data = Some(data);
         self
     }
 
-    /// Whether the line went well.
+    /// Whether the line succeeded.
     pub fn is_ok(&self) -> bool {
         self.status == Status::Ok
+    }
+
+    /// Returns what a front prints: the message, after `Error: ` where the outcome has that prefix.
+    pub fn line(&self) -> Cow<'_, str> {
+        if self.has_error_prefix { format!("{ERROR_PREFIX}{}", self.message).into() } else { (&*self.message).into() }
+    }
+}
+
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Printed<'a> {
+            status: Status,
+            code: Code,
+            message: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            data: Option<&'a serde_json::Value>,
+        }
+        let Self { status, code, data, .. } = self;
+        Printed { status: *status, code: *code, message: &self.line(), data: data.as_ref() }.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_errors_have_the_prefix() {
+        let error = Outcome::error(Code::Internal, "it broke.");
+        assert_eq!((&*error.message, &*error.line(), error.is_ok()), ("it broke.", "Error: it broke.", false));
+        let refused = Outcome::refused(Code::TurnCancelled, "Cancelled.");
+        assert_eq!((&*refused.message, &*refused.line(), refused.is_ok()), ("Cancelled.", "Cancelled.", false));
+        let ok = Outcome::ok(Code::Answered, "Yes.");
+        assert_eq!((&*ok.message, &*ok.line(), ok.is_ok()), ("Yes.", "Yes.", true));
+    }
+
+    #[test]
+    fn json_has_the_printed_line() {
+        let error = Outcome::error(Code::Internal, "it broke.").with_data(json!({"a": 1}));
+        let json = r#"{"status":"error","code":"internal","message":"Error: it broke.","data":{"a":1}}"#;
+        assert_eq!(serde_json::to_string(&error).unwrap(), json);
+        let ok = Outcome::ok(Code::Answered, "Yes.");
+        assert_eq!(serde_json::to_string(&ok).unwrap(), r#"{"status":"ok","code":"answered","message":"Yes."}"#);
     }
 }

@@ -7,10 +7,16 @@ use patchbay_sandbox::Failure;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExchangeError {
-    /// Nobody has told the host the provider's key, or it cannot be used.
+    /// The provider's key is not set. The words stand alone, without `Error: `.
     #[error("{message}")]
     MissingCredentials {
         /// What to set, and where to get a key.
+        message: String,
+    },
+    /// The provider's key, or the file that should hold it, cannot be read.
+    #[error("{message}")]
+    UnusableCredentials {
+        /// What is wrong with it, and what to do.
         message: String,
     },
     /// The provider, or the way to it, failed.
@@ -53,7 +59,7 @@ impl ExchangeError {
     /// The stable code.
     pub fn code(&self) -> Code {
         match self {
-            Self::MissingCredentials { .. } => Code::MissingCredentials,
+            Self::MissingCredentials { .. } | Self::UnusableCredentials { .. } => Code::MissingCredentials,
             Self::Failed { kind, .. } => match kind {
                 FailureKind::Authentication => Code::ProviderAuthentication,
                 FailureKind::RateLimit => Code::ProviderRateLimit,
@@ -74,7 +80,7 @@ impl ExchangeError {
     /// [`FailureKind::Unknown`].
     pub fn kind(&self) -> FailureKind {
         match self {
-            Self::MissingCredentials { .. } => FailureKind::Authentication,
+            Self::MissingCredentials { .. } | Self::UnusableCredentials { .. } => FailureKind::Authentication,
             Self::Failed { kind, .. } => *kind,
             Self::Adapter { .. } | Self::Sandbox { .. } => FailureKind::Unknown,
         }

@@ -71,8 +71,8 @@ impl Screen {
         let shown = outcome.code == Code::Answered && (self.answered || outcome.message.is_empty());
         match shown {
             true => Ok(()),
-            false if self.errors_apart && !outcome.is_ok() => writeln!(io::stderr().lock(), "{}", outcome.message),
-            false => self.line(&outcome.message),
+            false if self.errors_apart && !outcome.is_ok() => writeln!(io::stderr().lock(), "{}", outcome.line()),
+            false => self.line(&outcome.line()),
         }
     }
 

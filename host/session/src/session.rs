@@ -164,7 +164,7 @@ impl Session {
         match self.model().await {
             Ok(choice) => format!("Model: {}", choice.as_argument()),
             Err(outcome) => {
-                let why = outcome.message.lines().next().unwrap_or_default().trim_start_matches("Error: ");
+                let why = outcome.message.lines().next().unwrap_or_default();
                 let hint = if why.contains("/model") { "" } else { " /model chooses one." };
                 format!("No model answers yet: {}.{hint}", why.trim_end_matches('.'))
             }
@@ -313,7 +313,7 @@ impl Session {
         let running = tokio::spawn(async move {
             let outcome = session.agent.run(&turn).await;
             if !outcome.is_ok() {
-                let notice = session.message(MessageKind::Notice, &outcome.message, None);
+                let notice = session.message(MessageKind::Notice, &outcome.line(), None);
                 if let Err(error) = session.commit(vec![notice]).await {
                     tracing::error!("how a turn ended could not be kept: {error}");
                 }

@@ -96,7 +96,7 @@ fn accepts(spec: &Spec, argument: &str) {
 /// What a person is shown: one short line that nothing typed can deceive with.
 fn shown(error: &Outcome, code: Code) {
     assert_eq!((error.status, error.code), (Status::Error, code));
-    assert!(error.message.starts_with("Error: "));
-    assert!(!error.message.contains(char::is_control), "{:?}", error.message);
-    assert!(error.message.chars().count() < 250, "{:?}", error.message);
+    assert!(error.line().starts_with("Error: "));
+    assert!(!error.line().contains(char::is_control), "{:?}", error.message);
+    assert!(error.line().chars().count() < 250, "{:?}", error.message);
 }

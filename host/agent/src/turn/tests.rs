@@ -312,7 +312,7 @@ async fn a_turn_that_is_cancelled_keeps_what_came() {
 #[tokio::test]
 async fn what_came_before_a_failure_is_kept_and_nothing_else() {
     let stage = Stage::new([Does::Breaks("Half a"), Does::Fails, Does::Says(&["Yes."])], 0).await;
-    assert_eq!(stage.say("one").await.message, "Error: it broke.");
+    assert_eq!(stage.say("one").await.line(), "Error: it broke.");
     assert!(stage.answer().interrupted);
     assert_eq!(stage.say("two").await.code, Code::Internal);
     assert_eq!(stage.kinds(), ["user", "assistant", "user"]);
@@ -352,7 +352,7 @@ async fn a_turn_ends_at_its_limit_of_requests() {
     let stage = Stage::with_limits(calls, 0, 1_000_000, limits).await;
     let outcome = stage.say("go").await;
     assert_eq!(outcome.code, Code::TurnRounds);
-    let words = "Error: this turn made 3 requests to the model, as many as a turn may (limits.turn_requests)";
+    let words = "this turn made 3 requests to the model, as many as a turn may (limits.turn_requests)";
     assert!(outcome.message.starts_with(words), "{}", outcome.message);
     assert_eq!(stage.script.asked.lock().unwrap().len(), 3);
     // The last calls were made, too.
@@ -380,7 +380,7 @@ async fn a_session_stops_at_its_ceiling_of_tokens() {
     assert_eq!(stage.say("one").await.code, Code::Answered);
     let outcome = stage.say("two").await;
     assert_eq!(outcome.code, Code::LimitTokens);
-    assert!(outcome.message.starts_with("Error: this session has used 220 tokens; it may use 200"), "{outcome:?}");
+    assert!(outcome.message.starts_with("this session has used 220 tokens; it may use 200"), "{outcome:?}");
     assert_eq!(stage.script.asked.lock().unwrap().len(), 2);
 }
 

@@ -128,11 +128,11 @@ impl<W: Write> Printer<W> {
         (self.printed, self.lagged) = (0, None);
         self.conversation &= outcome.code != Code::Quit;
         if !outcome.is_ok() {
-            note(&outcome.message);
+            note(&outcome.line());
             return Ok(());
         }
         // An answer was printed as it came.
-        if outcome.code == Code::Answered { Ok(()) } else { self.print(&outcome.message) }
+        if outcome.code == Code::Answered { Ok(()) } else { self.print(&outcome.line()) }
     }
 }
 

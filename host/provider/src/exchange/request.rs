@@ -83,7 +83,7 @@ fn place(way: &Way<'_>, base: &Base, auth: Vec<Auth>, keys: &Keys) -> Result<Vec
 /// The provider's key.
 ///
 /// # Errors
-/// [`ExchangeError::MissingCredentials`].
+/// [`ExchangeError::MissingCredentials`] and [`ExchangeError::UnusableCredentials`].
 pub(super) fn secret(way: &Way<'_>, credential: &RouteCredential) -> Result<Secret, ExchangeError> {
     way.secrets.get(way.provider, &credential.variable).map_err(|error| {
         let (provider, variable) = (way.provider, &credential.variable);
@@ -95,7 +95,7 @@ pub(super) fn secret(way: &Way<'_>, credential: &RouteCredential) -> Result<Secr
                 format!("No credentials for {provider}. Set {variable} or add to credentials.json")
             }
             // There is one, or a file where one should be.
-            error => return ExchangeError::MissingCredentials { message: format!("Error: {error}.") },
+            error => return ExchangeError::UnusableCredentials { message: format!("{error}.") },
         };
         if let Some(page) = &credential.obtain_url {
             message.push_str("\n\nGet your API key at: ");

@@ -57,7 +57,7 @@ async fn a_bad_entry_of_credentials_json_is_named_with_the_file() {
     let error = bench.run(&Script::relaying(asking())).await.unwrap_err();
     assert_eq!(error.code(), Code::MissingCredentials);
     let words = error.to_string();
-    assert!(words.starts_with("Error: /") && words.ends_with("\"test\": {\"api_key\": \"…\"}."), "{words}");
+    assert!(words.starts_with("/") && words.ends_with("\"test\": {\"api_key\": \"…\"}."), "{words}");
     assert!(words.contains("credentials.json: the entry 'test' holds no key") && !words.contains("sk-"), "{words}");
     assert!(server.requests().is_empty());
 }
