@@ -103,7 +103,7 @@ impl Host {
 
     /// What one call asks of the database: whether its component is blocked, and a row of the journal.
     pub async fn database(&self, input: &Value) {
-        assert!(!self.store.is_blocked(&self.component).unwrap());
+        assert!(!self.store.is_blocked(&self.component).await.unwrap());
         let row = JournalRow {
             at: 0,
             call: CallId::random(),

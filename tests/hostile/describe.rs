@@ -164,8 +164,8 @@ impl Asker {
         described.answers.remove(&component.digest()).unwrap().map(|tools| tools.len())
     }
 
-    fn kept(&self, digest: Digest) -> bool {
-        self.store.described(&[digest], WORLD).unwrap()[0].is_some()
+    async fn kept(&self, digest: Digest) -> bool {
+        self.store.described(&[digest], WORLD).await.unwrap()[0].is_some()
     }
 }
 
@@ -210,7 +210,7 @@ async fn deterministic_answers_are_kept_and_not_asked_for_again() {
         let found = discover(Root::User, skills.path(), &NoCache, &RootAllowance::default()).unwrap().found.remove(0);
         let component = found.candidate.unwrap().component.unwrap();
         assert_eq!(asker.ask(small(), component.clone()).await, expected);
-        assert!(asker.kept(component.digest()), "{expected:?}");
+        assert!(asker.kept(component.digest()).await, "{expected:?}");
         // Another process, and nobody who could be asked.
         drop(skills);
         assert_eq!(component.bytes(), Err(Changed));
@@ -238,7 +238,7 @@ async fn a_schema_that_reaches_out_or_explodes_is_refused() {
         assert_eq!(problem.code, Code::InvalidComponent, "{text}");
         assert!(problem.message.starts_with("The schema of tool 'run' "), "{text}: {}", problem.message);
         assert!(problem.message.chars().count() < 400 && !problem.message.contains('\n'));
-        assert!(asker.kept(digest), "{text}");
+        assert!(asker.kept(digest).await, "{text}");
     }
 }
 
@@ -256,7 +256,7 @@ async fn a_time_out_is_kept_until_it_is_tried_again() {
         "Asked for its tools, it ended with limit_time: the call ran over its time of 60 ms (limits.time_ms). /reload_skills \
          tries again."
     );
-    assert!(asker.kept(digest));
+    assert!(asker.kept(digest).await);
     // The same component in a folder that is gone: it cannot be compiled or run, so that the answer is the one that was kept.
     let skills = tempfile::tempdir().unwrap();
     std::fs::create_dir(skills.path().join("skill")).unwrap();
@@ -270,7 +270,7 @@ async fn a_time_out_is_kept_until_it_is_tried_again() {
     // Asked again, with the clock out of the way, it is stopped for what it is.
     let problem = asker.ask(small(), component).await.unwrap_err();
     assert!(problem.message.contains("limit_fuel"), "{}", problem.message);
-    assert!(asker.kept(digest));
+    assert!(asker.kept(digest).await);
 }
 
 /// The skills of a root have a total of time. What is over it is kept out until a reload asks for another try.
@@ -291,7 +291,7 @@ async fn compiling_for_a_root_stops_at_its_total() {
         described.answers.remove(&digest).unwrap().map(|tools| tools.len())
     };
     assert_eq!(described(0, false).await, Err(over.clone()));
-    assert!(asker.kept(digest));
+    assert!(asker.kept(digest).await);
     assert_eq!(described(0, true).await, Err(over));
     assert_eq!(described(60, false).await, Ok(1), "another total");
     assert_eq!(described(0, false).await, Ok(1), "what was asked is known");

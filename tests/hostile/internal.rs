@@ -109,8 +109,8 @@ impl Model {
     }
 
     /// The rows of the journal, the oldest first.
-    fn journal(&self) -> Vec<JournalRow> {
-        let rows = self.store.journal_rows(&JournalFilter::default(), 0, 100).unwrap();
+    async fn journal(&self) -> Vec<JournalRow> {
+        let rows = self.store.journal_rows(&JournalFilter::default(), 0, 100).await.unwrap();
         rows.into_iter().map(|entry| entry.row).collect()
     }
 }
@@ -155,7 +155,7 @@ async fn the_journal_has_each_call_however_it_ended() {
     assert!(hanging.await.is_err());
     // Whatever is written later stands behind all rows.
     bounded(model.store.keep_described(Digest::of(b"x"), "x", String::new())).await.unwrap();
-    let rows = model.journal();
+    let rows = model.journal().await;
     let outcomes: Vec<_> = rows.iter().map(JournalRow::outcome).collect();
     assert_eq!(outcomes, ["ok", "skill_not_found", "invalid_input", "cancelled"]);
     let row = &rows[0];

@@ -170,7 +170,7 @@ async fn answers_that_other_rules_accepted_are_not_used() {
         host.store.keep_described(component.digest(), WORLD, kept.to_string()).await.unwrap();
         let problem = host.describe(component.clone()).await.unwrap_err();
         assert!(problem.message.contains("'$anchor'"), "{}", problem.message);
-        let now = host.store.described(&[component.digest()], WORLD).unwrap().remove(0).unwrap();
+        let now = host.store.described(&[component.digest()], WORLD).await.unwrap().remove(0).unwrap();
         assert!(now.contains("problem"), "{now}");
     }
 }

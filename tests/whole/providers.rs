@@ -205,7 +205,10 @@ async fn model_is_completed_by_what_there_is() {
     let patchbay = Patchbay::new();
     let host = host(&patchbay, Settings::default());
     let session = host.new_session(&patchbay.workspace()).await.unwrap();
-    let complete = |line: &str| session.complete(line).into_iter().map(|found| found.text).collect::<Vec<_>>();
+    let complete = async |line: &str| {
+        let found = session.complete(line).await;
+        found.into_iter().map(|found| found.text).collect::<Vec<_>>()
+    };
     let expected = "\
 claude-sonnet-4-5
 claude-sonnet-4-5/none
@@ -234,9 +237,9 @@ demo-1/med
 demo-1/high
 demo-small
 demo-big";
-    assert_eq!(complete("/model ").join("\n"), expected);
-    assert_eq!(complete("/model o3/"), ["o3/low", "o3/med", "o3/high"]);
-    assert_eq!(complete("/model nothing"), [""; 0]);
+    assert_eq!(complete("/model ").await.join("\n"), expected);
+    assert_eq!(complete("/model o3/").await, ["o3/low", "o3/med", "o3/high"]);
+    assert_eq!(complete("/model nothing").await, [""; 0]);
 }
 
 #[test]

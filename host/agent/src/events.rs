@@ -43,7 +43,7 @@ impl Subscription {
     /// The database, while replaying.
     pub async fn next(&mut self) -> Result<Option<Received>, StoreError> {
         loop {
-            if let Some(event) = self.replayed()? {
+            if let Some(event) = self.replayed().await? {
                 return Ok(Some(Received::Event(event)));
             }
             match self.live.recv().await {
@@ -65,9 +65,9 @@ impl Subscription {
     ///
     /// # Errors
     /// The database, while replaying.
-    pub fn try_next(&mut self) -> Result<Option<Received>, StoreError> {
+    pub async fn try_next(&mut self) -> Result<Option<Received>, StoreError> {
         loop {
-            if let Some(event) = self.replayed()? {
+            if let Some(event) = self.replayed().await? {
                 return Ok(Some(Received::Event(event)));
             }
             match self.live.try_recv() {
@@ -85,9 +85,9 @@ impl Subscription {
         }
     }
 
-    fn replayed(&mut self) -> Result<Option<Event>, StoreError> {
+    async fn replayed(&mut self) -> Result<Option<Event>, StoreError> {
         if self.replay.is_empty() && self.behind {
-            let rows = self.store.messages(self.session, self.next, PAGE)?;
+            let rows = self.store.messages(self.session, self.next, PAGE).await?;
             self.behind = rows.len() == PAGE as usize;
             if let Some(last) = rows.last() {
                 self.next = last.seq + 1;

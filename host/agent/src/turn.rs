@@ -89,7 +89,7 @@ impl Agent {
         choice: &Choice,
         about: &About,
     ) -> Result<CompletionRequest, Outcome> {
-        let mut rows = self.rows()?;
+        let mut rows = self.rows().await?;
         let mut read = self.read(&rows, choice, about);
         let mut request = CompletionRequest {
             model: choice.model.clone(),
@@ -105,15 +105,15 @@ impl Agent {
             && let Some(plan) = compaction::plan(&rows, turn.began)
         {
             self.compact(turn, choice, about, &request, &plan, size).await?;
-            rows = self.rows()?;
+            rows = self.rows().await?;
             read = self.read(&rows, choice, about);
         }
         request.messages = read.messages;
         Ok(request)
     }
 
-    fn rows(&self) -> Result<Vec<Row>, Outcome> {
-        self.feed.store().conversation(self.place.agent).map_err(store_failed)
+    async fn rows(&self) -> Result<Vec<Row>, Outcome> {
+        self.feed.store().conversation(self.place.agent).await.map_err(store_failed)
     }
 
     fn read(&self, rows: &[Row], choice: &Choice, about: &About) -> Conversation {

@@ -56,7 +56,7 @@ impl Internal for UseSkill {
             let name = word("name");
             let skill = self.snapshot.skill(name);
             match skill.filter(|skill| skill.manifest.invocation_mode == InvocationMode::LlmOrchestration) {
-                Some(skill) => match self.tools.instructions(&self.snapshot, skill) {
+                Some(skill) => match self.tools.instructions(&self.snapshot, skill).await {
                     Ok(template) => Ok(instructions(&template, word("input")).into()),
                     Err(error) => Err(InternalError { code: error.code(), message: format!("{error}.") }),
                 },

@@ -69,7 +69,7 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
         }
         Grant::List { stale: true } => list_stale(host).await?,
         Grant::List { stale: false } => {
-            let grants = host.store().grants()?;
+            let grants = host.store().grants().await?;
             if grants.is_empty() {
                 say!("No grants.");
             }
@@ -94,7 +94,7 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
 
 /// Prints the commands that renew stale grants, ready to be pasted; on standard error why each is stale.
 async fn list_stale(host: &Arc<Host>) -> Result<(), Failure> {
-    for grant in host.store().grants()? {
+    for grant in host.store().grants().await? {
         let GrantRow { root, workspace, skill, capability, skill_digest } = &grant;
         let (Some(root), Ok(name), Ok(capability)) = (Root::from_word(root), skill.parse(), capability.parse()) else {
             continue;
@@ -107,7 +107,7 @@ async fn list_stale(host: &Arc<Host>) -> Result<(), Failure> {
         let Ok(Some(found)) = host.candidate(root, folder, &name).await else { continue };
         let standing = match &**skill_digest {
             "" => Standing::Unchecked,
-            granted => changes(host.store(), granted, &found.digest(), Some(found.files.as_text()))?,
+            granted => changes(host.store(), granted, &found.digest(), Some(found.files.as_text())).await?,
         };
         let Some(why) = standing.why() else { continue };
         // Without a reader it is lost.
@@ -162,7 +162,7 @@ pub(crate) async fn trust(host: &Arc<Host>, command: Trust) -> Result<ExitCode, 
             say!("{shown} is no longer trusted. Open sessions take notice at /reload_skills.");
         }
         Trust::List => {
-            let (trusted, writable) = (store.trusted()?, store.writable()?);
+            let (trusted, writable) = (store.trusted().await?, store.writable().await?);
             let all: BTreeSet<&String> = trusted.iter().chain(&writable).collect();
             if all.is_empty() {
                 say!("No workspace is trusted.");

@@ -11,9 +11,9 @@ use crate::{Failure, out::say};
 const FEWEST_DIGITS: usize = 8;
 
 pub(crate) async fn block(host: &Arc<Host>, written: &str) -> Result<ExitCode, Failure> {
-    let component = find(host, written)?;
+    let component = find(host, written).await?;
     // A digest of something else, such as of a snapshot, would be blocked without any effect.
-    let seen = !host.store().components_beginning(&component.to_hex(), 1)?.is_empty();
+    let seen = !host.store().components_beginning(&component.to_hex(), 1).await?.is_empty();
     if host.store().block(component).await? {
         let unseen = if seen { "" } else { " It was never seen here, and will not run when it comes." };
         say!("Component {component} is blocked.{unseen} To lift it: patchbay plugin unblock {component}");
@@ -24,7 +24,7 @@ pub(crate) async fn block(host: &Arc<Host>, written: &str) -> Result<ExitCode, F
 }
 
 pub(crate) async fn unblock(host: &Arc<Host>, written: &str) -> Result<ExitCode, Failure> {
-    let component = find(host, written)?;
+    let component = find(host, written).await?;
     if host.store().unblock(component).await? {
         say!("Component {component} is no longer blocked.");
     } else {
@@ -33,8 +33,8 @@ pub(crate) async fn unblock(host: &Arc<Host>, written: &str) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn list(host: &Arc<Host>) -> Result<ExitCode, Failure> {
-    let blocks = host.store().blocked()?;
+pub(crate) async fn list(host: &Arc<Host>) -> Result<ExitCode, Failure> {
+    let blocks = host.store().blocked().await?;
     if blocks.is_empty() {
         say!("No component is blocked.");
     }
@@ -46,7 +46,7 @@ pub(crate) fn list(host: &Arc<Host>) -> Result<ExitCode, Failure> {
 }
 
 /// The component that is meant by a whole digest, with or without `sha256:`, or by the beginning of one that was seen.
-fn find(host: &Host, written: &str) -> Result<Digest, Failure> {
+async fn find(host: &Host, written: &str) -> Result<Digest, Failure> {
     let refused = |message| Err(Failure::new(Code::InvalidArgs, message));
     let shown = text::excerpt(written, 80);
     let digits = written.strip_prefix("sha256:").unwrap_or(written).to_ascii_lowercase();
@@ -59,7 +59,7 @@ fn find(host: &Host, written: &str) -> Result<Digest, Failure> {
              {FEWEST_DIGITS} or more of its first digits will do."
         ));
     }
-    match &host.store().components_beginning(&digits, 5)?[..] {
+    match &host.store().components_beginning(&digits, 5).await?[..] {
         [one] => Ok(*one),
         [] => refused(format!(
             "no component that was seen here begins with '{shown}'; all 64 digits name one that was not. '/help SKILL' \

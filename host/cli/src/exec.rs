@@ -131,13 +131,13 @@ async fn submit(
             outcome = &mut submitted => break outcome,
         }
     };
-    drain(session, events, printer)?;
+    drain(session, events, printer).await?;
     Ok(outcome)
 }
 
 /// Prints the events that are there already.
-fn drain(session: &Session, events: &mut Subscription, printer: &mut Printer) -> Result<(), Stop> {
-    while let Some(received) = events.try_next()? {
+async fn drain(session: &Session, events: &mut Subscription, printer: &mut Printer) -> Result<(), Stop> {
+    while let Some(received) = events.try_next().await? {
         printer.event(received, session.last_seq())?;
     }
     Ok(())

@@ -14,20 +14,23 @@ const ROWS: u32 = 100;
 /// Rows that are read at a time.
 const PAGE: u32 = 500;
 
-pub(crate) fn run(host: &Arc<Host>, arguments: &Journal) -> Result<ExitCode, Failure> {
-    let session = arguments.session.as_deref().map(|id| find(host, id)).transpose()?;
+pub(crate) async fn run(host: &Arc<Host>, arguments: &Journal) -> Result<ExitCode, Failure> {
+    let session = match arguments.session.as_deref() {
+        Some(id) => Some(find(host, id).await?),
+        None => None,
+    };
     let filter = JournalFilter { skill: arguments.plugin.as_ref().map(ToString::to_string), session };
     let limit = arguments.limit.or((!arguments.json).then_some(ROWS));
     let before = match limit {
-        Some(limit) => host.store().journal_before_newest(&filter, limit)?,
+        Some(limit) => host.store().journal_before_newest(&filter, limit).await?,
         None => 0,
     };
     if arguments.json {
-        each_row(host, &filter, before, |entry| say!("{}", object(&entry)))?;
+        each_row(host, &filter, before, |entry| say!("{}", object(&entry))).await?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = vec![HEADINGS.map(str::to_owned)];
-    each_row(host, &filter, before, |entry| table.push(cells(&entry.row)))?;
+    each_row(host, &filter, before, |entry| table.push(cells(&entry.row))).await?;
     if table.len() == 1 {
         let all = filter == JournalFilter::default();
         say!("{}", if all { "The journal is empty." } else { "The journal has no such calls." });
@@ -41,23 +44,23 @@ pub(crate) fn run(host: &Arc<Host>, arguments: &Journal) -> Result<ExitCode, Fai
 }
 
 /// The session that is meant: one that is stored, or that the journal alone still knows.
-fn find(host: &Host, id: &str) -> Result<SessionId, Failure> {
-    let mut sessions = host.store().journal_sessions()?;
-    sessions.extend(host.store().sessions()?.iter().map(|session| session.id));
+async fn find(host: &Host, id: &str) -> Result<SessionId, Failure> {
+    let mut sessions = host.store().journal_sessions().await?;
+    sessions.extend(host.store().sessions().await?.iter().map(|session| session.id));
     sessions.sort_unstable();
     sessions.dedup();
     let words = || format!("neither the journal nor the list of sessions has a session '{}'.", text::excerpt(id, 80));
     sessions::one_of(sessions.into_iter(), id, words)
 }
 
-fn each_row(
+async fn each_row(
     host: &Host,
     filter: &JournalFilter,
     mut after: u64,
     mut take: impl FnMut(JournalEntry),
 ) -> Result<(), Failure> {
     loop {
-        let page = host.store().journal_rows(filter, after, PAGE)?;
+        let page = host.store().journal_rows(filter, after, PAGE).await?;
         let Some(last) = page.last() else { return Ok(()) };
         after = last.id;
         page.into_iter().for_each(&mut take);

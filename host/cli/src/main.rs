@@ -81,7 +81,7 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         Some(Command::Provider { command }) => runtime.block_on(provider::run(&open(&Home::find()?)?, command)),
         Some(Command::Grant { command }) => runtime.block_on(authority::grant(&open(&Home::find()?)?, command)),
         Some(Command::Trust { command }) => runtime.block_on(authority::trust(&open(&Home::find()?)?, command)),
-        Some(Command::Journal(journal)) => journal::run(&open(&Home::find()?)?, &journal),
+        Some(Command::Journal(journal)) => runtime.block_on(journal::run(&open(&Home::find()?)?, &journal)),
         Some(Command::Compile(compile)) => Ok(compile::run(&compile)),
     }
 }
@@ -137,6 +137,6 @@ fn watch(host: &Host) -> Option<Watch> {
 async fn start(host: &Arc<Host>, id: Option<&str>, workspace: Option<&Path>) -> Result<Arc<Session>, Failure> {
     match id {
         None => Ok(host.new_session(workspace.unwrap_or(Path::new("."))).await?),
-        Some(id) => Ok(host.resume(sessions::find(host, id)?).await?),
+        Some(id) => Ok(host.resume(sessions::find(host, id).await?).await?),
     }
 }

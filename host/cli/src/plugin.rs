@@ -32,7 +32,7 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, Failure> {
         }
         Plugin::Block { digest } => blocks::block(&open(&Home::find()?)?, &digest).await,
         Plugin::Unblock { digest } => blocks::unblock(&open(&Home::find()?)?, &digest).await,
-        Plugin::Blocked => blocks::list(&open(&Home::find()?)?),
+        Plugin::Blocked => blocks::list(&open(&Home::find()?)?).await,
     }
 }
 
@@ -66,7 +66,10 @@ fn inspector() -> Result<Inspector, Failure> {
     let inspector = Inspector::with_compiler(config.limits, adapters, &compiler()?);
     let Some(home) = home else { return Ok(inspector) };
     let store = Store::open(&home.paths.data)?;
-    Ok(inspector.blocking(move |digest| store.is_blocked(digest).map_err(io::Error::other)))
+    Ok(inspector.blocking(move |digest| {
+        let store = store.clone();
+        async move { store.is_blocked(&digest).await.map_err(io::Error::other) }
+    }))
 }
 
 fn code(report: &InspectionReport) -> ExitCode {

@@ -10,9 +10,9 @@ use crate::{Failure, args::Sessions, out::say};
 
 pub(crate) async fn run(host: &Arc<Host>, command: Sessions) -> Result<ExitCode, Failure> {
     match command {
-        Sessions::List { json } => list(host, json)?,
+        Sessions::List { json } => list(host, json).await?,
         Sessions::Rm { id } => {
-            let id = find(host, &id)?;
+            let id = find(host, &id).await?;
             host.remove_session(id).await?;
             say!("Removed session {id}.");
         }
@@ -34,8 +34,8 @@ fn count(n: usize, what: &str) -> String {
 }
 
 /// The stored session whose id is, or begins with, `id`.
-pub(crate) fn find(host: &Host, id: &str) -> Result<SessionId, Failure> {
-    let sessions = host.store().sessions()?;
+pub(crate) async fn find(host: &Host, id: &str) -> Result<SessionId, Failure> {
+    let sessions = host.store().sessions().await?;
     let words = || format!("no session '{}'; 'patchbay sessions list' shows what there is.", text::excerpt(id, 80));
     one_of(sessions.iter().map(|session| session.id), id, words)
 }
@@ -60,8 +60,8 @@ pub(crate) fn one_of(
     }
 }
 
-fn list(host: &Host, as_json: bool) -> Result<(), Failure> {
-    let sessions = host.store().sessions()?;
+async fn list(host: &Host, as_json: bool) -> Result<(), Failure> {
+    let sessions = host.store().sessions().await?;
     if sessions.is_empty() && !as_json {
         say!("No sessions.");
     }

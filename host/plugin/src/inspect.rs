@@ -41,7 +41,7 @@ pub struct InspectionReport {
 }
 
 /// Returns true if the component with this digest is blocked.
-type BlockList = Box<dyn Fn(&Digest) -> io::Result<bool> + Send + Sync>;
+type BlockList = Box<dyn Fn(Digest) -> BoxFuture<'static, io::Result<bool>> + Send + Sync>;
 
 /// Inspects plugins with the same rules and limits as loading.
 pub struct Inspector {
@@ -55,7 +55,7 @@ impl Inspector {
     /// components.
     pub fn new(skills: Limits, adapters: Limits) -> Self {
         let sandbox = |limits| Arc::new(Sandbox::new(limits));
-        Self { skills: sandbox(skills), adapters: sandbox(adapters), is_blocked: Box::new(|_| Ok(false)) }
+        Self { skills: sandbox(skills), adapters: sandbox(adapters), is_blocked: Box::new(|_| Box::pin(async { Ok(false) })) }
     }
 
     /// Creates an inspector that compiles in child processes, as loading does.
@@ -66,8 +66,11 @@ impl Inspector {
 
     /// Adds a block list: a component for which `is_blocked` returns true is not compiled and not run.
     #[must_use]
-    pub fn blocking(mut self, is_blocked: impl Fn(&Digest) -> io::Result<bool> + Send + Sync + 'static) -> Self {
-        self.is_blocked = Box::new(is_blocked);
+    pub fn blocking<F>(mut self, is_blocked: impl Fn(Digest) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = io::Result<bool>> + Send + 'static,
+    {
+        self.is_blocked = Box::new(move |digest| Box::pin(is_blocked(digest)));
         self
     }
 
@@ -124,7 +127,7 @@ impl Inspector {
     /// Runs a component to list its tools.
     async fn tools(&self, report: &mut InspectionReport, bytes: Vec<u8>) -> io::Result<DescribedTools> {
         let digest = Digest::of(&bytes);
-        if (self.is_blocked)(&digest)? {
+        if (self.is_blocked)(digest).await? {
             return Ok(Err(not_asked(&digest)));
         }
         let Asked { answer, failure } = ask_component(&self.skills, digest, bytes).await;
@@ -135,7 +138,7 @@ impl Inspector {
     /// Runs an adapter to get its manifest.
     async fn adapter(&self, report: &mut InspectionReport, bytes: Vec<u8>) -> io::Result<()> {
         let digest = Digest::of(&bytes);
-        if (self.is_blocked)(&digest)? {
+        if (self.is_blocked)(digest).await? {
             let message = format!(
                 "The component is blocked, so that it was not asked what it is. To lift it: patchbay plugin unblock {digest}"
             );

@@ -125,11 +125,11 @@ pub(crate) struct Asked<'a> {
 
 impl Describe for Asked<'_> {
     async fn describe(&self, digest: Digest, bytes: Arc<[u8]>) -> Result<AdapterManifest, Bad> {
-        let kept = self.store.described(&[digest], WORLD).map_err(Bad::passing)?;
+        let kept = self.store.described(&[digest], WORLD).await.map_err(Bad::passing)?;
         if let Some(manifest) = kept.into_iter().flatten().find_map(|json| serde_json::from_str(&json).ok()) {
             return Ok(manifest);
         }
-        if self.store.is_blocked(&digest).map_err(Bad::passing)? {
+        if self.store.is_blocked(&digest).await.map_err(Bad::passing)? {
             let why = format!(
                 "the component is blocked, so that it was not asked what it is. To lift it: patchbay plugin unblock \
                  {digest}"

@@ -30,6 +30,7 @@ use crate::{
 mod check;
 
 pub use check::Checked;
+use consent::Consents;
 
 /// The model that answers until somebody chooses one.
 const FALLBACK: &str = "demo-1";
@@ -122,7 +123,11 @@ impl Providers {
     /// Binds the key of each provider that may be asked to its origin, so that skills' answers from there are scrubbed of it, too.
     async fn bind_keys(&self) {
         let registry = self.registry().await;
-        let ready = registry.entries.iter().filter(|entry| self.is_ready(entry));
+        let consents = match self.consents().await {
+            Ok(consents) => consents,
+            Err(error) => return tracing::error!("which providers are ready cannot be read: {error}"),
+        };
+        let ready = registry.entries.iter().filter(|entry| consents.is_ready(entry));
         self.world.secrets.bind(ready.filter_map(|entry| {
             let (base, variable) = (entry.base.as_ref()?, entry.variable.as_ref()?);
             Some(Binding { name: entry.name.clone(), variable: variable.clone(), origin: base.origin.clone() })
@@ -162,7 +167,8 @@ impl Providers {
         let after = self.make(&mut making).await;
         drop(making);
         if let Some(before) = before {
-            for notice in status::changes(&before, &after, &|entry| self.state(entry)) {
+            let consents = self.consents().await;
+            for notice in status::changes(&before, &after, &|entry| state(&consents, entry)) {
                 tracing::info!("{notice}");
                 self.tell(notice);
             }
@@ -193,10 +199,10 @@ impl Providers {
         let asked = Asked { store: &self.store, sandbox: &self.world.sandbox };
         let found = adapters::files(&self.folder, known, &asked).await;
         let build = |found, known| Registry::build(&self.bundled, found, &settings, known, before.as_deref());
-        let known = self.known();
+        let known = self.known().await;
         let mut registry = build(found, &known);
         if self.claim(&registry, &known).await {
-            registry = build(registry.found, &self.known());
+            registry = build(registry.found, &self.known().await);
         }
         for (name, why) in &registry.missing {
             if before.as_ref().and_then(|before| before.missing.get(name)) != Some(why) {
@@ -216,53 +222,16 @@ impl Providers {
     /// [`ModelError`], in the words of the commands' reference.
     pub async fn resolve(&self, text: &str) -> Result<Choice, ModelError> {
         let registry = self.registry().await;
-        // Whoever may not be asked changes nothing of how a text is read.
-        let ready = registry.among(|entry| self.is_ready(entry));
+        let consents = self.consents().await?;
+        // Providers that may not be asked do not affect how a text is read.
+        let ready = registry.among(|entry| consents.is_ready(entry));
         let choice::Asked { provider, model, level } = choice::read(text, &ready)?;
         let provider = match provider {
             Some(provider) => provider,
-            None => self.owner(&registry, &ready, &model)?,
+            None => owner(&registry, &consents, &ready, &model)?,
         };
-        self.ready(&registry, &provider)?;
+        consents.ready(&registry, &provider)?;
         Ok(Choice { provider, model, level })
-    }
-
-    /// Returns the provider that owns `model`: by `[routes]`, then among the ready providers, the pending ones, and the refused
-    /// ones, so that the error names the one that is refused.
-    fn owner(&self, registry: &Registry, ready: &Among<'_>, model: &str) -> Result<Name, ModelError> {
-        if let Some(name) = registry.route(model) {
-            return match registry.find(name) {
-                Err(ModelError::Gone(provider)) => Err(ModelError::Route { model: model.to_owned(), provider }),
-                _ => Ok(name.clone()),
-            };
-        }
-        let waiting = || registry.among(|entry| entry.refused.is_none()).owner(model);
-        if let Some(entry) = ready.owner(model).or_else(waiting) {
-            return Ok(entry.name.clone());
-        }
-        if let Some(name) = registry.refused_owner(model) {
-            return Ok(name.clone());
-        }
-        // `PROVIDER:` of one that may not be asked, which is told why.
-        let named = model.split_once(':').and_then(|(name, _)| name.parse().ok());
-        match named.filter(|name| !matches!(registry.find(name), Err(ModelError::Gone(_)))) {
-            Some(name) => Ok(name),
-            None => Err(ModelError::Unknown { model: model.to_owned(), supported: self.supported(registry)? }),
-        }
-    }
-
-    /// The models that there are: a line for each provider with a catalogue.
-    fn supported(&self, registry: &Registry) -> Result<String, StoreError> {
-        let mut lines = Vec::new();
-        for entry in registry.shown().into_iter().filter(|entry| !entry.models.is_empty()) {
-            if self.state(entry)? == State::Ready {
-                let ids: Vec<_> = entry.models.iter().map(|model| model.id.as_str()).collect();
-                lines.push((format!("{}:", status::display_name(entry)), ids.join(", ")));
-            }
-        }
-        let width = lines.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
-        let lines: String = lines.iter().map(|(label, ids)| format!("\n  {label:width$} {ids}")).collect();
-        Ok(if lines.is_empty() { lines } else { format!("\n\nSupported models:{lines}") })
     }
 
     /// The model of who has chosen none: `default_model` of `config.toml`, until that is set `demo-1`.
@@ -285,7 +254,7 @@ impl Providers {
     /// [`ModelError`], where the adapter cannot say.
     pub async fn explain(&self, choice: &Choice) -> Result<String, ModelError> {
         let registry = self.registry().await;
-        let entry = self.ready(&registry, &choice.provider)?;
+        let entry = self.ready(&registry, &choice.provider).await?;
         let failed = |failure| ModelError::Adapter { provider: choice.provider.clone(), failure };
         let sandbox = &self.world.sandbox;
         let adapter = entry.adapter.loaded(sandbox).await.map_err(failed)?;
@@ -312,11 +281,18 @@ impl Providers {
     /// [`ModelError`], where its name is not a model name, or its provider is gone or not ready.
     pub async fn check_choice(&self, choice: &Choice) -> Result<(), ModelError> {
         choice.check()?;
-        self.ready(&*self.registry().await, &choice.provider).map(drop)
+        self.ready(&*self.registry().await, &choice.provider).await.map(drop)
     }
 
     /// What completes `/model`: each model of a catalogue, then its suggested levels.
-    pub fn suggestions(&self) -> Vec<String> {
+    pub async fn suggestions(&self) -> Vec<String> {
+        let consents = match self.consents().await {
+            Ok(consents) => consents,
+            Err(error) => {
+                tracing::warn!("no completion of models: {error}");
+                return Vec::new();
+            }
+        };
         let registry = self.current().unwrap_or_else(|| {
             // Nobody has asked for providers yet; those of the binary are known without a look at the disk.
             Arc::new(Registry::build(&self.bundled, Found::default(), &Settings::default(), &Known::default(), None))
@@ -325,16 +301,17 @@ impl Providers {
             let level = |level: &ThinkingLevel| format!("{}/{}", model.id, level.as_str());
             std::iter::once(model.id.clone()).chain(model.suggested_levels.iter().map(level)).collect::<Vec<_>>()
         };
-        let ready = registry.shown().into_iter().filter(|entry| self.is_ready(entry));
+        let ready = registry.shown().into_iter().filter(|entry| consents.is_ready(entry));
         ready.flat_map(|entry| entry.models.iter().filter(|model| !model.deprecated).flat_map(suggested)).collect()
     }
 
     /// Every provider and where it stands.
     pub async fn list(&self) -> Vec<ProviderStatus> {
-        self.statuses(&*self.registry().await)
+        self.statuses(&*self.registry().await).await
     }
 
-    fn statuses(&self, registry: &Registry) -> Vec<ProviderStatus> {
+    async fn statuses(&self, registry: &Registry) -> Vec<ProviderStatus> {
+        let consents = self.consents().await;
         let credential = |entry: &Entry| {
             entry.variable.as_ref().map(|variable| match self.world.secrets.get(&entry.name, variable) {
                 Ok(_) => Ok(true),
@@ -342,7 +319,7 @@ impl Providers {
                 Err(error) => Err(error.to_string()),
             })
         };
-        status::list(registry, &|entry| self.state(entry), &credential)
+        status::list(registry, &|entry| state(&consents, entry), &credential)
     }
 
     /// The first model of the size that `selector` asks for, or the next best; none where there is no catalogue.
@@ -381,7 +358,7 @@ impl Providers {
     ) -> Result<Completed, CompleteError> {
         choice.check()?;
         let registry = self.registry().await;
-        let entry = self.ready(&registry, &choice.provider)?;
+        let entry = self.ready(&registry, &choice.provider).await?;
         drop(registry);
         let failed = |failure| ModelError::Adapter { provider: choice.provider.clone(), failure };
         let hint = entry.adapter.manifest.credential.as_ref();
@@ -401,6 +378,52 @@ impl Providers {
         drop(entry);
         Ok(exchange::complete(&self.world, &route, request, sink).await?)
     }
+}
+
+/// Returns where a provider stands; refused with the store's error if the store could not be read.
+fn state(consents: &Result<Consents, StoreError>, entry: &Entry) -> State {
+    match consents {
+        Ok(consents) => consents.state(entry),
+        Err(error) => State::Refused(error.to_string()),
+    }
+}
+
+/// Returns the provider that owns `model`: by `[routes]`, then among the ready providers, the pending ones, and the refused
+/// ones, so that the error names the one that is refused.
+fn owner(registry: &Registry, consents: &Consents, ready: &Among<'_>, model: &str) -> Result<Name, ModelError> {
+    if let Some(name) = registry.route(model) {
+        return match registry.find(name) {
+            Err(ModelError::Gone(provider)) => Err(ModelError::Route { model: model.to_owned(), provider }),
+            _ => Ok(name.clone()),
+        };
+    }
+    let waiting = || registry.among(|entry| entry.refused.is_none()).owner(model);
+    if let Some(entry) = ready.owner(model).or_else(waiting) {
+        return Ok(entry.name.clone());
+    }
+    if let Some(name) = registry.refused_owner(model) {
+        return Ok(name.clone());
+    }
+    // `PROVIDER:` of one that may not be asked, which is told why.
+    let named = model.split_once(':').and_then(|(name, _)| name.parse().ok());
+    match named.filter(|name| !matches!(registry.find(name), Err(ModelError::Gone(_)))) {
+        Some(name) => Ok(name),
+        None => Err(ModelError::Unknown { model: model.to_owned(), supported: supported(registry, consents) }),
+    }
+}
+
+/// Returns the models of the ready providers for an error: a line for each provider with a catalogue.
+fn supported(registry: &Registry, consents: &Consents) -> String {
+    let mut lines = Vec::new();
+    for entry in registry.shown().into_iter().filter(|entry| !entry.models.is_empty()) {
+        if consents.is_ready(entry) {
+            let ids: Vec<_> = entry.models.iter().map(|model| model.id.as_str()).collect();
+            lines.push((format!("{}:", status::display_name(entry)), ids.join(", ")));
+        }
+    }
+    let width = lines.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
+    let lines: String = lines.iter().map(|(label, ids)| format!("\n  {label:width$} {ids}")).collect();
+    if lines.is_empty() { lines } else { format!("\n\nSupported models:{lines}") }
 }
 
 #[cfg(test)]

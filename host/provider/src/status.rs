@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use patchbay_core::Digest;
-use patchbay_store::StoreError;
 use serde::Serialize;
 
 use crate::registry::{Entry, Registry, Source};
@@ -64,7 +63,7 @@ pub(crate) fn display_name(entry: &Entry) -> String {
     }
 }
 
-type Judge<'a> = &'a dyn Fn(&Entry) -> Result<State, StoreError>;
+type Judge<'a> = &'a dyn Fn(&Entry) -> State;
 /// Whether there is a key, where one is needed.
 type Keys<'a> = &'a dyn Fn(&Entry) -> Option<Result<bool, String>>;
 
@@ -77,13 +76,12 @@ pub(crate) fn list(registry: &Registry, state: Judge<'_>, keys: Keys<'_>) -> Vec
         .into_iter()
         .map(|entry| {
             let (word, reason) = match state(entry) {
-                Ok(State::Ready) => ("ready", None),
-                Ok(State::NeedsOrigin(why)) => ("needs origin", Some(why)),
-                Ok(State::Pending(why)) => {
+                State::Ready => ("ready", None),
+                State::NeedsOrigin(why) => ("needs origin", Some(why)),
+                State::Pending(why) => {
                     ("pending", Some(format!("{why} To allow it: patchbay provider allow {}", entry.name)))
                 }
-                Ok(State::Refused(why)) => ("refused", Some(why)),
-                Err(error) => ("refused", Some(error.to_string())),
+                State::Refused(why) => ("refused", Some(why)),
             };
             // A good version stays in force where a bad file took its place.
             let bad = (entry.source == Source::File).then(|| bad.remove(&*format!("{}.wasm", entry.name))).flatten();
@@ -192,10 +190,9 @@ pub(crate) fn changes(before: &Registry, after: &Registry, state: Judge<'_>) -> 
     for entry in after.shown() {
         let name = &entry.name;
         let stands = match state(entry) {
-            Ok(State::Ready) => "it is ready.".to_owned(),
-            Ok(State::Pending(why)) => format!("{why} To allow it: patchbay provider allow {name}"),
-            Ok(State::NeedsOrigin(why) | State::Refused(why)) => format!("it cannot be used: {why}"),
-            Err(error) => error.to_string(),
+            State::Ready => "it is ready.".to_owned(),
+            State::Pending(why) => format!("{why} To allow it: patchbay provider allow {name}"),
+            State::NeedsOrigin(why) | State::Refused(why) => format!("it cannot be used: {why}"),
         };
         match before.get(name.as_str()) {
             None => notices.push(format!("Provider '{name}' is new: {stands}")),

@@ -23,7 +23,7 @@ const MENU: &str = "completion";
 pub(crate) fn run(runtime: &Handle, session: &Arc<Session>, history: &Path) -> Result<(), ReplError> {
     let printer = ExternalPrinter::new(NOTICES);
     let above = printer.sender();
-    let mut editor = editor(session, history)?.with_external_printer(printer);
+    let mut editor = editor(runtime, session, history)?.with_external_printer(printer);
     let mut interrupts = Interrupts::taken(runtime)?;
     let mut events = events_from_here(session);
     let _watch = runtime.block_on(async { session.watch_skills() });
@@ -50,7 +50,7 @@ pub(crate) fn run(runtime: &Handle, session: &Arc<Session>, history: &Path) -> R
     }
 }
 
-fn editor(session: &Arc<Session>, history: &Path) -> Result<Reedline, ReplError> {
+fn editor(runtime: &Handle, session: &Arc<Session>, history: &Path) -> Result<Reedline, ReplError> {
     let history = FileBackedHistory::with_file(HISTORY, history.to_owned())
         .map_err(|error| ReplError::Io(std::io::Error::other(error.to_string())))?;
     let mut keys = default_emacs_keybindings();
@@ -59,7 +59,7 @@ fn editor(session: &Arc<Session>, history: &Path) -> Result<Reedline, ReplError>
     let menu = ColumnarMenu::default().with_name(MENU).with_columns(1).with_marker("> ");
     Ok(Reedline::create()
         .with_history(Box::new(history))
-        .with_completer(Box::new(SessionCompleter(Arc::clone(session))))
+        .with_completer(Box::new(SessionCompleter { runtime: runtime.clone(), session: Arc::clone(session) }))
         .with_hinter(Box::new(UsageHinter::new(Arc::clone(session))))
         .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
         .with_quick_completions(true)

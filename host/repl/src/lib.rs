@@ -63,7 +63,7 @@ fn greet(runtime: &Handle, session: &Session, version: &str) -> Result<(), ReplE
     }
     say(&runtime.block_on(session.model_line()))?;
     say("/commands lists what works, Tab completes, /quit leaves.")?;
-    for line in session.last_exchange().map_err(|error| ReplError::Store(error.to_string()))? {
+    for line in runtime.block_on(session.last_exchange()).map_err(|error| ReplError::Store(error.to_string()))? {
         say(&screen::faint(&line))?;
     }
     Ok(())
@@ -108,7 +108,7 @@ fn line(
                     Err(error) => return Err(ReplError::Store(error.to_string())),
                 },
                 outcome = &mut submitted => {
-                    while let Ok(Some(received)) = events.try_next() {
+                    while let Ok(Some(received)) = events.try_next().await {
                         show(&mut screen, received);
                     }
                     return Ok(Some(outcome));

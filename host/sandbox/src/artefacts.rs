@@ -22,7 +22,7 @@ use crate::{BoxFuture, CompileLimit, Failure, Limits, component::invalid, config
 /// Where the digests of artefacts are kept: not beside them.
 pub trait Ledger: Send + Sync {
     /// The digest of the artefact of `component` for the engine `fingerprint`, if one was kept.
-    fn artefact(&self, component: &Digest, fingerprint: &str) -> Option<Digest>;
+    fn artefact<'a>(&'a self, component: &'a Digest, fingerprint: &'a str) -> BoxFuture<'a, Option<Digest>>;
     /// Keeps that digest.
     fn keep<'a>(&'a self, component: Digest, fingerprint: &'a str, artefact: Digest) -> BoxFuture<'a, ()>;
 }
@@ -61,8 +61,8 @@ pub struct Artefacts {
 struct NoLedger;
 
 impl Ledger for NoLedger {
-    fn artefact(&self, _: &Digest, _: &str) -> Option<Digest> {
-        None
+    fn artefact<'a>(&'a self, _: &'a Digest, _: &'a str) -> BoxFuture<'a, Option<Digest>> {
+        Box::pin(async { None })
     }
 
     fn keep<'a>(&'a self, _: Digest, _: &'a str, _: Digest) -> BoxFuture<'a, ()> {
@@ -89,12 +89,16 @@ impl Artefacts {
         Self { folder: None, ledger: Arc::new(NoLedger), compiler }
     }
 
-    /// The artefact of `component`, if there is one and it is what was written.
-    pub(crate) fn read(&self, component: &Digest, fingerprint: &str) -> Option<Vec<u8>> {
-        let path = self.path(component, fingerprint)?;
-        let expected = self.ledger.artefact(component, fingerprint)?;
-        match fs::read(path) {
-            Ok(bytes) if Digest::of(&bytes) == expected => Some(bytes),
+    /// Returns the digest that the artefact of `component` must have, if one was kept.
+    pub(crate) async fn expected(&self, component: &Digest, fingerprint: &str) -> Option<Digest> {
+        self.folder.as_ref()?;
+        self.ledger.artefact(component, fingerprint).await
+    }
+
+    /// Reads the artefact of `component`, if there is one and its digest is `expected`.
+    pub(crate) fn read(&self, component: &Digest, fingerprint: &str, expected: &Digest) -> Option<Vec<u8>> {
+        match fs::read(self.path(component, fingerprint)?) {
+            Ok(bytes) if Digest::of(&bytes) == *expected => Some(bytes),
             Ok(_) => {
                 tracing::warn!(%component, "the compiled component on disk is not what was written; compiling it anew");
                 None

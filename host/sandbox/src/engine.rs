@@ -133,15 +133,18 @@ impl Sandbox {
         bytes: Arc<[u8]>,
     ) -> Result<Ready<W>, Failure> {
         let judged = Arc::clone(&bytes);
-        let found = self.off_thread(move |sandbox, machine| {
-            component::judge::<W>(&sandbox.limits, &judged)?;
-            let Some(artefacts) = &sandbox.artefacts else {
-                return component::compile(machine, &judged).map(Some);
-            };
-            // One that the engine refuses after all is of another build with the same fingerprint: compile anew.
-            Ok(artefacts.read(&digest, &machine.fingerprint).and_then(|found| component::revive(machine, &found).ok()))
-        });
-        let component = match (found.await?, &self.artefacts) {
+        let compiled = self
+            .off_thread(move |sandbox, machine| {
+                component::judge::<W>(&sandbox.limits, &judged)?;
+                let here = sandbox.artefacts.is_none();
+                here.then(|| component::compile(machine, &judged)).transpose()
+            })
+            .await?;
+        let kept = match (&compiled, &self.artefacts) {
+            (None, Some(artefacts)) => self.read_artefact(artefacts, digest).await?,
+            _ => None,
+        };
+        let component = match (compiled.or(kept), &self.artefacts) {
             (Some(component), _) => component,
             (None, None) => return Err(Failure::Unavailable("a component was not compiled".to_owned())),
             (None, Some(artefacts)) => {
@@ -153,6 +156,23 @@ impl Sandbox {
             }
         };
         self.off_thread(move |sandbox, machine| component::link(machine, &sandbox.limits, digest, &component)).await
+    }
+
+    /// Loads the compiled form of the component `digest` from disk, if it was kept and is what was written.
+    async fn read_artefact(
+        self: &Arc<Self>,
+        artefacts: &Artefacts,
+        digest: Digest,
+    ) -> Result<Option<Component>, Failure> {
+        let expected = artefacts.expected(&digest, &self.machine()?.fingerprint).await;
+        let Some(expected) = expected else { return Ok(None) };
+        self.off_thread(move |sandbox, machine| {
+            let artefacts = sandbox.artefacts.as_ref();
+            let found = artefacts.and_then(|artefacts| artefacts.read(&digest, &machine.fingerprint, &expected));
+            // The engine refuses an artefact of another build with the same fingerprint; it is compiled again.
+            Ok(found.and_then(|found| component::revive(machine, &found).ok()))
+        })
+        .await
     }
 
     /// Work that takes long, on a thread for that.

@@ -89,7 +89,7 @@ impl Host {
         let telling = Telling::new(&*self.observer, session);
         let (mut mode, mut again) = (CacheMode::Use, MAX_RESCANS);
         'scan: loop {
-            let trusted = self.store.is_trusted(workspace)?;
+            let trusted = self.store.is_trusted(workspace).await?;
             let mut scan = self.scan(workspace, trusted, mode).await?;
             let components: BTreeMap<Digest, Component> =
                 scan.found.iter().filter_map(component).map(|component| (component.digest(), component)).collect();
@@ -107,7 +107,7 @@ impl Host {
                 match self.hold(&snapshot, &components).await? {
                     Ok(components) => {
                         // Another process may have collected a text since its file was last read.
-                        let has_texts = self.has_texts(&snapshot)?;
+                        let has_texts = self.has_texts(&snapshot).await?;
                         if !has_texts && again > 0 {
                             (mode, again) = (CacheMode::Bypass, again - 1);
                             continue 'scan;
@@ -128,10 +128,10 @@ impl Host {
     /// Whether a reload would change `of`, bundled skills apart: what is on disk is not what `of` was built from. Runs no
     /// component; one whose tools are not known is new.
     pub(crate) async fn differs(self: &Arc<Self>, of: &Snapshot, workspace: &str) -> Result<bool, SessionError> {
-        let trusted = self.store.is_trusted(workspace)?;
+        let trusted = self.store.is_trusted(workspace).await?;
         let scan = self.scan(workspace, trusted, CacheMode::Use).await?;
         let limits = self.roots.limits();
-        let Some(answers) = self.tools.known(&groups(&scan.found, trusted, limits))? else { return Ok(true) };
+        let Some(answers) = self.tools.known(&groups(&scan.found, trusted, limits)).await? else { return Ok(true) };
         let now = snapshot(&scan.found, of.version(), trusted, limits, &answers);
         let Diff { added, removed, changed, .. } = Diff::between(of, &now);
         let is_on_disk = |snapshot: &Snapshot, name: &Name| {
@@ -152,7 +152,7 @@ impl Host {
         name: &Name,
     ) -> Result<Option<Candidate>, SessionError> {
         let workspace = workspace_path(workspace)?;
-        let trusted = self.store.is_trusted(&workspace)?;
+        let trusted = self.store.is_trusted(&workspace).await?;
         let scan = self.scan(&workspace, trusted, CacheMode::Use).await?;
         let mut candidates =
             scan.found.into_iter().filter(|found| found.root == root).filter_map(|found| found.candidate.ok());
@@ -161,18 +161,19 @@ impl Host {
 
     /// Looks at all roots, on a thread for that.
     async fn scan(self: &Arc<Self>, workspace: &str, trusted: bool, mode: CacheMode) -> Result<Scan, SessionError> {
+        let recalled = self.roots.recall(&self.store, workspace).await?;
         let (host, workspace) = (Arc::clone(self), PathBuf::from(workspace));
-        off_thread(move || host.roots.scan(&host.store, &workspace, trusted, mode)).await?
+        off_thread(move || host.roots.scan(recalled, &workspace, trusted, mode)).await
     }
 
     /// Whether the store has the instructions that were not read just now. Of a snapshot that is stored it has all.
-    fn has_texts(&self, snapshot: &Snapshot) -> Result<bool, StoreError> {
-        if self.store.has_snapshot(&snapshot.digest())? {
+    async fn has_texts(&self, snapshot: &Snapshot) -> Result<bool, StoreError> {
+        if self.store.has_snapshot(&snapshot.digest()).await? {
             return Ok(true);
         }
         let digests = snapshot.skills().map(|skill| &skill.manifest.instructions.digest);
         let needed = digests.filter(|digest| snapshot.text(digest).is_none());
-        Ok(self.store.missing_texts(needed)?.is_empty())
+        Ok(self.store.missing_texts(needed).await?.is_empty())
     }
 
     /// Sees to it that the store has the components that `snapshot` needs; or says which of them cannot be had any more.

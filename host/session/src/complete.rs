@@ -19,7 +19,7 @@ pub struct Suggestion {
 
 impl Session {
     /// How `line`, of which the person has typed this much, may go on. Sorted as `/commands` and `/skills` are.
-    pub fn complete(&self, line: &str) -> Vec<Suggestion> {
+    pub async fn complete(&self, line: &str) -> Vec<Suggestion> {
         let Some(typed) = line.strip_prefix('/') else { return Vec::new() };
         match typed.split_once(char::is_whitespace) {
             None => self
@@ -46,7 +46,7 @@ impl Session {
                             .map(|skill| (skill.name.to_string(), skill.manifest.summary.clone()))
                             .collect()
                     }
-                    Completion::Personas => match self.host.personas(self.workspace()) {
+                    Completion::Personas => match self.host.personas(self.workspace()).await {
                         Ok(personas) => personas.names().into_iter().map(|name| (name, String::new())).collect(),
                         Err(error) => {
                             tracing::warn!("no completion of personas: {error}");
@@ -54,7 +54,7 @@ impl Session {
                         }
                     },
                     Completion::Models => {
-                        let models = self.host.providers.suggestions();
+                        let models = self.host.providers.suggestions().await;
                         models.into_iter().map(|model| (model, String::new())).collect()
                     }
                 };

@@ -178,7 +178,7 @@ impl Host {
         let id = SessionId::random();
         let lock = SessionLock::take(&self.lock_folder(), id)?;
         let built = self.build_snapshot(id, &workspace, 1).await?;
-        let persona = self.personas(&workspace)?.read(DEFAULT)?;
+        let persona = self.personas(&workspace).await?.read(DEFAULT)?;
         let row = SessionRow {
             id,
             workspace: workspace.clone(),
@@ -189,7 +189,7 @@ impl Host {
         };
         self.store.create_session(row.clone(), built.stored()).await?;
         let (model, snapshot) = (AgentModel::default(), built.snapshot);
-        let notice = self.home_notice(&workspace)?;
+        let notice = self.home_notice(&workspace).await?;
         let taken = Taken { row, persona, snapshot, last_seq: 0, model, tokens: 0, notice };
         Ok(Session::new(Arc::clone(self), taken, lock))
     }
@@ -200,19 +200,19 @@ impl Host {
     /// Where there is none, another process has it, or its rows are damaged.
     pub async fn resume(self: &Arc<Self>, id: SessionId) -> Result<Arc<Session>, SessionError> {
         // First whether there is one, lest a lock file be made for a slip of the finger.
-        self.store.session(id)?;
+        self.store.session(id).await?;
         let lock = SessionLock::take(&self.lock_folder(), id)?;
-        let row = self.store.session(id)?;
+        let row = self.store.session(id).await?;
         let persona = serde_json::from_str(&row.persona).map_err(|_| patchbay_store::StoreError::BadRow("persona"))?;
-        let json = self.store.snapshot(&row.snapshot)?;
+        let json = self.store.snapshot(&row.snapshot).await?;
         self.store.recover(id).await?;
-        let last_seq = self.store.last_seq(id)?;
+        let last_seq = self.store.last_seq(id).await?;
         let snapshot =
             Snapshot::from_json(json, row.snapshot, row.snapshot_version).map_err(|source| match source {
                 SnapshotError::Newer => SessionError::Newer(source),
                 source => SessionError::Snapshot { id, source },
             })?;
-        let (model, tokens) = (self.store.agent_model(row.agent)?, self.store.tokens(id)?);
+        let (model, tokens) = (self.store.agent_model(row.agent).await?, self.store.tokens(id).await?);
         let taken = Taken { row, persona, snapshot, last_seq, model, tokens, notice: None };
         Ok(Session::new(Arc::clone(self), taken, lock))
     }
@@ -222,7 +222,7 @@ impl Host {
     /// # Errors
     /// Where there is none, or another process has it.
     pub async fn remove_session(&self, id: SessionId) -> Result<(), SessionError> {
-        self.store.session(id)?;
+        self.store.session(id).await?;
         let lock = SessionLock::take(&self.lock_folder(), id)?;
         self.store.remove_session(id).await?;
         self.kv.remove_session(id).await?;
@@ -248,8 +248,8 @@ impl Host {
     }
 
     /// Returns what the person is told once, when a session begins in a workspace that is or holds their home folder.
-    fn home_notice(&self, workspace: &str) -> Result<Option<String>, StoreError> {
-        let trust = self.tools.workspace_trust(workspace)?;
+    async fn home_notice(&self, workspace: &str) -> Result<Option<String>, StoreError> {
+        let trust = self.tools.workspace_trust(workspace).await?;
         let reads = "this workspace is or holds your home folder: plugins with workspace-read can read your files";
         Ok(match (trust.holds_home, trust.write) {
             (false, _) => None,
@@ -261,11 +261,11 @@ impl Host {
         })
     }
 
-    pub(crate) fn personas<'a>(&'a self, workspace: &'a str) -> Result<Personas<'a>, SessionError> {
+    pub(crate) async fn personas<'a>(&'a self, workspace: &'a str) -> Result<Personas<'a>, SessionError> {
         Ok(Personas {
             user: self.paths.config.join("agents"),
             workspace: Path::new(workspace),
-            trusted: self.store.is_trusted(workspace)?,
+            trusted: self.store.is_trusted(workspace).await?,
             protected: &self.protected,
         })
     }

@@ -15,7 +15,7 @@ pub(crate) async fn skill(session: &Arc<Session>, state: &State, name: &str, inp
     let Some(skill) = state.snapshot.skill(name) else { return not_found(name).into() };
     match skill.manifest.invocation_mode {
         InvocationMode::ToolDispatch => dispatch(session, state, skill, input, command).await.into(),
-        InvocationMode::LlmOrchestration => instruct(session, state, skill, input),
+        InvocationMode::LlmOrchestration => instruct(session, state, skill, input).await,
     }
 }
 
@@ -67,8 +67,8 @@ async fn dispatch(session: &Arc<Session>, state: &State, skill: &Skill, input: &
 }
 
 /// Puts the skill's instructions into the conversation. With an input a turn runs on them; without, the next message does.
-fn instruct(session: &Session, state: &State, skill: &Skill, input: &str) -> Effect {
-    let template = match session.host.tools.instructions(&state.snapshot, skill) {
+async fn instruct(session: &Session, state: &State, skill: &Skill, input: &str) -> Effect {
+    let template = match session.host.tools.instructions(&state.snapshot, skill).await {
         Ok(template) => template,
         Err(error) => return Outcome::error(error.code(), format_args!("{error}.")).into(),
     };

@@ -6,7 +6,7 @@ use std::{
     collections::{HashMap, HashSet},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -18,7 +18,7 @@ use patchbay_skill::{
 };
 use patchbay_store::{SeenFile, Store, StoreError};
 
-use crate::{SessionError, host};
+use crate::host;
 
 /// Where a workspace has its skills.
 const IN_WORKSPACE: &str = ".patchbay/skills";
@@ -39,6 +39,9 @@ pub(crate) struct Roots {
 
 /// What files held in which state, by their path below the root.
 type Files = HashMap<String, (Stat, CachedFile)>;
+
+/// The remembered files of each root that is not in memory yet, by the root's folder.
+pub(crate) type Recalled = Vec<(String, Vec<SeenFile>)>;
 
 /// Whether what was remembered of files is believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,17 +81,29 @@ impl Roots {
         &self.limits
     }
 
-    /// Looks at all roots. `trusted`: whether the workspace is. Reads files: for a thread where that may take its time.
+    /// Reads what the store remembers of the files in the roots of `workspace`. A root that is in memory already is left out.
     ///
     /// # Errors
     /// Where the store cannot be read.
-    pub(crate) fn scan(
-        &self,
-        store: &Store,
-        workspace: &Path,
-        trusted: bool,
-        mode: CacheMode,
-    ) -> Result<Scan, SessionError> {
+    pub(crate) async fn recall(&self, store: &Store, workspace: &str) -> Result<Recalled, StoreError> {
+        let mut recalled = Vec::new();
+        let Some(program) = &self.program else { return Ok(recalled) };
+        for folder in [self.user.to_string_lossy().into_owned(), workspace.to_owned()] {
+            if !self.remembered().contains_key(&folder) {
+                let files = store.seen(&folder, program).await?;
+                recalled.push((folder, files));
+            }
+        }
+        Ok(recalled)
+    }
+
+    /// Scans all roots. `recalled` is what [`Roots::recall`] returned, `trusted` whether the workspace is. Reads files, so
+    /// that it must run on a thread that may block.
+    pub(crate) fn scan(&self, recalled: Recalled, workspace: &Path, trusted: bool, mode: CacheMode) -> Scan {
+        for (folder, files) in recalled {
+            let files = Arc::new(files.into_iter().filter_map(remembered).collect());
+            self.remembered().entry(folder).or_insert(files);
+        }
         let mut scan = Scan { found: self.read.get_or_init(|| bundled(self.bundled)).clone(), updates: Vec::new() };
         // A root that cannot be read is no reason to start nothing; nor may the author of a workspace keep a person out.
         for (root, path, label, whose, trusted) in [
@@ -96,7 +111,7 @@ impl Roots {
             (Root::Workspace, workspace, IN_WORKSPACE, "The workspace's", trusted),
         ] {
             let allowed = self.limits.allowance(trusted);
-            if let Err(error) = self.scan_root(&mut scan, store, root, path, &allowed, mode)? {
+            if let Err(error) = self.scan_root(&mut scan, root, path, &allowed, mode) {
                 let message = match error.kind() {
                     io::ErrorKind::NotADirectory => {
                         format!("{whose} folder of skills cannot be read: there is a file in its place; move it away.")
@@ -109,48 +124,36 @@ impl Roots {
                 scan.found.push(FoundSkill { label: label.to_owned(), root, candidate });
             }
         }
-        Ok(scan)
+        scan
     }
 
     fn scan_root(
         &self,
         scan: &mut Scan,
-        store: &Store,
         root: Root,
         path: &Path,
         allowed: &RootAllowance,
         mode: CacheMode,
-    ) -> Result<io::Result<()>, StoreError> {
+    ) -> io::Result<()> {
         // Before anything is read: a file that was at rest until now cannot change unnoticed from here on.
-        let (Some(now), Some(program)) = (now(), &self.program) else {
-            let found = discover(root, path, &NoCache, allowed).map(|discovered| scan.found.extend(discovered.found));
-            return Ok(found);
+        let (Some(now), true) = (now(), self.program.is_some()) else {
+            scan.found.extend(discover(root, path, &NoCache, allowed)?.found);
+            return Ok(());
         };
         let folder = path.to_string_lossy().into_owned();
-        let remembered = Remembered::new(self.files(store, &folder, program)?, mode);
-        let Discovered { found, read } = match discover(root, path, &remembered, allowed) {
-            Ok(discovered) => discovered,
-            Err(error) => return Ok(Err(error)),
-        };
+        let remembered = Remembered::new(self.remembered().get(&folder).cloned().unwrap_or_default(), mode);
+        let Discovered { found, read } = discover(root, path, &remembered, allowed)?;
         scan.found.extend(found);
         let read: Vec<FileRecord> = read.into_iter().filter(|sighting| sighting.stat.is_settled(now)).collect();
         let gone = remembered.gone(&read);
         if !read.is_empty() || !gone.is_empty() {
             scan.updates.push(CacheUpdate { folder, read, gone });
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
-    /// What is remembered of the files of a folder: in memory, else in the store.
-    fn files(&self, store: &Store, folder: &str, program: &str) -> Result<Arc<Files>, StoreError> {
-        if let Some(files) = self.remembered.lock().unwrap_or_else(PoisonError::into_inner).get(folder) {
-            return Ok(Arc::clone(files));
-        }
-        let read = store.seen(folder, program)?;
-        let files: Arc<Files> = Arc::new(read.into_iter().filter_map(remembered).collect());
-        let mut all = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert(folder.to_owned(), Arc::clone(&files));
-        Ok(files)
+    fn remembered(&self) -> MutexGuard<'_, HashMap<String, Arc<Files>>> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers what a look has found.
@@ -158,7 +161,7 @@ impl Roots {
         let Some(program) = &self.program else { return };
         for CacheUpdate { folder, read, gone } in scan.updates.drain(..) {
             {
-                let mut all = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut all = self.remembered();
                 let files = Arc::make_mut(all.entry(folder.clone()).or_default());
                 for file in &gone {
                     files.remove(file);

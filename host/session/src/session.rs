@@ -181,8 +181,8 @@ impl Session {
     ///
     /// # Errors
     /// The database.
-    pub fn last_exchange(&self) -> Result<Vec<String>, StoreError> {
-        let rows = self.feed.store().last_exchange(self.id(), self.agent.id())?;
+    pub async fn last_exchange(&self) -> Result<Vec<String>, StoreError> {
+        let rows = self.feed.store().last_exchange(self.id(), self.agent.id()).await?;
         Ok(rows.map(|(said, answer)| recap::lines(&said, answer.as_ref())).unwrap_or_default())
     }
 

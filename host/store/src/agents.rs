@@ -37,7 +37,7 @@ impl Store {
     ///
     /// # Errors
     /// The database; [`StoreError::BadRow`] where there is no such agent.
-    pub fn agent_model(&self, agent: AgentId) -> Result<AgentModel, StoreError> {
+    pub async fn agent_model(&self, agent: AgentId) -> Result<AgentModel, StoreError> {
         self.database.read(|connection| {
             let mut query = connection
                 .prepare_cached("SELECT provider, model, thinking_level, model_override FROM agents WHERE uuid = ?")?;
@@ -58,7 +58,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn conversation(&self, agent: AgentId) -> Result<Vec<Message>, StoreError> {
+    pub async fn conversation(&self, agent: AgentId) -> Result<Vec<Message>, StoreError> {
         self.database.read(|connection| {
             let id = agent.to_string();
             let mut compaction = connection.prepare_cached(
@@ -128,7 +128,7 @@ impl Store {
     ///
     /// # Errors
     /// The database; [`StoreError::SessionNotFound`].
-    pub fn tokens(&self, session: SessionId) -> Result<u64, StoreError> {
+    pub async fn tokens(&self, session: SessionId) -> Result<u64, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached("SELECT tokens FROM sessions WHERE id = ?")?;
             let tokens: Option<i64> = query.query_row(params![session.to_string()], |row| row.get(0)).optional()?;

@@ -41,7 +41,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn allowance(&self, provider: &str) -> Result<Option<Allowance>, StoreError> {
+    pub async fn allowance(&self, provider: &str) -> Result<Option<Allowance>, StoreError> {
         self.database.read(|connection| {
             let mut query =
                 connection.prepare_cached("SELECT base_url, variable FROM allowances WHERE provider = ?")?;
@@ -55,7 +55,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn allowances(&self) -> Result<BTreeMap<String, Allowance>, StoreError> {
+    pub async fn allowances(&self) -> Result<BTreeMap<String, Allowance>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached("SELECT provider, base_url, variable FROM allowances")?;
             let rows = query
@@ -68,7 +68,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn prefix_owners(&self) -> Result<Vec<(String, String)>, StoreError> {
+    pub async fn prefix_owners(&self) -> Result<Vec<(String, String)>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached("SELECT prefix, provider FROM prefixes ORDER BY prefix")?;
             let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -170,7 +170,7 @@ mod tests {
         // Nothing is noted of a claim that fails, not even what was free.
         assert_eq!(claim(&other, "bar", &["bar-", "foo-bar-"]).await, prefix("foo-bar-", "foo-", "foo"));
         assert_eq!(claim(&other, "bar", &["foo"]).await, prefix("foo", "foo-", "foo"));
-        let owners = other.prefix_owners().unwrap();
+        let owners = other.prefix_owners().await.unwrap();
         assert!(owners.iter().all(|(_, owner)| owner == "foo") && owners.len() == 2, "{owners:?}");
     }
 
@@ -186,9 +186,9 @@ mod tests {
         }
         let taken = Taken::Variable { variable: "KEY".to_owned(), owner: "one".to_owned() };
         assert_eq!(allow("two", "KEY").await.unwrap(), Some(taken));
-        assert_eq!(store.allowances().unwrap().into_keys().collect::<Vec<_>>(), ["none", "none-too", "one"]);
+        assert_eq!(store.allowances().await.unwrap().into_keys().collect::<Vec<_>>(), ["none", "none-too", "one"]);
         assert!(store.forget_provider("one".to_owned()).await.unwrap());
         assert_eq!(allow("two", "KEY").await.unwrap(), None);
-        assert_eq!(store.allowance("two").unwrap(), Some(wanted("https://a.org", "KEY")));
+        assert_eq!(store.allowance("two").await.unwrap(), Some(wanted("https://a.org", "KEY")));
     }
 }

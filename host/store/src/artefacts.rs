@@ -10,7 +10,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn artefact(&self, component: &Digest, fingerprint: &str) -> Result<Option<Digest>, StoreError> {
+    pub async fn artefact(&self, component: &Digest, fingerprint: &str) -> Result<Option<Digest>, StoreError> {
         let digest: Option<String> = self.database.read(|connection| {
             connection
                 .prepare_cached("SELECT digest FROM artefacts WHERE component = ? AND fingerprint = ?")?

@@ -24,7 +24,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn grants(&self) -> Result<Vec<GrantRow>, StoreError> {
+    pub async fn grants(&self) -> Result<Vec<GrantRow>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
                 "SELECT root, workspace, skill, capability, skill_digest FROM grants \
@@ -85,7 +85,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn writable(&self) -> Result<Vec<String>, StoreError> {
+    pub async fn writable(&self) -> Result<Vec<String>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare("SELECT workspace FROM write_trust ORDER BY workspace")?;
             let rows = query.query_map([], |row| row.get(0))?;
@@ -118,7 +118,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn is_trusted(&self, workspace: &str) -> Result<bool, StoreError> {
+    pub async fn is_trusted(&self, workspace: &str) -> Result<bool, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached("SELECT 1 FROM trust WHERE workspace = ?")?;
             Ok(query.exists(params![workspace])?)
@@ -129,7 +129,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn trusted(&self) -> Result<Vec<String>, StoreError> {
+    pub async fn trusted(&self) -> Result<Vec<String>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare("SELECT workspace FROM trust ORDER BY workspace")?;
             let rows = query.query_map([], |row| row.get(0))?;

@@ -50,7 +50,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn blocked(&self) -> Result<Vec<Block>, StoreError> {
+    pub async fn blocked(&self) -> Result<Vec<Block>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare("SELECT component, created_at FROM blocks ORDER BY component")?;
             let mut rows = query.query([])?;
@@ -69,7 +69,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn components_beginning(&self, digits: &str, limit: u32) -> Result<Vec<Digest>, StoreError> {
+    pub async fn components_beginning(&self, digits: &str, limit: u32) -> Result<Vec<Digest>, StoreError> {
         let from = format!("sha256:{digits}");
         // Behind every hexadecimal digit.
         let to = format!("{from}g");

@@ -136,7 +136,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::ComponentMissing`], [`StoreError::ComponentDamaged`].
-    pub fn component(&self, digest: &Digest) -> Result<Vec<u8>, StoreError> {
+    pub async fn component(&self, digest: &Digest) -> Result<Vec<u8>, StoreError> {
         self.components.get(digest)
     }
 
@@ -144,7 +144,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn described(&self, components: &[Digest], world: &str) -> Result<Vec<Option<String>>, StoreError> {
+    pub async fn described(&self, components: &[Digest], world: &str) -> Result<Vec<Option<String>>, StoreError> {
         self.database.read(|connection| {
             let mut query =
                 connection.prepare_cached("SELECT answer FROM described WHERE component = ? AND world = ?")?;

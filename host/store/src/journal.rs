@@ -161,7 +161,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn journal_rows(
+    pub async fn journal_rows(
         &self,
         filter: &JournalFilter,
         after: u64,
@@ -190,7 +190,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn journal_before_newest(&self, filter: &JournalFilter, count: u32) -> Result<u64, StoreError> {
+    pub async fn journal_before_newest(&self, filter: &JournalFilter, count: u32) -> Result<u64, StoreError> {
         let (condition, mut values) = filter.sql();
         values.push(Box::new(count));
         self.database.read(|connection| {
@@ -207,7 +207,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn journal_sessions(&self) -> Result<Vec<SessionId>, StoreError> {
+    pub async fn journal_sessions(&self) -> Result<Vec<SessionId>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
                 "SELECT DISTINCT session FROM call_sites WHERE id IN (SELECT site FROM calls) ORDER BY session",

@@ -74,7 +74,7 @@ impl KvStore {
     ///
     /// # Errors
     /// A bad key, or the database.
-    pub fn get(&self, scope: &KvScope, key: &str) -> Result<Option<Entry>, KvStoreError> {
+    pub async fn get(&self, scope: &KvScope, key: &str) -> Result<Option<Entry>, KvStoreError> {
         check_key(key)?;
         self.database.read(|connection| {
             let Some(id) = find(connection, scope)? else { return Ok(None) };
@@ -130,7 +130,7 @@ impl KvStore {
     ///
     /// # Errors
     /// The database.
-    pub fn keys(
+    pub async fn keys(
         &self,
         scope: &KvScope,
         prefix: &str,

@@ -63,7 +63,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn last_seq(&self, session: SessionId) -> Result<u64, StoreError> {
+    pub async fn last_seq(&self, session: SessionId) -> Result<u64, StoreError> {
         self.database.read(|connection| Ok(last_seq(connection, session)?.cast_unsigned()))
     }
 
@@ -71,7 +71,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn messages(&self, session: SessionId, from: u64, limit: u32) -> Result<Vec<Message>, StoreError> {
+    pub async fn messages(&self, session: SessionId, from: u64, limit: u32) -> Result<Vec<Message>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
                 "SELECT seq, agent, kind, content, data FROM messages WHERE session = ? AND seq >= ? ORDER BY seq LIMIT ?",
@@ -92,7 +92,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn last_exchange(
+    pub async fn last_exchange(
         &self,
         session: SessionId,
         agent: AgentId,

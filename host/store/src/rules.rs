@@ -61,32 +61,32 @@ impl Store {
     ///
     /// # Errors
     /// The database. A component must not run then.
-    pub fn is_blocked(&self, component: &Digest) -> Result<bool, StoreError> {
-        Ok(self.rules()?.first_blocked([*component]).is_some())
+    pub async fn is_blocked(&self, component: &Digest) -> Result<bool, StoreError> {
+        Ok(self.rules().await?.first_blocked([*component]).is_some())
     }
 
     /// The rules of this moment, whichever process made them. Without a new decision this costs one system call.
     ///
     /// # Errors
     /// The database. Nothing may run or be allowed then.
-    pub fn rules(&self) -> Result<Arc<Rules>, StoreError> {
+    pub async fn rules(&self) -> Result<Arc<Rules>, StoreError> {
         // The generation is read first: rules that are newer than it are read once more, never the other way round.
         let generation = self.generation.current();
         if let Some(rules) = generation.and_then(|generation| self.rules.get(generation)) {
             return Ok(rules);
         }
-        let rules = Arc::new(self.read_rules()?);
+        let rules = Arc::new(self.read_rules().await?);
         if let Some(generation) = generation {
             self.rules.keep(generation, &rules);
         }
         Ok(rules)
     }
 
-    fn read_rules(&self) -> Result<Rules, StoreError> {
+    async fn read_rules(&self) -> Result<Rules, StoreError> {
         let mut rules = Rules::default();
-        rules.blocked.extend(self.blocked()?.into_iter().map(|block| block.component));
-        rules.writable.extend(self.writable()?);
-        for row in self.grants()? {
+        rules.blocked.extend(self.blocked().await?.into_iter().map(|block| block.component));
+        rules.writable.extend(self.writable().await?);
+        for row in self.grants().await? {
             let identity = (row.root, row.workspace, row.skill);
             rules.grants.entry(identity).or_default().push((row.capability, row.skill_digest));
         }
@@ -115,21 +115,21 @@ mod tests {
         let (ours, theirs) = (Store::open(folder.path()).unwrap(), Store::open(folder.path()).unwrap());
         let component = patchbay_core::Digest::of(b"component");
         for _ in 0..3 {
-            assert!(!ours.is_blocked(&component).unwrap());
+            assert!(!ours.is_blocked(&component).await.unwrap());
             assert!(theirs.block(component).await.unwrap());
-            assert!(ours.is_blocked(&component).unwrap());
+            assert!(ours.is_blocked(&component).await.unwrap());
             assert!(ours.unblock(component).await.unwrap());
-            assert!(!theirs.is_blocked(&component).unwrap());
+            assert!(!theirs.is_blocked(&component).await.unwrap());
             theirs.add_grant(grant(), String::new()).await.unwrap();
-            assert_eq!(ours.rules().unwrap().grants_of("user", "", "notes"), [("kv".to_owned(), String::new())]);
-            assert_eq!(ours.rules().unwrap().grants_of("bundled", "", "notes"), []);
+            assert_eq!(ours.rules().await.unwrap().grants_of("user", "", "notes"), [("kv".to_owned(), String::new())]);
+            assert_eq!(ours.rules().await.unwrap().grants_of("bundled", "", "notes"), []);
             assert!(ours.remove_grant(grant()).await.unwrap());
-            assert_eq!(theirs.rules().unwrap().grants_of("user", "", "notes"), []);
-            assert!(!ours.rules().unwrap().may_write("/home/me"));
+            assert_eq!(theirs.rules().await.unwrap().grants_of("user", "", "notes"), []);
+            assert!(!ours.rules().await.unwrap().may_write("/home/me"));
             assert!(theirs.set_may_write("/home/me".to_owned(), true).await.unwrap());
-            assert!(ours.rules().unwrap().may_write("/home/me") && !ours.is_trusted("/home/me").unwrap());
+            assert!(ours.rules().await.unwrap().may_write("/home/me") && !ours.is_trusted("/home/me").await.unwrap());
             assert!(ours.set_may_write("/home/me".to_owned(), false).await.unwrap());
-            assert!(!theirs.rules().unwrap().may_write("/home/me"));
+            assert!(!theirs.rules().await.unwrap().may_write("/home/me"));
         }
     }
 
@@ -138,12 +138,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         let component = patchbay_core::Digest::of(b"component");
-        assert!(!store.is_blocked(&component).unwrap());
+        assert!(!store.is_blocked(&component).await.unwrap());
         // As left by a process that was killed after its commit and before it wrote the new number.
         store.generation.begin().unwrap();
         let connection = rusqlite::Connection::open(folder.path().join("patchbay.db")).unwrap();
         let sql = "INSERT INTO blocks (component, created_at) VALUES (?, 0)";
         connection.execute(sql, [component.to_string()]).unwrap();
-        assert!(store.is_blocked(&component).unwrap());
+        assert!(store.is_blocked(&component).await.unwrap());
     }
 }

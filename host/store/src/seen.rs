@@ -23,7 +23,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn seen(&self, folder: &str, program: &str) -> Result<Vec<SeenFile>, StoreError> {
+    pub async fn seen(&self, folder: &str, program: &str) -> Result<Vec<SeenFile>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection
                 .prepare_cached("SELECT file, stat, digest, skill_md FROM seen WHERE folder = ? AND program = ?")?;
@@ -78,7 +78,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let seen = |folder: &str, program: &str| {
-            let mut files = store.seen(folder, program).unwrap();
+            let mut files = store.seen(folder, program).await.unwrap();
             files.sort_by(|a, b| a.file.cmp(&b.file));
             files
         };
@@ -111,6 +111,6 @@ mod tests {
         store.settle().await.unwrap();
         let row = "INSERT INTO seen (folder, file, program, stat, digest) VALUES ('/', 'bad', 'p', '2', 'md5:0')";
         rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap().execute(row, []).unwrap();
-        assert_eq!(store.seen("/", "p").unwrap(), [good]);
+        assert_eq!(store.seen("/", "p").await.unwrap(), [good]);
     }
 }

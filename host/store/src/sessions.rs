@@ -107,7 +107,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::SessionNotFound`], or the database.
-    pub fn session(&self, id: SessionId) -> Result<SessionRow, StoreError> {
+    pub async fn session(&self, id: SessionId) -> Result<SessionRow, StoreError> {
         let columns = self.database.read(|connection| {
             connection
                 .prepare_cached(
@@ -145,7 +145,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
+    pub async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare(
                 "SELECT id, workspace, used_at, (SELECT count(*) FROM messages WHERE session = sessions.id) \

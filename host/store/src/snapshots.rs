@@ -75,7 +75,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn has_snapshot(&self, digest: &Digest) -> Result<bool, StoreError> {
+    pub async fn has_snapshot(&self, digest: &Digest) -> Result<bool, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached("SELECT 1 FROM snapshots WHERE digest = ?")?;
             Ok(query.exists(params![digest.to_string()])?)
@@ -86,7 +86,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::BadRow`] where it is gone, which a session's row forbids; the database.
-    pub fn snapshot(&self, digest: &Digest) -> Result<String, StoreError> {
+    pub async fn snapshot(&self, digest: &Digest) -> Result<String, StoreError> {
         let body = self.database.read(|connection| {
             connection
                 .prepare_cached("SELECT body FROM snapshots WHERE digest = ?")?

@@ -110,13 +110,13 @@ fn a_session_comes_back_and_a_change_is_one() {
         drop(store);
 
         let store = Store::open(home.path()).unwrap();
-        let back = store.session(session.id).unwrap();
+        let back = store.session(session.id).await.unwrap();
         assert_eq!((back.snapshot, back.snapshot_version), (second.digest, 2));
         assert_eq!(back.persona, "{\"name\":\"x\"}");
-        assert_eq!(store.messages(session.id, 0, 10).unwrap(), written);
-        assert_eq!(store.messages(session.id, 2, 10).unwrap(), written[1..]);
-        assert_eq!(store.snapshot(&second.digest).unwrap(), "two");
-        assert_eq!(store.component(&Digest::of(b"other")).unwrap(), b"other");
+        assert_eq!(store.messages(session.id, 0, 10).await.unwrap(), written);
+        assert_eq!(store.messages(session.id, 2, 10).await.unwrap(), written[1..]);
+        assert_eq!(store.snapshot(&second.digest).await.unwrap(), "two");
+        assert_eq!(store.component(&Digest::of(b"other")).await.unwrap(), b"other");
     });
 }
 
@@ -134,7 +134,7 @@ fn a_change_that_fails_leaves_nothing() {
         let change =
             SessionChange { persona: Some("new".to_owned()), messages: vec![stranger], ..SessionChange::default() };
         assert!(store.commit(session.id, change).await.is_err());
-        assert_eq!(store.session(session.id).unwrap().persona, "{}");
+        assert_eq!(store.session(session.id).await.unwrap().persona, "{}");
         assert!(matches!(
             store.commit(SessionId::random(), SessionChange::default()).await,
             Err(StoreError::SessionNotFound(_))
@@ -155,8 +155,8 @@ fn collection_takes_what_no_session_has() {
         store.remove_session(a.id).await.unwrap();
         let collected = store.collect().await.unwrap();
         assert_eq!((collected.snapshots, collected.components, collected.bytes), (1, 1, 8));
-        assert!(store.component(&Digest::of(b"shared")).is_ok());
-        assert!(matches!(store.component(&Digest::of(b"only one")), Err(StoreError::ComponentMissing(_))));
+        assert!(store.component(&Digest::of(b"shared")).await.is_ok());
+        assert!(matches!(store.component(&Digest::of(b"only one")).await, Err(StoreError::ComponentMissing(_))));
         assert!(matches!(store.remove_session(a.id).await, Err(StoreError::SessionNotFound(_))));
     });
 }
@@ -171,11 +171,11 @@ fn a_damaged_component_is_noticed() {
         let digest = Digest::of(b"bytes");
         std::fs::write(home.path().join(format!("components/{}.wasm", digest.to_hex())), b"bytez").unwrap();
         assert!(store.hold_components().unwrap().add_stored(digest, 5), "its size does not tell");
-        assert!(matches!(store.component(&digest), Err(StoreError::ComponentDamaged(_))));
+        assert!(matches!(store.component(&digest).await, Err(StoreError::ComponentDamaged(_))));
         let mut held = store.hold_components().unwrap();
         assert!(!held.add_stored(digest, 5), "it is out of the way");
         held.add(b"bytes").unwrap();
-        assert_eq!(store.component(&digest).unwrap(), b"bytes");
+        assert_eq!(store.component(&digest).await.unwrap(), b"bytes");
     });
 }
 
@@ -188,7 +188,7 @@ fn what_is_held_is_not_collected_before_a_row_names_it() {
     let collecting = std::thread::spawn(move || runtime().block_on(other.collect()).unwrap());
     runtime().block_on(store.create_session(row(&one), one)).unwrap();
     assert_eq!(collecting.join().unwrap(), crate::Collected::default());
-    assert_eq!(store.component(&Digest::of(b"component")).unwrap(), b"component");
+    assert_eq!(runtime().block_on(store.component(&Digest::of(b"component"))).unwrap(), b"component");
 }
 
 #[test]
@@ -211,8 +211,8 @@ fn answers_are_kept_by_component_and_world() {
         store.keep_described(b, "w", "two".to_owned()).await.unwrap();
         store.keep_described(c, "v", "three".to_owned()).await.unwrap();
         let kept = |answer: &str| Some(answer.to_owned());
-        assert_eq!(store.described(&[b, c, a, b], "w").unwrap(), [kept("two"), None, kept("one"), kept("two")]);
-        assert_eq!(store.described(&[], "w").unwrap(), [None; 0]);
+        assert_eq!(store.described(&[b, c, a, b], "w").await.unwrap(), [kept("two"), None, kept("one"), kept("two")]);
+        assert_eq!(store.described(&[], "w").await.unwrap(), [None; 0]);
     });
 }
 
@@ -225,21 +225,21 @@ fn a_block_holds_until_it_is_lifted_in_every_process_and_after_a_collection() {
         let session = row(&one);
         store.create_session(session.clone(), one).await.unwrap();
         let (known, unknown) = (Digest::of(b"component"), Digest::of(b"never seen"));
-        assert!(!other.is_blocked(&known).unwrap());
+        assert!(!other.is_blocked(&known).await.unwrap());
         assert!(store.block(known).await.unwrap());
         assert!(!store.block(known).await.unwrap(), "it was blocked already");
-        assert!(other.is_blocked(&known).unwrap());
+        assert!(other.is_blocked(&known).await.unwrap());
         assert!(store.block(unknown).await.unwrap());
         store.remove_session(session.id).await.unwrap();
         assert_eq!(store.collect().await.unwrap().components, 1);
         let mut expected = [known, unknown];
         expected.sort();
-        let found: Vec<_> = other.blocked().unwrap().iter().map(|block| block.component).collect();
+        let found: Vec<_> = other.blocked().await.unwrap().iter().map(|block| block.component).collect();
         assert_eq!(found, expected);
         assert!(other.unblock(known).await.unwrap());
         assert!(!store.unblock(known).await.unwrap());
-        assert!(!store.is_blocked(&known).unwrap());
-        assert!(store.is_blocked(&unknown).unwrap());
+        assert!(!store.is_blocked(&known).await.unwrap());
+        assert!(store.is_blocked(&unknown).await.unwrap());
     });
 }
 
@@ -256,12 +256,12 @@ fn components_are_found_by_the_beginning_of_their_digits() {
         for bytes in [&b"in a snapshot"[..], b"described", b"blocked"] {
             let digest = Digest::of(bytes);
             for digits in [&digest.to_hex()[..8], &digest.to_hex()] {
-                assert_eq!(store.components_beginning(digits, 9).unwrap(), [digest]);
+                assert_eq!(store.components_beginning(digits, 9).await.unwrap(), [digest]);
             }
         }
-        assert_eq!(store.components_beginning("", 9).unwrap().len(), 3);
-        assert_eq!(store.components_beginning("", 2).unwrap().len(), 2);
-        assert_eq!(store.components_beginning(&Digest::of(b"never seen").to_hex()[..8], 9).unwrap(), []);
+        assert_eq!(store.components_beginning("", 9).await.unwrap().len(), 3);
+        assert_eq!(store.components_beginning("", 2).await.unwrap().len(), 2);
+        assert_eq!(store.components_beginning(&Digest::of(b"never seen").to_hex()[..8], 9).await.unwrap(), []);
     });
 }
 
@@ -285,7 +285,7 @@ fn kv_checks_versions_and_limits() {
         assert!(!kv.delete(scope("a"), "k".to_owned()).await.unwrap());
         let three = put("k", b"3".to_vec(), None).await.unwrap();
         assert!(three > two, "a version came twice");
-        assert_eq!(kv.get(&scope("b"), "k").unwrap(), None, "another skill sees it");
+        assert_eq!(kv.get(&scope("b"), "k").await.unwrap(), None, "another skill sees it");
         assert!(matches!(put("", vec![], None).await, Err(KvStoreError::Refused(KvError::Invalid(_)))));
         assert!(matches!(put(&"k".repeat(600), vec![], None).await, Err(KvStoreError::Refused(KvError::TooLarge { what: "key", .. }))));
         assert!(matches!(put("k", vec![0; 2 << 20], None).await, Err(KvStoreError::Refused(KvError::TooLarge { what: "value", .. }))));
@@ -317,12 +317,12 @@ proptest! {
                 }
             }
             for (key, version) in &model {
-                let entry = kv.get(&scope("a"), key).unwrap().unwrap();
+                let entry = kv.get(&scope("a"), key).await.unwrap().unwrap();
                 prop_assert_eq!((&entry.value[..], entry.version), (key.as_bytes(), *version));
             }
             let mut paged = Vec::<String>::new();
             loop {
-                let keys = kv.keys(&scope("a"), &prefix, paged.last().map(String::as_str), page).unwrap();
+                let keys = kv.keys(&scope("a"), &prefix, paged.last().map(String::as_str), page).await.unwrap();
                 if keys.is_empty() { break }
                 paged.extend(keys);
             }

@@ -38,7 +38,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::BadRow`] where it is gone or damaged, which the snapshot that names it forbids; the database.
-    pub fn text(&self, digest: &Digest) -> Result<String, StoreError> {
+    pub async fn text(&self, digest: &Digest) -> Result<String, StoreError> {
         let body: Option<String> = self.database.read(|connection| {
             connection
                 .prepare_cached("SELECT body FROM texts WHERE digest = ?")?
@@ -53,7 +53,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn missing_texts<'a>(
+    pub async fn missing_texts<'a>(
         &self,
         digests: impl IntoIterator<Item = &'a Digest>,
     ) -> Result<BTreeSet<Digest>, StoreError> {
@@ -73,7 +73,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub fn skill_files(&self, skill: &Digest) -> Result<Option<String>, StoreError> {
+    pub async fn skill_files(&self, skill: &Digest) -> Result<Option<String>, StoreError> {
         let files: Option<Vec<u8>> = self.database.read(|connection| {
             connection
                 .prepare_cached("SELECT files FROM skill_files WHERE skill = ?")?

@@ -145,7 +145,7 @@ impl Tools {
         again: bool,
         watch: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Described, StoreError> {
-        let (answers, new) = self.answers(groups, again)?;
+        let (answers, new) = self.answers(groups, again).await?;
         let mut described = Described { answers, changed: false };
         let total: usize = new.iter().map(|(_, wanted)| wanted.len()).sum();
         if total > 0 {
@@ -176,11 +176,11 @@ impl Tools {
     ///
     /// # Errors
     /// The database.
-    pub fn known(&self, groups: &[Group<'_>]) -> Result<Option<BTreeMap<Digest, DescribedTools>>, StoreError> {
-        let (mut answers, unknown) = self.answers(groups, false)?;
+    pub async fn known(&self, groups: &[Group<'_>]) -> Result<Option<BTreeMap<Digest, DescribedTools>>, StoreError> {
+        let (mut answers, unknown) = self.answers(groups, false).await?;
         for component in unknown.iter().flat_map(|(_, components)| components) {
             let digest = component.digest();
-            if !self.store.is_blocked(&digest)? {
+            if !self.store.is_blocked(&digest).await? {
                 return Ok(None);
             }
             answers.insert(digest, Err(not_asked(&digest)));
@@ -190,7 +190,7 @@ impl Tools {
 
     /// The answers that are held or kept, and the components of which there are none. A component of two groups belongs to
     /// the first one.
-    fn answers<'g, 'c>(&self, groups: &'g [Group<'c>], again: bool) -> Result<Answers<'g, 'c>, StoreError> {
+    async fn answers<'g, 'c>(&self, groups: &'g [Group<'c>], again: bool) -> Result<Answers<'g, 'c>, StoreError> {
         let all: BTreeSet<Digest> =
             groups.iter().flat_map(|group| &group.components).map(|component| component.digest()).collect();
         let mut answers = self.held.answers(all.iter());
@@ -201,7 +201,7 @@ impl Tools {
         }
         let unknown: Vec<Digest> = all.iter().filter(|digest| !answers.contains_key(digest)).copied().collect();
         let mut kept: BTreeMap<Digest, String> = BTreeMap::new();
-        for (digest, json) in unknown.iter().zip(self.store.described(&unknown, WORLD)?) {
+        for (digest, json) in unknown.iter().zip(self.store.described(&unknown, WORLD).await?) {
             kept.extend(json.map(|json| (*digest, json)));
         }
         let mut new = Vec::new();
@@ -263,10 +263,10 @@ impl Tools {
     ) -> Result<(Digest, Result<DescribedTools, Changed>), StoreError> {
         let digest = component.digest();
         // Its answer may be known from before; its code does not run.
-        if self.store.is_blocked(&digest)? {
+        if self.store.is_blocked(&digest).await? {
             return Ok((digest, Ok(Err(not_asked(&digest)))));
         }
-        let Ok(bytes) = self.bytes(component) else { return Ok((digest, Err(Changed))) };
+        let Ok(bytes) = self.bytes(component).await else { return Ok((digest, Err(Changed))) };
         let Asked { mut answer, failure } = ask_component(&self.sandbox, digest, bytes).await;
         let own_fault = matches!(&answer, Err(problem) if problem.code == Code::Internal);
         let limit =
@@ -303,8 +303,8 @@ impl Tools {
     }
 
     /// The bytes of a component: from the store, which has those of older snapshots, else from where it was found.
-    fn bytes(&self, component: &Component) -> Result<Vec<u8>, Changed> {
-        match self.store.component(&component.digest()) {
+    async fn bytes(&self, component: &Component) -> Result<Vec<u8>, Changed> {
+        match self.store.component(&component.digest()).await {
             Ok(bytes) => Ok(bytes),
             Err(_) => component.bytes().map(Vec::from),
         }

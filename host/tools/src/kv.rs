@@ -24,8 +24,7 @@ impl Side {
 
 impl Kv for Side {
     fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, KvError>> {
-        let entry = self.tools.kv.get(&self.scope(scope), key);
-        Box::pin(async { entry.map_err(told) })
+        Box::pin(async move { self.tools.kv.get(&self.scope(scope), key).await.map_err(told) })
     }
 
     fn put<'a>(
@@ -51,8 +50,7 @@ impl Kv for Side {
         after: Option<&'a str>,
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<String>, KvError>> {
-        let keys = self.tools.kv.keys(&self.scope(scope), prefix, after, limit);
-        Box::pin(async { keys.map_err(told) })
+        Box::pin(async move { self.tools.kv.keys(&self.scope(scope), prefix, after, limit).await.map_err(told) })
     }
 }
 

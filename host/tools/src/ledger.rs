@@ -8,10 +8,12 @@ use patchbay_store::Store;
 pub struct StoreLedger(pub Store);
 
 impl Ledger for StoreLedger {
-    fn artefact(&self, component: &Digest, fingerprint: &str) -> Option<Digest> {
-        self.0.artefact(component, fingerprint).unwrap_or_else(|error| {
-            tracing::warn!(%component, "the digest of a compiled component cannot be read: {error}");
-            None
+    fn artefact<'a>(&'a self, component: &'a Digest, fingerprint: &'a str) -> BoxFuture<'a, Option<Digest>> {
+        Box::pin(async move {
+            self.0.artefact(component, fingerprint).await.unwrap_or_else(|error| {
+                tracing::warn!(%component, "the digest of a compiled component cannot be read: {error}");
+                None
+            })
         })
     }
 

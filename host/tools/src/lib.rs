@@ -117,16 +117,16 @@ impl Tools {
     ///
     /// # Errors
     /// The database.
-    pub fn permits(&self, skill: &Skill, workspace: &str) -> Result<Permits, StoreError> {
-        let rules = self.store.rules()?;
-        self.permits_under(&rules, skill, workspace)
+    pub async fn permits(&self, skill: &Skill, workspace: &str) -> Result<Permits, StoreError> {
+        let rules = self.store.rules().await?;
+        self.permits_under(&rules, skill, workspace).await
     }
 
     /// As [`Tools::permits`], where the rules of this moment were read already.
-    fn permits_under(&self, rules: &Rules, skill: &Skill, workspace: &str) -> Result<Permits, StoreError> {
+    async fn permits_under(&self, rules: &Rules, skill: &Skill, workspace: &str) -> Result<Permits, StoreError> {
         let identity = Identity::new(skill.root, workspace, skill.name.clone());
         let asked: Vec<Capability> = skill.manifest.capabilities.iter().map(|asked| asked.capability.clone()).collect();
-        let grants = if asked.is_empty() { Vec::new() } else { self.grants(rules, &identity, skill)? };
+        let grants = if asked.is_empty() { Vec::new() } else { self.grants(rules, &identity, skill).await? };
         let writes = asked.contains(&Capability::WorkspaceWrite);
         let permits = Permits::new(identity, asked, grants);
         Ok(if writes { permits.in_workspace(self.trust_under(rules, workspace)) } else { permits })
@@ -136,8 +136,8 @@ impl Tools {
     ///
     /// # Errors
     /// The database.
-    pub fn workspace_trust(&self, workspace: &str) -> Result<WorkspaceTrust, StoreError> {
-        Ok(self.trust_under(&*self.store.rules()?, workspace))
+    pub async fn workspace_trust(&self, workspace: &str) -> Result<WorkspaceTrust, StoreError> {
+        Ok(self.trust_under(&*self.store.rules().await?, workspace))
     }
 
     fn trust_under(&self, rules: &Rules, workspace: &str) -> WorkspaceTrust {
@@ -148,7 +148,7 @@ impl Tools {
         }
     }
 
-    fn grants(&self, rules: &Rules, identity: &Identity, skill: &Skill) -> Result<Vec<Grant>, StoreError> {
+    async fn grants(&self, rules: &Rules, identity: &Identity, skill: &Skill) -> Result<Vec<Grant>, StoreError> {
         let mut grants = Vec::new();
         if identity.root == Root::Bundled {
             let own = self.bundled_grants.iter().filter(|grant| grant.skill == identity.name.as_str());
@@ -162,14 +162,14 @@ impl Tools {
                 tracing::warn!(%capability, "a grant that cannot be read is passed over");
                 continue;
             };
-            let standing = self.standing(identity.root, skill, skill_digest)?;
+            let standing = self.standing(identity.root, skill, skill_digest).await?;
             grants.push(Grant { capability, standing });
         }
         Ok(grants)
     }
 
     /// Whether a grant that was given for `granted` holds for `skill`.
-    fn standing(&self, root: Root, skill: &Skill, granted: &str) -> Result<Standing, StoreError> {
+    async fn standing(&self, root: Root, skill: &Skill, granted: &str) -> Result<Standing, StoreError> {
         if root == Root::Bundled {
             return Ok(Standing::Holds);
         }
@@ -179,21 +179,21 @@ impl Tools {
         if !skill.digest_of_files {
             return Ok(Standing::OldSnapshot);
         }
-        changes(&self.store, granted, &skill.digest, None)
+        changes(&self.store, granted, &skill.digest, None).await
     }
 
     /// The instructions of a skill of `snapshot`.
     ///
     /// # Errors
     /// [`InstructionsError`], each with a stable code.
-    pub fn instructions(&self, snapshot: &Snapshot, skill: &Skill) -> Result<Arc<str>, InstructionsError> {
-        if let Some(blocked) = blocked(&*self.store.rules()?, skill) {
+    pub async fn instructions(&self, snapshot: &Snapshot, skill: &Skill) -> Result<Arc<str>, InstructionsError> {
+        if let Some(blocked) = blocked(&*self.store.rules().await?, skill) {
             return Err(blocked.into());
         }
         let digest = &skill.manifest.instructions.digest;
         match snapshot.text(digest) {
             Some(text) => Ok(Arc::clone(text)),
-            None => Ok(self.store.text(digest)?.into()),
+            None => Ok(self.store.text(digest).await?.into()),
         }
     }
 }
@@ -209,7 +209,7 @@ pub(crate) fn blocked(rules: &Rules, skill: &Skill) -> Option<Blocked> {
 ///
 /// # Errors
 /// The database.
-pub fn changes(store: &Store, granted: &str, current: &Digest, files: Option<&str>) -> Result<Standing, StoreError> {
+pub async fn changes(store: &Store, granted: &str, current: &Digest, files: Option<&str>) -> Result<Standing, StoreError> {
     let granted: Digest = match granted.parse() {
         Ok(granted) if granted == *current => return Ok(Standing::Holds),
         Ok(granted) => granted,
@@ -217,9 +217,9 @@ pub fn changes(store: &Store, granted: &str, current: &Digest, files: Option<&st
     };
     let now = match files {
         Some(files) => Some(files.to_owned()),
-        None => store.skill_files(current)?,
+        None => store.skill_files(current).await?,
     };
-    Ok(Standing::Changed(match (store.skill_files(&granted)?, now) {
+    Ok(Standing::Changed(match (store.skill_files(&granted).await?, now) {
         (Some(before), Some(now)) => changed_files(&before, &now),
         _ => Vec::new(),
     }))

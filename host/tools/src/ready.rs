@@ -44,7 +44,7 @@ impl Tools {
     }
 
     async fn make_ready(&self, skill: &Skill, digest: Digest) -> Result<Arc<Ready>, NotReady> {
-        let bytes = self.store.component(&digest).map_err(NotReady::Store)?;
+        let bytes = self.store.component(&digest).await.map_err(NotReady::Store)?;
         let component = self.sandbox.load(digest, bytes).await.map_err(NotReady::Failure)?;
         let schemas = compile(Arc::clone(&skill.tools)).await;
         let ready = Arc::new(Ready { component, schemas });

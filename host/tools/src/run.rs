@@ -101,7 +101,7 @@ impl Tools {
             inference,
             ..
         } = request;
-        let rules = self.store.rules()?;
+        let rules = self.store.rules().await?;
         if let Some(blocked) = blocked(&rules, skill) {
             return Err(blocked.into());
         }
@@ -115,7 +115,7 @@ impl Tools {
         schema
             .check(input)
             .map_err(|error| ToolError::InvalidInput { tool: full_name.to_owned(), problem: error.to_string() })?;
-        let permits = self.permits_under(&rules, skill, workspace)?;
+        let permits = self.permits_under(&rules, skill, workspace).await?;
         let side = Side {
             tools: Arc::clone(self),
             owner: Identity::new(skill.root, workspace, skill.name.clone()),

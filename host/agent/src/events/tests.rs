@@ -54,9 +54,9 @@ impl Stage {
 }
 
 /// The numbers of all rows that are there, and how many live events were said to be gone.
-fn drain(subscription: &mut Subscription) -> (Vec<u64>, u64) {
+async fn drain(subscription: &mut Subscription) -> (Vec<u64>, u64) {
     let (mut rows, mut missed) = (Vec::new(), 0);
-    while let Some(received) = subscription.try_next().unwrap() {
+    while let Some(received) = subscription.try_next().await.unwrap() {
         match received {
             Received::Event(Event { seq, kind: EventKind::Message { .. }, .. }) => rows.push(seq),
             Received::Event(_) => {}
@@ -74,24 +74,24 @@ async fn rows_are_replayed_and_then_come_live_each_once() {
     let mut late = stage.subscribe(601);
     // These are in the store and on the air when the replay begins.
     stage.say(5).await;
-    assert_eq!(drain(&mut all), ((1..=605).collect(), 0));
-    assert_eq!(drain(&mut late), ((601..=605).collect(), 0));
+    assert_eq!(drain(&mut all).await, ((1..=605).collect(), 0));
+    assert_eq!(drain(&mut late).await, ((601..=605).collect(), 0));
     stage.say(3).await;
-    assert_eq!(drain(&mut all), ((606..=608).collect(), 0));
-    assert_eq!(all.try_next().unwrap(), None);
+    assert_eq!(drain(&mut all).await, ((606..=608).collect(), 0));
+    assert_eq!(all.try_next().await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn who_is_slow_is_told_so_and_misses_no_row() {
     let stage = Stage::new(16).await;
     let mut slow = stage.subscribe(1);
-    assert_eq!(drain(&mut slow), (vec![], 0));
+    assert_eq!(drain(&mut slow).await, (vec![], 0));
     stage.say(300).await;
     for _ in 0..50 {
         stage.progress(300);
     }
     stage.say(10).await;
-    let (rows, missed) = drain(&mut slow);
+    let (rows, missed) = drain(&mut slow).await;
     assert_eq!(rows, (1..=310).collect::<Vec<_>>());
     assert!(missed > 300, "{missed}");
 }

@@ -209,20 +209,20 @@ impl Stage {
         self.agent.run(&turn).await
     }
 
-    fn rows(&self) -> Vec<Row> {
-        self.store.messages(self.feed.session(), 1, 1_000).unwrap()
+    async fn rows(&self) -> Vec<Row> {
+        self.store.messages(self.feed.session(), 1, 1_000).await.unwrap()
     }
 
-    fn kinds(&self) -> Vec<&'static str> {
-        self.rows().iter().map(|row| row.kind.as_str()).collect()
+    async fn kinds(&self) -> Vec<&'static str> {
+        self.rows().await.iter().map(|row| row.kind.as_str()).collect()
     }
 
-    fn last(&self) -> Row {
-        self.rows().pop().unwrap()
+    async fn last(&self) -> Row {
+        self.rows().await.pop().unwrap()
     }
 
-    fn answer(&self) -> Answer {
-        serde_json::from_value(self.last().data.unwrap()).unwrap()
+    async fn answer(&self) -> Answer {
+        serde_json::from_value(self.last().await.data.unwrap()).unwrap()
     }
 
     fn asked(&self) -> Vec<Message> {
@@ -245,7 +245,7 @@ async fn an_answer_is_told_as_it_comes_and_then_kept() {
     let outcome = stage.say("hello").await;
     assert_eq!((outcome.code, outcome.message.as_str()), (Code::Answered, "Good day."));
     let mut told = Vec::new();
-    while let Some(Received::Event(Event { kind, .. })) = events.try_next().unwrap() {
+    while let Some(Received::Event(Event { kind, .. })) = events.try_next().await.unwrap() {
         told.push(match kind {
             EventKind::Delta { text, .. } => text,
             EventKind::Message { kind, content, .. } => format!("{}={content}", kind.as_str()),
@@ -255,13 +255,13 @@ async fn an_answer_is_told_as_it_comes_and_then_kept() {
     // Rows are read from the store before what is live, where both are there already.
     told.sort();
     assert_eq!(told, ["Good ", "assistant=Good day.", "day.", "user=hello"]);
-    let answer = stage.answer();
+    let answer = stage.answer().await;
     let about = (answer.provider.as_str(), answer.model.as_str(), answer.effective_model.as_deref());
     assert_eq!(about, ("demo", "demo-1", Some("demo-1-exactly")));
     assert_eq!((answer.usage, answer.stop, answer.interrupted), (USAGE, Some(Stop::EndTurn), false));
     let parts = [AnswerPart::Text { text: "Good day.".to_owned(), opaque: Some("signed".to_owned()) }];
     assert_eq!(answer.parts, parts);
-    assert_eq!(stage.store.tokens(stage.feed.session()).unwrap(), 110);
+    assert_eq!(stage.store.tokens(stage.feed.session()).await.unwrap(), 110);
 }
 
 #[tokio::test]
@@ -270,7 +270,7 @@ async fn calls_are_answered_and_the_model_is_asked_again() {
     let stage = Stage::new([calls, Does::Says(&["I see."])], 0).await;
     let outcome = stage.say("try").await;
     assert_eq!(outcome.message, "I see.");
-    assert_eq!(stage.kinds(), ["user", "assistant", "tool", "tool", "assistant"]);
+    assert_eq!(stage.kinds().await, ["user", "assistant", "tool", "tool", "assistant"]);
     let messages = stage.asked();
     let roles: Vec<_> = messages.iter().map(|message| message.role).collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::User]);
@@ -300,9 +300,9 @@ async fn a_turn_that_is_cancelled_keeps_what_came() {
     };
     let (outcome, ()) = tokio::join!(stage.say("hello"), cancelling);
     assert_eq!(outcome.code, Code::TurnCancelled);
-    let answer = stage.answer();
+    let answer = stage.answer().await;
     assert!(answer.interrupted && answer.stop.is_none());
-    assert_eq!(stage.last().content, "Half a");
+    assert_eq!(stage.last().await.content, "Half a");
     let again = Stage { cancel: CancellationToken::new(), ..stage };
     assert_eq!(again.say("and?").await.message, "Whole.");
     let messages = again.asked();
@@ -313,9 +313,9 @@ async fn a_turn_that_is_cancelled_keeps_what_came() {
 async fn what_came_before_a_failure_is_kept_and_nothing_else() {
     let stage = Stage::new([Does::Breaks("Half a"), Does::Fails, Does::Says(&["Yes."])], 0).await;
     assert_eq!(stage.say("one").await.line(), "Error: it broke.");
-    assert!(stage.answer().interrupted);
+    assert!(stage.answer().await.interrupted);
     assert_eq!(stage.say("two").await.code, Code::Internal);
-    assert_eq!(stage.kinds(), ["user", "assistant", "user"]);
+    assert_eq!(stage.kinds().await, ["user", "assistant", "user"]);
     assert_eq!(stage.say("three").await.message, "Yes.");
     let messages = stage.asked();
     assert_eq!(messages.iter().map(texts).collect::<Vec<_>>(), [vec!["one"], vec!["Half a"], vec!["two", "three"]]);
@@ -337,12 +337,12 @@ async fn what_came_survives_the_process() {
             tokio::time::sleep(CHECKPOINT * 3).await;
         } => {}
     }
-    assert_eq!(stage.kinds(), ["user"]);
+    assert_eq!(stage.kinds().await, ["user"]);
     stage.store.recover(stage.feed.session()).await.unwrap();
-    assert_eq!(stage.last().content, "Half a");
-    assert!(stage.answer().interrupted);
+    assert_eq!(stage.last().await.content, "Half a");
+    assert!(stage.answer().await.interrupted);
     stage.store.recover(stage.feed.session()).await.unwrap();
-    assert_eq!(stage.kinds(), ["user", "assistant"]);
+    assert_eq!(stage.kinds().await, ["user", "assistant"]);
 }
 
 #[tokio::test]
@@ -356,7 +356,7 @@ async fn a_turn_ends_at_its_limit_of_requests() {
     assert!(outcome.message.starts_with(words), "{}", outcome.message);
     assert_eq!(stage.script.asked.lock().unwrap().len(), 3);
     // The last calls were made, too.
-    assert_eq!(stage.kinds(), ["user", "assistant", "tool", "assistant", "tool", "assistant", "tool"]);
+    assert_eq!(stage.kinds().await, ["user", "assistant", "tool", "assistant", "tool", "assistant", "tool"]);
 }
 
 #[tokio::test]
@@ -366,7 +366,7 @@ async fn a_long_turn_goes_on_and_repeats_are_noticed_once() {
     let mut events = stage.feed.subscribe(1);
     assert_eq!(stage.say("go").await.message, "Done.");
     let mut notices = Vec::new();
-    while let Some(received) = events.try_next().unwrap() {
+    while let Some(received) = events.try_next().await.unwrap() {
         if let Received::Event(Event { kind: EventKind::Notice { text }, .. }) = received {
             notices.push(text);
         }
@@ -391,7 +391,7 @@ async fn a_long_conversation_is_summarised_and_goes_on() {
     stage.say("one").await;
     let long = "word ".repeat(500);
     assert_eq!(stage.say(&long).await.message, "Right.");
-    assert_eq!(stage.kinds(), ["user", "assistant", "user", "compaction", "assistant"]);
+    assert_eq!(stage.kinds().await, ["user", "assistant", "user", "compaction", "assistant"]);
     let asked = stage.script.asked.lock().unwrap();
     let [_, summary, next] = &asked[..] else { panic!("{} requests", asked.len()) };
     assert!(texts(summary.1.messages.last().unwrap())[0].starts_with("Summarise the conversation so far."));
@@ -399,7 +399,7 @@ async fn a_long_conversation_is_summarised_and_goes_on() {
     assert_eq!(messages.len(), 1);
     let said = texts(&messages[0]);
     assert!(said[0].ends_with("In short.") && said[1] == long, "{said:?}");
-    assert_eq!(stage.store.tokens(stage.feed.session()).unwrap(), 330);
+    assert_eq!(stage.store.tokens(stage.feed.session()).await.unwrap(), 330);
 }
 
 #[tokio::test]
@@ -408,7 +408,7 @@ async fn a_turn_that_becomes_long_is_summarised_in_its_middle() {
     // The first round is counted as 110 tokens, which is over the threshold of this window.
     let stage = Stage::with_window(does, 0, 100).await;
     assert_eq!(stage.say("find it").await.message, "Done.");
-    assert_eq!(stage.kinds(), ["user", "assistant", "tool", "compaction", "assistant"]);
+    assert_eq!(stage.kinds().await, ["user", "assistant", "tool", "compaction", "assistant"]);
     let asked = stage.asked();
     assert_eq!(asked.len(), 1);
     let said = texts(&asked[0]);
@@ -423,7 +423,7 @@ async fn a_summary_that_fails_ends_the_turn_and_loses_nothing() {
     let outcome = stage.say(&"word ".repeat(500)).await;
     assert_eq!(outcome.code, Code::CompactionFailed);
     assert!(outcome.message.contains("could not be summarised: it broke."), "{outcome:?}");
-    assert_eq!(stage.kinds(), ["user", "assistant", "user"]);
+    assert_eq!(stage.kinds().await, ["user", "assistant", "user"]);
     assert_eq!(stage.say("again").await.code, Code::Answered);
 }
 

@@ -80,15 +80,15 @@ impl Providers {
         bad.remove(&file);
         let adapter = Adapter::read(checked.digest, Arc::clone(&checked.bytes), manifest.clone());
         adapters.insert(name.clone(), Arc::new(adapter));
-        let registry =
-            Registry::build(&self.bundled, Found { adapters, bad, hopeless }, &settings, &self.known(), None);
+        let known = self.known().await;
+        let registry = Registry::build(&self.bundled, Found { adapters, bad, hopeless }, &settings, &known, None);
         if let Some(why) = registry.found.bad.get(&file) {
             checked.problems.push(why.clone());
             return;
         }
         // A table of `config.toml` may make its instance of this very file.
         let Some(entry) = registry.get(name.as_str()).filter(|entry| entry.source == Source::File) else { return };
-        let status = self.statuses(&registry).into_iter().find(|status| status.name == entry.name.as_str());
+        let status = self.statuses(&registry).await.into_iter().find(|status| status.name == entry.name.as_str());
         let refused = status.as_ref().filter(|status| matches!(status.state, "refused" | "needs origin"));
         checked.problems.extend(refused.and_then(|status| status.reason.clone()));
         checked.status = status;

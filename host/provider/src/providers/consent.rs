@@ -1,9 +1,9 @@
-//! Who may be asked, and the operator's yes.
+//! Which providers may be asked, and the operator's consent.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use patchbay_core::Name;
-use patchbay_store::{Allowance, StoreError, Taken};
+use patchbay_store::{Allowance, Rules, StoreError, Taken};
 
 use super::Providers;
 use crate::{
@@ -12,37 +12,44 @@ use crate::{
     status::State,
 };
 
-impl Providers {
-    /// Where a provider stands at this moment: another process may have allowed or blocked it meanwhile.
-    pub(crate) fn state(&self, entry: &Entry) -> Result<State, StoreError> {
+/// What the store says about every provider at one moment. It is read for each use, because another process may allow or
+/// block a provider at any time.
+pub(super) struct Consents {
+    rules: Arc<Rules>,
+    /// What the operator has allowed, by provider.
+    allowances: BTreeMap<String, Allowance>,
+}
+
+impl Consents {
+    /// Returns whether a provider may be asked, apart from its key.
+    pub(super) fn state(&self, entry: &Entry) -> State {
         if let Some(why) = &entry.refused {
             let why = why.clone();
-            return Ok(if entry.needs_origin { State::NeedsOrigin(why) } else { State::Refused(why) });
+            return if entry.needs_origin { State::NeedsOrigin(why) } else { State::Refused(why) };
         }
-        if let Some(blocked) = self.blocked(entry)? {
-            return Ok(State::Refused(blocked.to_string()));
+        if let Some(blocked) = self.blocked(entry) {
+            return State::Refused(blocked.to_string());
         }
         if entry.consent == Consent::Given {
-            return Ok(State::Ready);
+            return State::Ready;
         }
-        Ok(match self.store.allowance(entry.name.as_str())? {
-            Some(given) if given == entry.wanted() => State::Ready,
+        match self.allowances.get(entry.name.as_str()) {
+            Some(given) if *given == entry.wanted() => State::Ready,
             Some(_) => State::Pending("it asks for something else than it was allowed.".to_owned()),
             None => State::Pending("you have not allowed it yet.".to_owned()),
-        })
+        }
     }
 
     pub(super) fn is_ready(&self, entry: &Entry) -> bool {
-        matches!(self.state(entry), Ok(State::Ready))
+        self.state(entry) == State::Ready
     }
 
-    fn blocked(&self, entry: &Entry) -> Result<Option<ModelError>, StoreError> {
-        let component = entry.adapter.digest;
-        let blocked = self.store.is_blocked(&component)?;
-        Ok(blocked.then(|| ModelError::Blocked { provider: entry.name.clone(), component }))
+    fn blocked(&self, entry: &Entry) -> Option<ModelError> {
+        let component = self.rules.first_blocked([entry.adapter.digest])?;
+        Some(ModelError::Blocked { provider: entry.name.clone(), component })
     }
 
-    /// The provider `name`, if it may be asked.
+    /// Returns the provider `name`, if it may be asked.
     pub(super) fn ready(&self, registry: &Registry, name: &Name) -> Result<Arc<Entry>, ModelError> {
         let entry = registry.find(name)?;
         match self.standing(entry)? {
@@ -51,12 +58,12 @@ impl Providers {
         }
     }
 
-    /// What the provider waits for; `None`: nothing.
+    /// Returns what a provider waits for; `None` if it may be asked.
     fn standing(&self, entry: &Entry) -> Result<Option<String>, ModelError> {
-        if let Some(blocked) = self.blocked(entry)? {
+        if let Some(blocked) = self.blocked(entry) {
             return Err(blocked);
         }
-        match self.state(entry)? {
+        match self.state(entry) {
             State::Ready => Ok(None),
             State::Pending(why) => Ok(Some(why)),
             State::NeedsOrigin(why) | State::Refused(why) => {
@@ -64,13 +71,26 @@ impl Providers {
             }
         }
     }
+}
 
-    /// What the store knows.
-    pub(super) fn known(&self) -> Known {
-        let read = || {
-            Ok::<_, StoreError>(Known { prefixes: self.store.prefix_owners()?, allowances: self.store.allowances()? })
+impl Providers {
+    /// Reads what the store says about every provider at this moment.
+    pub(super) async fn consents(&self) -> Result<Consents, StoreError> {
+        Ok(Consents { rules: self.store.rules().await?, allowances: self.store.allowances().await? })
+    }
+
+    /// Returns the provider `name`, if it may be asked at this moment.
+    pub(super) async fn ready(&self, registry: &Registry, name: &Name) -> Result<Arc<Entry>, ModelError> {
+        self.consents().await?.ready(registry, name)
+    }
+
+    /// Reads what a registry is built by. Without a readable store, no provider owns a prefix and none is allowed.
+    pub(super) async fn known(&self) -> Known {
+        let read = async {
+            let prefixes = self.store.prefix_owners().await?;
+            Ok::<_, StoreError>(Known { prefixes, allowances: self.store.allowances().await? })
         };
-        read().unwrap_or_else(|error| {
+        read.await.unwrap_or_else(|error| {
             tracing::error!("who has which model prefix cannot be read: {error}");
             Known::default()
         })
@@ -80,7 +100,14 @@ impl Providers {
     /// everybody is to be judged again.
     pub(super) async fn claim(&self, registry: &Registry, known: &Known) -> bool {
         let mut late = false;
-        for entry in registry.entries.iter().filter(|entry| self.is_ready(entry)) {
+        let consents = match self.consents().await {
+            Ok(consents) => consents,
+            Err(error) => {
+                tracing::error!("which providers are ready cannot be read: {error}");
+                return late;
+            }
+        };
+        for entry in registry.entries.iter().filter(|entry| consents.is_ready(entry)) {
             let name = entry.name.to_string();
             let new = |prefix: &&String| !known.prefixes.iter().any(|(own, owner)| own == *prefix && *owner == name);
             let prefixes: Vec<_> = entry.prefixes.iter().filter(new).cloned().collect();
@@ -104,7 +131,7 @@ impl Providers {
     pub async fn asks(&self, name: &Name) -> Result<Option<Allowance>, ModelError> {
         let registry = self.registry().await;
         let entry = registry.find(name)?;
-        Ok(self.standing(entry)?.map(|_| entry.wanted()))
+        Ok(self.consents().await?.standing(entry)?.map(|_| entry.wanted()))
     }
 
     /// Allows `name` what it asks for at this moment, if that is still `allowance`, and makes its prefixes its own.
@@ -116,7 +143,7 @@ impl Providers {
         self.reload().await;
         let registry = self.registry().await;
         let entry = registry.find(name)?;
-        let waits = self.standing(entry)?.is_some();
+        let waits = self.consents().await?.standing(entry)?.is_some();
         if entry.wanted() != allowance {
             return Err(ModelError::Changed(name.clone()));
         }

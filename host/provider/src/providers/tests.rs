@@ -105,7 +105,7 @@ async fn what_is_allowed_is_what_was_looked_at() {
     other.default_base_url = Some("https://elsewhere.example.com".to_owned());
     home.drop_in(&other).await;
     assert!(matches!(process.allow(&name("zed"), asked.clone()).await, Err(ModelError::Changed(_))));
-    assert_eq!(home.store.allowances().unwrap().len(), 0);
+    assert_eq!(home.store.allowances().await.unwrap().len(), 0);
     allow(&process, "zed").await;
     assert_eq!(process.asks(&name("zed")).await.unwrap(), None);
     // A new version that asks for something else waits again.
@@ -216,7 +216,7 @@ async fn of_two_processes_that_claim_one_prefix_one_has_it() {
             other.registry().await
         };
         let (first, second) = tokio::join!(first, second);
-        let claims = home.store.prefix_owners().unwrap();
+        let claims = home.store.prefix_owners().await.unwrap();
         assert_eq!(claims.len(), 1, "{claims:?}");
         let entries = [("one", first.get("one")), ("two", second.get("two"))];
         for (name, entry) in entries.into_iter().filter_map(|(name, entry)| Some((name, entry?))) {

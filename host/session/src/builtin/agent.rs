@@ -25,7 +25,7 @@ impl BuiltIn for Agent {
 
     fn run<'a>(&'a self, session: &'a Arc<Session>, _: &'a State, name: &'a str) -> Run<'a> {
         Box::pin(async move {
-            match read(session, name) {
+            match read(session, name).await {
                 Ok(persona) => {
                     let files: Vec<_> = persona.files.iter().map(|file| file.name.clone()).collect();
                     let outcome = Outcome::ok(Code::AgentSet, format!("Active agent set to '{}'.", persona.name))
@@ -38,6 +38,6 @@ impl BuiltIn for Agent {
     }
 }
 
-fn read(session: &Session, name: &str) -> Result<Persona, SessionError> {
-    Ok(session.host.personas(session.workspace())?.read(name)?)
+async fn read(session: &Session, name: &str) -> Result<Persona, SessionError> {
+    Ok(session.host.personas(session.workspace()).await?.read(name)?)
 }

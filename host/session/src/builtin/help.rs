@@ -29,7 +29,7 @@ impl BuiltIn for Help {
     fn run<'a>(&'a self, session: &'a Arc<Session>, state: &'a State, name: &'a str) -> Run<'a> {
         Box::pin(async move {
             let Some(skill) = state.snapshot.skill(name) else { return invoke::not_found(name).into() };
-            match describe(session, skill) {
+            match describe(session, skill).await {
                 Ok(outcome) => outcome.into(),
                 Err(error) => Outcome::error(Code::StoreFailed, format_args!("{error}.")).into(),
             }
@@ -37,9 +37,9 @@ impl BuiltIn for Help {
     }
 }
 
-fn describe(session: &Session, skill: &Skill) -> Result<Outcome, StoreError> {
+async fn describe(session: &Session, skill: &Skill) -> Result<Outcome, StoreError> {
     let manifest = &skill.manifest;
-    let permits = session.host.tools.permits(skill, session.workspace())?;
+    let permits = session.host.tools.permits(skill, session.workspace()).await?;
     let capabilities: Vec<(String, &str, Option<String>)> = manifest
         .capabilities
         .iter()

@@ -27,7 +27,10 @@ async fn session(home: &std::path::Path) -> Arc<Session> {
 async fn a_line_is_completed_from_the_table_the_snapshot_and_the_personas() {
     let home = tempfile::tempdir().unwrap();
     let session = session(home.path()).await;
-    let complete = |line: &str| session.complete(line).into_iter().map(|found| found.text).collect::<Vec<_>>();
+    let complete = async |line: &str| {
+        let found = session.complete(line).await;
+        found.into_iter().map(|found| found.text).collect::<Vec<_>>()
+    };
     for (line, expected) in [
         ("", &[][..]),
         ("s", &[]),
@@ -46,9 +49,9 @@ async fn a_line_is_completed_from_the_table_the_snapshot_and_the_personas() {
         ("/agent ", &["default", "local", "pirate"]),
         ("/agent p", &["pirate"]),
     ] {
-        assert_eq!(complete(line), expected, "{line:?}");
+        assert_eq!(complete(line).await, expected, "{line:?}");
     }
-    let everything = complete("/");
+    let everything = complete("/").await;
     assert_eq!(everything.len(), crate::specs().len() + 2, "{everything:?}");
 }
 
@@ -56,12 +59,15 @@ async fn a_line_is_completed_from_the_table_the_snapshot_and_the_personas() {
 async fn a_suggestion_says_where_it_goes_and_whether_more_may_follow() {
     let home = tempfile::tempdir().unwrap();
     let session = session(home.path()).await;
-    let only = |line: &str| <[_; 1]>::try_from(session.complete(line)).unwrap().into_iter().next().unwrap();
-    let plan = only("/pl");
+    let only = async |line: &str| {
+        let [found] = <[_; 1]>::try_from(session.complete(line).await).unwrap();
+        found
+    };
+    let plan = only("/pl").await;
     assert_eq!((plan.start, plan.summary.as_str(), plan.takes_argument), (0, "Makes plans", true));
-    let skills = only("/skills");
+    let skills = only("/skills").await;
     assert_eq!((skills.start, skills.takes_argument), (0, false));
-    let planner = only("/skill  plann");
+    let planner = only("/skill  plann").await;
     assert_eq!((planner.start, planner.takes_argument), ("/skill  ".len(), true));
-    assert!(!only("/help plann").takes_argument);
+    assert!(!only("/help plann").await.takes_argument);
 }

@@ -31,8 +31,8 @@ fn row(skill: &str, session: SessionId) -> JournalRow {
     }
 }
 
-fn all(store: &Store, filter: &JournalFilter) -> Vec<JournalRow> {
-    store.journal_rows(filter, 0, 1_000_000).unwrap().into_iter().map(|entry| entry.row).collect()
+async fn all(store: &Store, filter: &JournalFilter) -> Vec<JournalRow> {
+    store.journal_rows(filter, 0, 1_000_000).await.unwrap().into_iter().map(|entry| entry.row).collect()
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_row_reads_back_as_it_was_written() {
         store.journal(outer.clone()).await;
         store.settle().await.unwrap();
         let sorted = ["clock", "http:b", "kv"].map(str::to_owned).to_vec();
-        assert_eq!(all(&store, &JournalFilter::default()), [JournalRow { grants: sorted, ..inner }, outer]);
+        assert_eq!(all(&store, &JournalFilter::default()).await, [JournalRow { grants: sorted, ..inner }, outer]);
     });
 }
 
@@ -67,7 +67,7 @@ fn contents_are_kept_only_where_the_operator_says_so_and_never_whole_books() {
         let session = SessionId::random();
         store.journal(row("a", session)).await;
         store.settle().await.unwrap();
-        let kept = all(&store, &JournalFilter::default());
+        let kept = all(&store, &JournalFilter::default()).await;
         assert_eq!((&kept[0].input, &kept[0].output), (&None, &None));
 
         let store = store.with_journal(JournalSettings { content: true, ..JournalSettings::default() });
@@ -75,7 +75,7 @@ fn contents_are_kept_only_where_the_operator_says_so_and_never_whole_books() {
         let long = "€".repeat(JournalSettings::CONTENT_BYTES);
         store.journal(JournalRow { input: Some(long), ..row("a", session) }).await;
         store.settle().await.unwrap();
-        let kept = all(&store, &JournalFilter::default()).remove(1);
+        let kept = all(&store, &JournalFilter::default()).await.remove(1);
         let whole = JournalSettings::CONTENT_BYTES / 3;
         assert_eq!(kept.input.unwrap(), format!("{}…", "€".repeat(whole)));
         assert_eq!(kept.output.unwrap(), "answer");
@@ -97,7 +97,7 @@ fn what_is_put_into_the_queue_is_there_when_the_store_is_closed() {
         }
         drop(store);
         let mut found: Vec<_> =
-            all(&Store::open(home.path()).unwrap(), &JournalFilter::default()).iter().map(|row| row.at).collect();
+            all(&Store::open(home.path()).unwrap(), &JournalFilter::default()).await.iter().map(|row| row.at).collect();
         found.sort_unstable();
         assert_eq!(found, (0..1_500).collect::<Vec<_>>());
     });
@@ -125,7 +125,7 @@ fn a_row_that_waited_for_room_when_its_caller_went_is_there_too() {
         assert!(given > 100, "there is room for {given} alone");
         other.execute_batch("COMMIT").unwrap();
         drop(store);
-        assert_eq!(all(&Store::open(home.path()).unwrap(), &JournalFilter::default()).len(), given);
+        assert_eq!(all(&Store::open(home.path()).unwrap(), &JournalFilter::default()).await.len(), given);
     });
 }
 
@@ -137,7 +137,7 @@ fn rows_come_before_what_is_written_after_them() {
         for n in 0..50 {
             store.journal(JournalRow { at: n, ..row("a", SessionId::random()) }).await;
             store.set_trust(format!("/{n}"), true).await.unwrap();
-            assert_eq!(all(&store, &JournalFilter::default()).last().unwrap().at, n);
+            assert_eq!(all(&store, &JournalFilter::default()).await.last().unwrap().at, n);
         }
     });
 }
@@ -153,26 +153,26 @@ fn a_filter_gives_its_rows_in_order_and_the_newest_are_found() {
             store.journal(JournalRow { at: n, ..row(if n % 2 == 0 { "a" } else { "b" }, session) }).await;
         }
         store.settle().await.unwrap();
-        let at = |filter: &JournalFilter| all(&store, filter).iter().map(|row| row.at).collect::<Vec<_>>();
+        let at = async |filter: &JournalFilter| all(&store, filter).await.iter().map(|row| row.at).collect::<Vec<_>>();
         let skill = |name: &str| Some(name.to_owned());
-        assert_eq!(at(&JournalFilter { skill: skill("a"), session: None }), [0, 2, 4, 6, 8, 10]);
-        assert_eq!(at(&JournalFilter { skill: None, session: Some(one) }), [0, 3, 6, 9]);
+        assert_eq!(at(&JournalFilter { skill: skill("a"), session: None }).await, [0, 2, 4, 6, 8, 10]);
+        assert_eq!(at(&JournalFilter { skill: None, session: Some(one) }).await, [0, 3, 6, 9]);
         let both = JournalFilter { skill: skill("b"), session: Some(one) };
-        assert_eq!(at(&both), [3, 9]);
-        assert_eq!(at(&JournalFilter { skill: skill("c"), session: None }), [0; 0]);
+        assert_eq!(at(&both).await, [3, 9]);
+        assert_eq!(at(&JournalFilter { skill: skill("c"), session: None }).await, [0; 0]);
         let mut sessions = [one, two];
         sessions.sort();
-        assert_eq!(store.journal_sessions().unwrap(), sessions);
+        assert_eq!(store.journal_sessions().await.unwrap(), sessions);
 
         let newest = |filter: &JournalFilter, count| {
-            let before = store.journal_before_newest(filter, count).unwrap();
-            let rows = store.journal_rows(filter, before, 100).unwrap();
+            let before = store.journal_before_newest(filter, count).await.unwrap();
+            let rows = store.journal_rows(filter, before, 100).await.unwrap();
             (before > 0, rows.iter().map(|entry| entry.row.at).collect::<Vec<_>>())
         };
         assert_eq!(newest(&both, 1), (true, vec![9]));
         assert_eq!(newest(&both, 2), (false, vec![3, 9]));
         assert_eq!(newest(&JournalFilter::default(), 3), (true, vec![9, 10, 11]));
-        let page = store.journal_rows(&JournalFilter::default(), 2, 3).unwrap();
+        let page = store.journal_rows(&JournalFilter::default(), 2, 3).await.unwrap();
         assert_eq!(page.iter().map(|entry| (entry.id, entry.row.at)).collect::<Vec<_>>(), [(3, 2), (4, 3), (5, 4)]);
     });
 }
@@ -200,7 +200,7 @@ fn a_removed_session_leaves_its_calls_and_not_their_contents() {
         store.journal(other.clone()).await;
         store.remove_session(session.id).await.unwrap();
         let left = JournalRow { input: None, output: None, ..gone };
-        assert_eq!(all(&store, &JournalFilter::default()), [left, other]);
+        assert_eq!(all(&store, &JournalFilter::default()).await, [left, other]);
     });
 }
 
@@ -221,7 +221,7 @@ fn a_row_that_cannot_be_read_is_said() {
             store.settle().await.unwrap();
             let other = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
             assert_eq!(other.execute(&format!("UPDATE {spoil}"), []), Ok(1));
-            let read = store.journal_rows(&JournalFilter::default(), 0, 1);
+            let read = store.journal_rows(&JournalFilter::default(), 0, 1).await;
             assert!(matches!(read, Err(StoreError::BadRow("row of the journal"))), "{spoil}");
         });
     }
@@ -268,7 +268,8 @@ fn rows_of_earlier_builds_stay() {
     }
     drop(connection);
     let store = Store::open(home.path()).unwrap();
-    assert_eq!(all(&store, &JournalFilter::default()), [inner, outer]);
+    let all = runtime().block_on(all(&store, &JournalFilter::default()));
+    assert_eq!(all, [inner, outer]);
 }
 
 #[test]
@@ -284,11 +285,11 @@ fn what_trimmed_rows_had_in_common_goes_too() {
         store.settle().await.unwrap();
         let other = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
         let sites = other.query_row("SELECT group_concat(skill) FROM call_sites", [], |row| row.get::<_, String>(0));
-        assert_eq!((sites.unwrap().as_str(), all(&store, &JournalFilter::default()).len()), ("new", 1));
+        assert_eq!((sites.unwrap().as_str(), all(&store, &JournalFilter::default()).await.len()), ("new", 1));
         // A row that comes afterwards finds its site, or adds it again.
         store.journal(row("old", session)).await;
         store.settle().await.unwrap();
-        assert_eq!(all(&store, &JournalFilter::default()).last().unwrap().skill, "old");
+        assert_eq!(all(&store, &JournalFilter::default()).await.last().unwrap().skill, "old");
     });
 }
 
@@ -307,7 +308,7 @@ proptest! {
                 store.journal(JournalRow { at: n, ..row("a", session) }).await;
             }
             store.settle().await.unwrap();
-            let found: Vec<_> = all(&store, &JournalFilter::default()).iter().map(|row| row.at).collect();
+            let found: Vec<_> = all(&store, &JournalFilter::default()).await.iter().map(|row| row.at).collect();
             let fewest = i64::from(keep).min(count);
             let left = i64::try_from(found.len()).unwrap();
             prop_assert!((fewest..fewest + TRIM_EVERY).contains(&left), "{left} of {count} with keep = {keep}");
