@@ -57,7 +57,9 @@ pub(crate) async fn run(
     if !matches!(ended, Ok(Ok(_))) {
         // The turn was cancelled with its line: what it has said is kept, and printed, before the process ends.
         let _ = timeout(SETTLING, session.idle()).await;
-        let _ = drain(&session, &mut events, &mut printer).and_then(|()| printer.end_line());
+        if drain(&session, &mut events, &mut printer).await.is_ok() {
+            let _ = printer.end_line();
+        }
     }
     let code = match ended {
         Ok(Ok(code)) => code,

@@ -5,7 +5,9 @@
 use std::{io, path::Path, sync::Arc};
 
 use patchbay_core::{COMPONENT_BYTES, Code, Digest, RootLimits, ToolSpec, text};
-use patchbay_sandbox::{Artefacts, Compiler, Failure, Limits, Sandbox, adapter::AdapterManifest, inspect as shape};
+use patchbay_sandbox::{
+    Artefacts, BoxFuture, Compiler, Failure, Limits, Sandbox, adapter::AdapterManifest, inspect as shape,
+};
 use patchbay_session::{INTERNAL_TOOLS, RESERVED, System};
 use patchbay_skill::{
     Candidate, DescribedTools, Manifest, Problem, SnapshotRules, check_skill, discover_one, embedded_skill_md, files,
@@ -55,7 +57,11 @@ impl Inspector {
     /// components.
     pub fn new(skills: Limits, adapters: Limits) -> Self {
         let sandbox = |limits| Arc::new(Sandbox::new(limits));
-        Self { skills: sandbox(skills), adapters: sandbox(adapters), is_blocked: Box::new(|_| Box::pin(async { Ok(false) })) }
+        Self {
+            skills: sandbox(skills),
+            adapters: sandbox(adapters),
+            is_blocked: Box::new(|_| Box::pin(async { Ok(false) })),
+        }
     }
 
     /// Creates an inspector that compiles in child processes, as loading does.

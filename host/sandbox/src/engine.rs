@@ -6,7 +6,8 @@ use std::{
 use patchbay_core::Digest;
 use tokio::sync::Semaphore;
 use wasmtime::{
-    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Strategy, component::Linker,
+    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Strategy,
+    component::{Component, Linker},
 };
 
 use crate::{

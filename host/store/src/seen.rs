@@ -77,7 +77,7 @@ mod tests {
     async fn files_are_remembered_by_root_and_program_and_forgotten() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
-        let seen = |folder: &str, program: &str| {
+        let seen = async |folder: &str, program: &str| {
             let mut files = store.seen(folder, program).await.unwrap();
             files.sort_by(|a, b| a.file.cmp(&b.file));
             files
@@ -90,16 +90,20 @@ mod tests {
         let (a, b) = (file("a.wasm", "1", None), file("b/SKILL.md", "2", Some("{}")));
         remember("/one", "p", &[a.clone(), b.clone()], &[]).await;
         remember("/two", "p", slice::from_ref(&a), &[]).await;
-        assert_eq!(seen("/one", "p"), [a.clone(), b.clone()]);
-        assert_eq!(seen("/one", "q"), [], "another program");
+        assert_eq!(seen("/one", "p").await, [a.clone(), b.clone()]);
+        assert_eq!(seen("/one", "q").await, [], "another program");
         let changed = file("a.wasm", "3", None);
         remember("/one", "p", slice::from_ref(&changed), &["b/SKILL.md", "unknown"]).await;
-        assert_eq!(seen("/one", "p"), [changed]);
-        assert_eq!(seen("/two", "p"), [a]);
+        assert_eq!(seen("/one", "p").await, [changed]);
+        assert_eq!(seen("/two", "p").await, [a]);
         remember("/one", "q", slice::from_ref(&b), &[]).await;
-        assert_eq!((seen("/one", "p"), seen("/one", "q")), (vec![], vec![b]), "each root is of one program");
+        assert_eq!(
+            (seen("/one", "p").await, seen("/one", "q").await),
+            (vec![], vec![b]),
+            "each root is of one program"
+        );
         store.collect().await.unwrap();
-        assert_eq!((seen("/one", "q"), seen("/two", "p")), (vec![], vec![]));
+        assert_eq!((seen("/one", "q").await, seen("/two", "p").await), (vec![], vec![]));
     }
 
     #[tokio::test]

@@ -209,7 +209,12 @@ pub(crate) fn blocked(rules: &Rules, skill: &Skill) -> Option<Blocked> {
 ///
 /// # Errors
 /// The database.
-pub async fn changes(store: &Store, granted: &str, current: &Digest, files: Option<&str>) -> Result<Standing, StoreError> {
+pub async fn changes(
+    store: &Store,
+    granted: &str,
+    current: &Digest,
+    files: Option<&str>,
+) -> Result<Standing, StoreError> {
     let granted: Digest = match granted.parse() {
         Ok(granted) if granted == *current => return Ok(Standing::Holds),
         Ok(granted) => granted,

@@ -392,6 +392,7 @@ async fn a_long_conversation_is_summarised_and_goes_on() {
     let long = "word ".repeat(500);
     assert_eq!(stage.say(&long).await.message, "Right.");
     assert_eq!(stage.kinds().await, ["user", "assistant", "user", "compaction", "assistant"]);
+    assert_eq!(stage.store.tokens(stage.feed.session()).await.unwrap(), 330);
     let asked = stage.script.asked.lock().unwrap();
     let [_, summary, next] = &asked[..] else { panic!("{} requests", asked.len()) };
     assert!(texts(summary.1.messages.last().unwrap())[0].starts_with("Summarise the conversation so far."));
@@ -399,7 +400,6 @@ async fn a_long_conversation_is_summarised_and_goes_on() {
     assert_eq!(messages.len(), 1);
     let said = texts(&messages[0]);
     assert!(said[0].ends_with("In short.") && said[1] == long, "{said:?}");
-    assert_eq!(stage.store.tokens(stage.feed.session()).await.unwrap(), 330);
 }
 
 #[tokio::test]

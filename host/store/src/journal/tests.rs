@@ -164,14 +164,14 @@ fn a_filter_gives_its_rows_in_order_and_the_newest_are_found() {
         sessions.sort();
         assert_eq!(store.journal_sessions().await.unwrap(), sessions);
 
-        let newest = |filter: &JournalFilter, count| {
+        let newest = async |filter: &JournalFilter, count| {
             let before = store.journal_before_newest(filter, count).await.unwrap();
             let rows = store.journal_rows(filter, before, 100).await.unwrap();
             (before > 0, rows.iter().map(|entry| entry.row.at).collect::<Vec<_>>())
         };
-        assert_eq!(newest(&both, 1), (true, vec![9]));
-        assert_eq!(newest(&both, 2), (false, vec![3, 9]));
-        assert_eq!(newest(&JournalFilter::default(), 3), (true, vec![9, 10, 11]));
+        assert_eq!(newest(&both, 1).await, (true, vec![9]));
+        assert_eq!(newest(&both, 2).await, (false, vec![3, 9]));
+        assert_eq!(newest(&JournalFilter::default(), 3).await, (true, vec![9, 10, 11]));
         let page = store.journal_rows(&JournalFilter::default(), 2, 3).await.unwrap();
         assert_eq!(page.iter().map(|entry| (entry.id, entry.row.at)).collect::<Vec<_>>(), [(3, 2), (4, 3), (5, 4)]);
     });
