@@ -1,8 +1,9 @@
 //! Sessions that the first builds stored are opened by every later build.
 
-use std::{io::Read as _, path::Path};
+use std::{collections::BTreeMap, io::Read as _, path::Path};
 
 use patchbay_tests::{answers::json_lines, binary::Patchbay};
+use serde_json::{Value, json};
 
 /// A home with the database of the first builds: eleven sessions of two workspaces, in six snapshots of format 1, with
 /// skills whose files are gone, and a grant that was given for a component alone.
@@ -42,6 +43,53 @@ fn every_session_of_the_first_format_is_opened() {
         assert_eq!(answers[3].code(), code, "{id}: {skills}");
     }
     assert_eq!(bodies(&patchbay), before, "what was stored stays as it was");
+}
+
+/// The stored component of each skill, by name, of the snapshot that a session of the old home has.
+fn components(patchbay: &Patchbay, session: &str) -> BTreeMap<String, Value> {
+    let database = rusqlite::Connection::open(patchbay.home().join("data/patchbay.db")).unwrap();
+    let query = "SELECT body FROM snapshots JOIN sessions ON snapshot = digest WHERE id = ?";
+    let body: String = database.query_row(query, [session], |row| row.get(0)).unwrap();
+    let body: Value = serde_json::from_str(&body).unwrap();
+    assert!(body.get("format").is_none(), "format 1 has no number");
+    let skills = body["skills"].as_object().unwrap();
+    skills.iter().map(|(name, skill)| (name.clone(), skill["component"].clone())).collect()
+}
+
+/// Digests of format 1 are of something else than today's: only what really changed counts as changed.
+#[test]
+fn first_reload_of_an_old_session_names_what_changed_only() {
+    let patchbay = old_home();
+    // A session with the user's skills alpha and beta, which both claim `/go`.
+    let session = "0200f739-c37a-4f7f-aef8-942caba1b041";
+    let old = components(&patchbay, session);
+    patchbay.write(
+        "home/config/skills/alpha/SKILL.md",
+        "---\nsummary: Alpha\ncommand: go\n---\nDo alpha with $INPUT.\n",
+    );
+    patchbay.write(
+        "home/config/skills/beta/SKILL.md",
+        "---\nsummary: Beta\ncommand: go\neligibility: {os: [linux, darwin]}\n---\nDo beta.\n",
+    );
+    patchbay.write("home/config/skills/gamma/SKILL.md", "---\nsummary: Gamma\n---\nDo gamma.\n");
+    let answers = patchbay.answers_in(&["--session", session], &["/reload_skills", "/skills", "/reload_skills"]);
+    let now = answers[1].data()["skills"].as_array().unwrap();
+    // Of the bundled skills those whose component is another one than it was.
+    let mut changed: Vec<&str> = Vec::new();
+    for skill in now {
+        let name = skill["name"].as_str().unwrap();
+        if old.get(name).is_some_and(|component| !component.is_null() && *component != skill["component"]) {
+            changed.push(name);
+        }
+    }
+    changed.push("beta");
+    changed.sort_unstable();
+    let diff = answers[0].data();
+    assert_eq!((&diff["added"], &diff["removed"]), (&json!(["gamma"]), &json!([])));
+    assert_eq!(diff["changed"], json!(changed));
+    assert_eq!(diff["diagnostics"], json!([]));
+    let count = now.len();
+    assert_eq!(answers[2].message(), format!("Reloaded skills for current session. version=4 count={count}"));
 }
 
 #[test]

@@ -1,6 +1,16 @@
 //! What a person sees who waits for new components; and that nobody else sees it.
 
-use patchbay_tests::{binary::Patchbay, guest::Guest};
+use std::{
+    fs,
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
+
+use patchbay_tests::{
+    binary::{Patchbay, ran},
+    guest::Guest,
+};
 
 use crate::editor::{CTRL_C, CTRL_D, ENTER, Terminal};
 
@@ -72,4 +82,68 @@ fn where_nobody_looks_nothing_is_said() {
     patchbay.write("home/config/skills/one.wasm", slow(1));
     let ran = patchbay.exec(&["/calc 2 + 3"]);
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), "5\n", ""));
+}
+
+/// A home and a workspace whose new skills take minutes to compile: those of a workspace that is not trusted are compiled
+/// one at a time.
+fn slow_workspace() -> Patchbay {
+    let patchbay = used();
+    let slow = slow(1);
+    for n in 0..12 {
+        // A custom section with one byte, so that each is another component.
+        patchbay.write(&format!("workspace/.patchbay/skills/slow{n}.wasm"), [&*slow, &[0, 3, 1, b'n', n]].concat());
+    }
+    patchbay
+}
+
+/// How long a process may take to end after Ctrl+C or its time-out.
+const AT_MOST: Duration = Duration::from_secs(2);
+
+/// Runs the binary in a terminal, and presses Ctrl+C while it compiles.
+fn interrupt_start(arguments: &[&str]) {
+    let patchbay = slow_workspace();
+    let terminal = Terminal::open(&patchbay, arguments);
+    terminal.shows_beginning("Compiling 12 new components… ");
+    let start = Instant::now();
+    terminal.press(CTRL_C);
+    assert_ne!(terminal.ends(), 0);
+    assert!(start.elapsed() < AT_MOST, "{:?}", start.elapsed());
+}
+
+#[test]
+fn ctrl_c_ends_a_terminal_that_compiles_at_start() {
+    interrupt_start(&[]);
+}
+
+#[test]
+fn ctrl_c_ends_an_exec_that_compiles_at_start() {
+    interrupt_start(&["exec", "/calc 1"]);
+}
+
+#[test]
+fn timeout_ends_an_exec_that_compiles_at_start() {
+    let patchbay = slow_workspace();
+    let start = Instant::now();
+    let child = patchbay.command(&["exec", "--timeout", "1", "/calc 1"]).spawn().unwrap();
+    thread::sleep(Duration::from_millis(700));
+    let compilers = children(child.id());
+    let ran = ran(child.wait_with_output().unwrap());
+    let error = "Error: not done after 1 s (--timeout). [timeout]\n";
+    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(3), "", error));
+    while compilers.iter().any(|process| process.exists()) {
+        assert!(start.elapsed() < Duration::from_secs(1) + AT_MOST, "its compilers still run");
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert!(start.elapsed() < Duration::from_secs(1) + AT_MOST, "{:?}", start.elapsed());
+}
+
+/// The processes that the process `parent` has started, as folders of `/proc`; none where there is no `/proc`.
+fn children(parent: u32) -> Vec<PathBuf> {
+    let of_parent = |process: &PathBuf| {
+        let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
+        // After the name in parentheses: the state, then the parent.
+        stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)) == Some(&*parent.to_string())
+    };
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.map(|entry| entry.path()).filter(of_parent).collect()
 }

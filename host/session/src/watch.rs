@@ -84,14 +84,19 @@ async fn watch(session: Weak<Session>, mut folders: Folders) {
             }
         }
         drop(session);
-        if all {
-            changed.notified().await;
-        } else {
-            let _ = timeout(EVERY, changed.notified()).await;
-        }
-        let patience = Instant::now() + PATIENCE;
-        while let Ok(Ok(())) = timeout_at(patience, timeout(SETTLED, changed.notified())).await {}
+        next_look(&changed, (!all).then_some(EVERY)).await;
     }
+}
+
+/// Returns when the skills are to be compared again: once a change was followed by [`SETTLED`] of quiet, or by [`PATIENCE`]
+/// of further changes. `every` is how long it waits for the first change; `None` if every folder is watched.
+async fn next_look(changed: &Notify, every: Option<Duration>) {
+    match every {
+        None => changed.notified().await,
+        Some(every) => drop(timeout(every, changed.notified()).await),
+    }
+    let patience = Instant::now() + PATIENCE;
+    while let Ok(Ok(())) = timeout_at(patience, timeout(SETTLED, changed.notified())).await {}
 }
 
 /// Whether a reload would change the skills of `session`. Where that cannot be told, it is not said.
@@ -183,6 +188,50 @@ fn belongs(name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// How long [`next_look`] waits while a change is reported after each `pause`, for ever.
+    async fn waited(every: Option<Duration>, pause: Duration) -> Duration {
+        let changed = Notify::new();
+        let reports = async {
+            loop {
+                tokio::time::sleep(pause).await;
+                changed.notify_one();
+            }
+        };
+        let start = Instant::now();
+        tokio::select! {
+            () = next_look(&changed, every) => start.elapsed(),
+            () = reports => unreachable!("it never ends"),
+        }
+    }
+
+    #[tokio::test]
+    async fn skills_are_compared_at_intervals_where_not_all_folders_are_watched() {
+        let mut folders = Folders { roots: Vec::new(), watcher: None, changed: Arc::new(Notify::new()) };
+        assert!(!folders.watch(), "nothing is watched if the system reports no changes");
+        let (every, never) = (Duration::from_millis(100), Duration::from_secs(3_600));
+        let start = Instant::now();
+        for _ in 0..2 {
+            assert!(waited(Some(every), never).await >= every + SETTLED);
+        }
+        // Far from the hour of the first change, however slow the machine is.
+        assert!(start.elapsed() < Duration::from_secs(60));
+    }
+
+    #[tokio::test]
+    async fn skills_are_compared_after_changes_only_where_all_folders_are_watched() {
+        assert!(timeout(SETTLED * 2, next_look(&Notify::new(), None)).await.is_err());
+        // After the first change, and a quiet time in which the second does not come.
+        let pause = SETTLED * 3;
+        let waited = waited(None, pause).await;
+        assert!(waited >= pause + SETTLED && waited < pause + PATIENCE, "{waited:?}");
+    }
+
+    #[tokio::test]
+    async fn a_stream_of_changes_delays_a_look_for_two_seconds_at_most() {
+        let waited = waited(None, SETTLED / 10).await;
+        assert!(waited >= PATIENCE && waited < PATIENCE * 3, "{waited:?}");
+    }
 
     #[test]
     fn folders_of_roots_are_found_and_bounded() {

@@ -131,8 +131,9 @@ pub trait Adapter: Sized + 'static {
 #[macro_export]
 macro_rules! provider {
     ($adapter:ty) => {
+        // Public, so that tests, which export no component, do not report the adapter as dead code.
         #[doc(hidden)]
-        struct PatchbayProvider;
+        pub struct PatchbayProvider;
 
         const _: () = {
             use $crate::bindings::exports::patchbay::provider::adapter::Guest;
