@@ -63,10 +63,8 @@ fn first_reload_of_an_old_session_names_what_changed_only() {
     // A session with the user's skills alpha and beta, which both claim `/go`.
     let session = "0200f739-c37a-4f7f-aef8-942caba1b041";
     let old = components(&patchbay, session);
-    patchbay.write(
-        "home/config/skills/alpha/SKILL.md",
-        "---\nsummary: Alpha\ncommand: go\n---\nDo alpha with $INPUT.\n",
-    );
+    patchbay
+        .write("home/config/skills/alpha/SKILL.md", "---\nsummary: Alpha\ncommand: go\n---\nDo alpha with $INPUT.\n");
     patchbay.write(
         "home/config/skills/beta/SKILL.md",
         "---\nsummary: Beta\ncommand: go\neligibility: {os: [linux, darwin]}\n---\nDo beta.\n",
