@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use patchbay_core::{AgentId, Asker, CallId, Digest, RootAllowance, RootLimits, SessionId};
+use patchbay_core::{AgentId, Asker, CallId, Digest, PrincipalId, RootAllowance, RootLimits, SessionId};
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_policy::Root;
 use patchbay_sandbox::{Artefacts, Compiler, Content, Limits, Sandbox};
 use patchbay_skill::{NoCache, Platform, Snapshot, SnapshotRules, build, discover};
 use patchbay_store::{JournalRow, KvStore, NewSnapshot, SessionRow, Store};
 use patchbay_tests::{binary, services};
-use patchbay_tools::{Request, StoreLedger, Tools};
+use patchbay_tools::{ResolvedTool, StoreLedger, ToolCall, Tools};
 use serde_json::Value;
 
 pub struct Host {
@@ -79,22 +79,10 @@ impl Host {
 
     /// Calls `probe__TOOL`; gives its one text or JSON.
     pub async fn call(&self, tool: &str, input: &Value) -> String {
-        let request = Request {
-            call: CallId::random(),
-            parent: None,
-            asker: Asker::Person,
-            session: self.session,
-            workspace: "/",
-            snapshot: &self.snapshot,
-            tool,
-            input,
-            attachments: Vec::new(),
-            progress: services::nobody().progress,
-            budget: None,
-            inference: None,
-            internal: &[],
-        };
-        match &self.tools.run(request).await.0.unwrap()[..] {
+        let asker = Asker::Person(PrincipalId::LOCAL);
+        let context = services::context(asker, self.session, "/", &self.snapshot);
+        let call = ToolCall::new(CallId::random(), ResolvedTool::find(&self.snapshot, &[], tool).unwrap(), input);
+        match &self.tools.run(&context, call).await.result.unwrap()[..] {
             [Content::Text(text)] => text.clone(),
             [Content::Json(value)] => value.to_string(),
             other => panic!("{other:?}"),
@@ -110,7 +98,7 @@ impl Host {
             parent: None,
             session: self.session,
             workspace: "/".to_owned(),
-            asker: Asker::Person,
+            asker: Asker::Person(PrincipalId::LOCAL),
             root: "user".to_owned(),
             skill: "probe".to_owned(),
             tool: "run".to_owned(),

@@ -8,7 +8,7 @@ use patchbay_sandbox::{BoxFuture, Content, Sandbox};
 use patchbay_skill::{Platform, Snapshot, SnapshotRules, build};
 use patchbay_store::{JournalFilter, JournalRow, KvStore, Store};
 use patchbay_tests::services;
-use patchbay_tools::{Internal, InternalError, Request, ToolError, Tools};
+use patchbay_tools::{Internal, InternalError, ResolvedTool, ToolCall, ToolError, Tools};
 use serde_json::{Value, json};
 
 use crate::support::{bounded, small};
@@ -90,22 +90,10 @@ impl Model {
     }
 
     async fn call(&self, tool: &str, input: &Value) -> Result<Vec<Content>, ToolError> {
-        let request = Request {
-            call: CallId::random(),
-            parent: None,
-            asker: Asker::Agent(self.agent),
-            session: SessionId::random(),
-            workspace: "/w",
-            snapshot: &self.snapshot,
-            tool,
-            input,
-            attachments: Vec::new(),
-            progress: services::nobody().progress,
-            budget: None,
-            inference: None,
-            internal: &self.internal,
-        };
-        self.tools.run(request).await.0
+        let asker = Asker::Agent(self.agent);
+        let context = services::context(asker, SessionId::random(), "/w", &self.snapshot);
+        let tool = ResolvedTool::find(&self.snapshot, &self.internal, tool)?;
+        self.tools.run(&context, ToolCall::new(CallId::random(), tool, input)).await.result
     }
 
     /// The rows of the journal, the oldest first.

@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
-use patchbay_core::{Asker, CallId, Code, RootAllowance, RootLimits, SessionId, ToolSpec};
+use patchbay_core::{Asker, CallId, Code, PrincipalId, RootAllowance, RootLimits, SessionId, ToolSpec};
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_policy::Root;
 use patchbay_sandbox::{Content, Failure, Sandbox, WORLD};
 use patchbay_skill::{Component, FoundSkill, NoCache, Problem, Snapshot, SnapshotRules, build, discover};
 use patchbay_store::{KvStore, Store};
 use patchbay_tests::{guest::Guest, schemas::hostile, services};
-use patchbay_tools::{Request, ToolError, Tools};
+use patchbay_tools::{ResolvedTool, ToolCall, ToolError, Tools};
 use serde_json::{Value, json};
 
 use crate::{
@@ -76,22 +76,10 @@ impl Host {
     }
 
     async fn call(&self, snapshot: &Arc<Snapshot>, tool: &str, input: &Value) -> Result<Vec<Content>, ToolError> {
-        let request = Request {
-            call: CallId::random(),
-            parent: None,
-            asker: Asker::Person,
-            session: SessionId::random(),
-            workspace: "/w",
-            snapshot,
-            tool,
-            input,
-            attachments: Vec::new(),
-            progress: services::nobody().progress,
-            budget: None,
-            inference: None,
-            internal: &[],
-        };
-        bounded(self.tools.run(request)).await.0
+        let asker = Asker::Person(PrincipalId::LOCAL);
+        let context = services::context(asker, SessionId::random(), "/w", snapshot);
+        let call = ToolCall::new(CallId::random(), ResolvedTool::find(snapshot, &[], tool)?, input);
+        bounded(self.tools.run(&context, call)).await.result
     }
 }
 

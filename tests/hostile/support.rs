@@ -8,8 +8,8 @@ use std::{
 use patchbay_core::{Digest, ToolSpec};
 use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
 use patchbay_sandbox::{
-    BoxFuture, Call, Content, Entry, Failure, Inference, Kv, KvError, Level, Limits, Loaded, LogSink, Progress,
-    Sandbox, Scope, Services, Usage,
+    BoxFuture, Call, Content, Entry, Failure, Finished, Inference, Kv, KvError, Level, Limits, Loaded, LogSink,
+    Progress, Sandbox, Scope, Services, Usage,
 };
 use patchbay_tests::{guest::Guest, services};
 
@@ -83,8 +83,8 @@ impl Ward {
     }
 
     pub async fn run(&self, loaded: &Loaded, call: Call) -> Result<Output, Failure> {
-        let (answer, usage) = bounded(self.sandbox.call(loaded, call)).await;
-        answer.map(|content| Output { content, usage })
+        let Finished { result, usage } = bounded(self.sandbox.call(loaded, call)).await;
+        result.map(|content| Output { content, usage })
     }
 
     pub async fn call(&self, guest: &Guest) -> Result<Output, Failure> {

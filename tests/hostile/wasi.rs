@@ -12,7 +12,7 @@ use std::{
 
 use patchbay_core::Code;
 use patchbay_policy::{Capability, Permits};
-use patchbay_sandbox::{BoxFuture, Content, Failure, Fault, Http, HttpRequest, HttpResponse, Limits};
+use patchbay_sandbox::{Auth, BoxFuture, Content, Failure, Fault, Http, HttpRequest, HttpResponse, Limits};
 use serde_json::json;
 
 use crate::support::{Output, Ward, permits, small};
@@ -111,7 +111,7 @@ struct Large {
 }
 
 impl Http for Large {
-    fn check(&self, _: &str, permits: &Permits) -> Result<(), Fault> {
+    fn check(&self, _: &str, _: &[Auth], permits: &Permits) -> Result<(), Fault> {
         Ok(permits.check(&"http:127.0.0.1:9".parse::<Capability>().unwrap())?)
     }
 

@@ -125,7 +125,7 @@ async fn a_component_of_each_released_version_still_works() {
             services: services::nobody(),
             budget: None,
         };
-        let (answer, _) = sandbox.call(&loaded, call).await;
+        let answer = sandbox.call(&loaded, call).await.result;
         assert_eq!(answer.unwrap(), [Content::Text("{\"a\":1}".to_owned())]);
     }
 }

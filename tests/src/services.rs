@@ -2,24 +2,43 @@
 
 use std::sync::Arc;
 
+use patchbay_core::{AgentId, Asker, PrincipalId, SessionId};
 use patchbay_policy::{Capability, Permits};
 use patchbay_sandbox::{
-    BoxFuture, Budget, Entry, Fault, Http, HttpRequest, HttpResponse, Kv, KvError, Level, LogSink, Progress, Scope,
-    Services, ToolCaller, Usage, WorkspaceAccess,
+    Auth, BoxFuture, Budget, Entry, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvError, Level, LocalFiles,
+    LogSink, Progress, Scope, Services, ToolCaller, WorkspaceAccess,
 };
+use patchbay_skill::Snapshot;
+use patchbay_tools::CallContext;
 
 /// A store that fails, and nobody who listens.
 pub fn nobody() -> Services {
+    let nowhere = WorkspaceAccess { root: "/nowhere".into(), ..WorkspaceAccess::default() };
     Services {
         kv: Arc::new(Nobody),
         http: Arc::new(Nobody),
         tools: Arc::new(Nobody),
-        workspace: Arc::new(WorkspaceAccess { root: "/nowhere".into(), ..WorkspaceAccess::default() }),
+        workspace: Arc::new(LocalFiles::new(nowhere)),
         written: Arc::default(),
         inference: None,
+        permit_source: None,
         progress: Arc::new(Nobody),
         log: Arc::new(Nobody),
     }
+}
+
+/// What a call of a tool of `snapshot` by `asker` shares with nested calls, where no session is open.
+pub fn context(asker: Asker, session: SessionId, workspace: &str, snapshot: &Arc<Snapshot>) -> Arc<CallContext> {
+    Arc::new(CallContext {
+        asker,
+        principal: PrincipalId::LOCAL,
+        session,
+        agent: AgentId::random(),
+        workspace: workspace.to_owned(),
+        snapshot: Arc::clone(snapshot),
+        progress: Arc::new(Nobody),
+        inference: None,
+    })
 }
 
 struct Nobody;
@@ -53,7 +72,7 @@ impl Kv for Nobody {
 }
 
 impl Http for Nobody {
-    fn check(&self, _: &str, _: &Permits) -> Result<(), Fault> {
+    fn check(&self, _: &str, _: &[Auth], _: &Permits) -> Result<(), Fault> {
         Err(nobody_there())
     }
 
@@ -67,8 +86,8 @@ impl Http for Nobody {
 }
 
 impl ToolCaller for Nobody {
-    fn call<'a>(&'a self, _: &'a str, _: &'a str, _: Budget) -> BoxFuture<'a, (Result<String, Fault>, Usage)> {
-        Box::pin(async { (Err(nobody_there()), Usage::default()) })
+    fn call<'a>(&'a self, _: &'a str, _: &'a str, _: Budget) -> BoxFuture<'a, Finished<String, Fault>> {
+        Box::pin(async { Finished::failed(nobody_there()) })
     }
 }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use patchbay_core::{
-    Asker, CallId,
+    Asker, CallId, PrincipalId,
     completion::{ToolCall, ToolDeclaration},
     text,
 };
 use patchbay_sandbox::{Content, Inference, Progress};
 use patchbay_skill::Snapshot;
-use patchbay_tools::{Internal, Request, ToolError, Tools};
+use patchbay_tools::{CallContext, Internal, ResolvedTool, ToolError, Tools};
 use serde_json::Value;
 
 use crate::{
@@ -52,34 +52,32 @@ impl Toolbox {
         declarations
     }
 
-    /// Runs a call. Gives what a person may see of the result, and what the model is told.
-    pub(crate) async fn call(
+    /// What a call by the model of the agent at `place` shares with the calls nested in it.
+    pub(crate) fn context(
         &self,
-        call: &ToolCall,
         place: &Place,
         progress: Arc<dyn Progress>,
         inference: Arc<dyn Inference>,
-    ) -> (String, ToolAnswer) {
-        let answer = match input(call) {
-            Ok(input) => {
-                let request = Request {
-                    call: CallId::random(),
-                    parent: None,
-                    asker: Asker::Agent(place.agent),
-                    session: place.session,
-                    workspace: &place.workspace,
-                    snapshot: &self.snapshot,
-                    tool: &call.name,
-                    input: &input,
-                    attachments: Vec::new(),
-                    progress,
-                    budget: None,
-                    inference: Some(inference),
-                    internal: &self.internal,
-                };
-                self.tools.run(request).await.0
+    ) -> Arc<CallContext> {
+        Arc::new(CallContext {
+            asker: Asker::Agent(place.agent),
+            principal: PrincipalId::LOCAL,
+            session: place.session,
+            agent: place.agent,
+            workspace: place.workspace.clone(),
+            snapshot: Arc::clone(&self.snapshot),
+            progress,
+            inference: Some(inference),
+        })
+    }
+
+    /// Runs a call. Returns the result as a person sees it, and as the model is sent it.
+    pub(crate) async fn call(&self, id: CallId, call: &ToolCall, context: &Arc<CallContext>) -> (String, ToolAnswer) {
+        let answer = match (input(call), ResolvedTool::find(&self.snapshot, &self.internal, &call.name)) {
+            (Ok(input), Ok(tool)) => {
+                self.tools.run(context, patchbay_tools::ToolCall::new(id, tool, &input)).await.result
             }
-            Err(error) => Err(error),
+            (Err(error), _) | (_, Err(error)) => Err(error),
         };
         let (shown, error, content) = match answer {
             Ok(content) => {

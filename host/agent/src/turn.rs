@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use patchbay_core::{
-    Code, EventKind, MessageKind, Outcome,
+    CallId, Code, EventKind, MessageKind, Outcome,
     completion::{CompletionRequest, Stop, ToolCall, ToolChoice},
     text,
 };
@@ -41,6 +41,8 @@ pub struct Turn {
 
 /// An answer, and what is to be done about it.
 struct Answered {
+    /// The number of its row; 0 where nothing came.
+    row: u64,
     text: String,
     calls: Vec<ToolCall>,
     stop: Stop,
@@ -64,14 +66,15 @@ impl Agent {
             let choice = self.chosen().effective(&*self.model).await?;
             let about = self.model.about(&choice).await;
             let request = self.request(turn, &toolbox, &choice, &about).await?;
-            let Answered { text, calls, stop } = self.ask(turn, &choice, &about, request).await?;
+            let Answered { row, text, calls, stop } = self.ask(turn, &choice, &about, request).await?;
             if calls.is_empty() {
                 let data = json!({"provider": choice.provider, "model": choice.model, "stop": stop});
                 self.explain(stop);
                 return Ok(Outcome::ok(Code::Answered, text).with_data(data));
             }
-            for call in &calls {
-                self.call(turn, &toolbox, call, &mut repeats).await?;
+            for (index, call) in (0..).zip(&calls) {
+                let id = CallId::of_answer(self.place.session, row, index);
+                self.call(turn, &toolbox, id, call, &mut repeats).await?;
             }
         }
         let message = format!(
@@ -161,7 +164,7 @@ impl Agent {
             model: choice.model.clone(),
             usage,
         };
-        self.commit(MessageKind::Compaction, summary, json!(data)).await
+        self.commit(MessageKind::Compaction, summary, json!(data)).await.map(drop)
     }
 
     /// Asks the model once, and keeps what comes.
@@ -207,25 +210,27 @@ impl Agent {
         let received = desk.take();
         self.spending.spend(received.usage.total());
         // Where nothing came there is nothing to keep.
+        let mut row = 0;
         if completed.is_ok() || !received.parts.is_empty() {
             let answer = record(&received, completed.as_ref().ok());
-            self.commit(MessageKind::Assistant, received.text(), json!(answer)).await?;
+            row = self.commit(MessageKind::Assistant, received.text(), json!(answer)).await?;
         }
         let stop = completed?.finish.stop;
-        Ok(Answered { text: received.text(), calls: received.parts.into_iter().filter_map(call).collect(), stop })
+        Ok(Answered { row, text: received.text(), calls: received.parts.into_iter().filter_map(call).collect(), stop })
     }
 
     async fn call(
         &self,
         turn: &Turn,
         toolbox: &Toolbox,
+        id: CallId,
         call: &ToolCall,
         repeats: &mut Repeats,
     ) -> Result<(), Outcome> {
         let inference = Arc::new(AgentInference::new(self, turn.cancel.clone()));
         let progress = self.progress(&call.name);
-        let called = toolbox.call(call, &self.place, progress, inference);
-        let (shown, answer) = self.unless_cancelled(turn, called).await?;
+        let context = toolbox.context(&self.place, progress, inference);
+        let (shown, answer) = self.unless_cancelled(turn, toolbox.call(id, call, &context)).await?;
         let repeated = repeats.notice(call, &answer);
         self.commit(MessageKind::Tool, shown, json!(answer)).await?;
         if let Some(text) = repeated {
@@ -243,7 +248,8 @@ impl Agent {
         }
     }
 
-    async fn commit(&self, kind: MessageKind, content: String, data: serde_json::Value) -> Result<(), Outcome> {
+    /// Commits a row; returns its number.
+    async fn commit(&self, kind: MessageKind, content: String, data: serde_json::Value) -> Result<u64, Outcome> {
         let agent = self.place.agent;
         let change = SessionChange {
             tokens: self.spending.take_unsaved(),
@@ -251,7 +257,8 @@ impl Agent {
             messages: vec![NewMessage { agent, kind, content, data: Some(data) }],
             ..SessionChange::default()
         };
-        self.feed.commit(change, || {}).await.map(drop).map_err(store_failed)
+        let rows = self.feed.commit(change, || {}).await.map_err(store_failed)?;
+        Ok(rows.last().map_or(0, |row| row.seq))
     }
 
     /// Tells of an end that a person would not expect.

@@ -1,27 +1,32 @@
+//! The caller of a tool, as the journal names it.
+
 use std::{fmt, str::FromStr};
 
-use crate::AgentId;
+use crate::{AgentId, PrincipalId};
 
-/// Who has a tool called. Its text form is the one of the journal: `person`, `tool:SKILL__TOOL`, `agent:UUID`.
+/// The caller of a tool. Its text form in the journal: `person`, `person:ID`, `tool:SKILL__TOOL`, `agent:UUID`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Asker {
     /// A person, by a command.
-    Person,
+    Person(PrincipalId),
     /// Another tool, by its full name.
     Tool(String),
     /// The model of an agent.
     Agent(AgentId),
 }
 
-/// A text that names no asker.
+/// A text that does not name a caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{}' names nobody who could ask: it reads person, tool:SKILL__TOOL or agent:UUID", crate::text::excerpt(.0, 80))]
+#[error(
+    "invalid caller '{}': expected person, person:ID, tool:SKILL__TOOL or agent:UUID",
+    crate::text::excerpt(.0, 80)
+)]
 pub struct AskerError(String);
 
 impl fmt::Display for Asker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Person => f.write_str("person"),
+            Self::Person(principal) => principal.fmt(f),
             Self::Tool(tool) => write!(f, "tool:{tool}"),
             Self::Agent(agent) => write!(f, "agent:{agent}"),
         }
@@ -34,7 +39,8 @@ impl FromStr for Asker {
     fn from_str(text: &str) -> Result<Self, AskerError> {
         let error = || AskerError(text.to_owned());
         match text.split_once(':') {
-            None if text == "person" => Ok(Self::Person),
+            None if text == "person" => Ok(Self::Person(PrincipalId::LOCAL)),
+            Some(("person", id)) if !id.is_empty() => id.parse().map(Self::Person).map_err(|_| error()),
             Some(("tool", tool)) if !tool.is_empty() => Ok(Self::Tool(tool.to_owned())),
             Some(("agent", agent)) => agent.parse().map(Self::Agent).map_err(|_| error()),
             _ => Err(error()),
@@ -47,11 +53,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_back_as_written() {
-        for asker in [Asker::Person, Asker::Tool("plan__make".to_owned()), Asker::Agent(AgentId::random())] {
-            assert_eq!(asker.to_string().parse(), Ok(asker));
+    fn text_form_reads_back() {
+        for (asker, text) in [
+            (Asker::Person(PrincipalId::LOCAL), "person".to_owned()),
+            (Asker::Person("ada".parse().unwrap()), "person:ada".to_owned()),
+            (Asker::Tool("plan__make".to_owned()), "tool:plan__make".to_owned()),
+            (Asker::Agent(AgentId::from_bytes([0; 16])), format!("agent:{}", AgentId::from_bytes([0; 16]))),
+        ] {
+            assert_eq!(asker.to_string(), text);
+            assert_eq!(text.parse(), Ok(asker));
         }
-        for text in ["", "persons", "tool", "tool:", "agent:", "agent:x", "person:"] {
+        for text in ["", "persons", "tool", "tool:", "agent:", "agent:x", "person:", "person:a b"] {
             assert!(text.parse::<Asker>().is_err(), "{text}");
         }
     }

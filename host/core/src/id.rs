@@ -1,7 +1,11 @@
+//! The UUIDs of sessions, agents, lines and calls.
+
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
+use uuid::{Builder, Uuid};
+
+use crate::Hasher;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -56,6 +60,82 @@ id!(
     AgentId
 );
 id!(
-    /// One call of a tool, by whoever: a row of the journal, and the parent of the calls that it makes itself.
+    /// A line that a person typed, or a request of an MCP client. Ids of later lines sort after those of earlier ones.
+    LineId
+);
+id!(
+    /// One call of a tool: a row of the journal, and the parent of the calls that it makes itself. Derived from what made the
+    /// call, so that the call is recognised after a restart.
     CallId
 );
+
+impl LineId {
+    /// Returns a new id (UUIDv7) for a line that is accepted at `unix_ms`, in milliseconds since 1970.
+    pub fn new(unix_ms: u64) -> Self {
+        let random = Uuid::new_v4().into_bytes();
+        // Bytes 6 and 8 of a random UUID hold its version and variant; the others are random.
+        let [a, b, c, d, e, f, _, g, _, h, i, j, ..] = random;
+        Self(Builder::from_unix_timestamp_millis(unix_ms, &[a, b, c, d, e, f, g, h, i, j]).into_uuid())
+    }
+}
+
+impl CallId {
+    /// Returns the id of the call that a person's line makes.
+    pub const fn of_line(line: LineId) -> Self {
+        Self(line.0)
+    }
+
+    /// Returns the id of a call that a model asked for: the call number `index` (from 0) of the answer that is row `row` of
+    /// `session`.
+    pub fn of_answer(session: SessionId, row: u64, index: u32) -> Self {
+        Self::derive("answer", session.as_bytes(), &row.to_be_bytes(), index)
+    }
+
+    /// Returns the id of the nested call number `ordinal` (from 0) of `parent`, in the order in which it issues them.
+    pub fn nested(parent: Self, ordinal: u32) -> Self {
+        Self::derive("nested", parent.as_bytes(), &[], ordinal)
+    }
+
+    /// UUIDv8: the first 16 bytes of a SHA-256, with version and variant set.
+    fn derive(kind: &str, parent: &[u8], row: &[u8], ordinal: u32) -> Self {
+        let mut hasher = Hasher::default();
+        hasher.field(kind).field(parent).field(row).field(ordinal.to_be_bytes());
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hasher.finish().as_bytes()[..16]);
+        Self(Builder::from_custom_bytes(bytes).into_uuid())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn call_ids_are_derived_and_distinct() {
+        let (one, two) = (SessionId::from_bytes([1; 16]), SessionId::from_bytes([2; 16]));
+        let call = CallId::of_answer(one, 3, 0);
+        assert_eq!(call, CallId::of_answer(one, 3, 0));
+        assert_eq!(call.0.get_version_num(), 8);
+        let others = [
+            CallId::of_answer(one, 3, 1),
+            CallId::of_answer(one, 4, 0),
+            CallId::of_answer(two, 3, 0),
+            CallId::nested(call, 0),
+            CallId::nested(call, 1),
+            CallId::nested(CallId::nested(call, 0), 0),
+        ];
+        for (at, other) in others.iter().enumerate() {
+            assert!(*other != call && !others[..at].contains(other), "{at}");
+        }
+        // Stored rows hold such ids: the derivation never changes.
+        assert_eq!(call.to_string(), "30e97ff7-5a0f-81f9-9e58-98d75ba2736d");
+    }
+
+    #[test]
+    fn line_ids_sort_by_time() {
+        let (early, late) = (LineId::new(1_795_291_440_123), LineId::new(1_795_291_440_124));
+        assert!(early < late && LineId::new(5) != LineId::new(5));
+        assert_eq!(early.0.get_version_num(), 7);
+        assert_eq!(CallId::of_line(early).as_bytes(), early.as_bytes());
+    }
+}

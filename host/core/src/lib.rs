@@ -5,8 +5,9 @@
 //!
 //! - [`Name`]: what skills, tools, commands and personas are called.
 //! - [`Digest`]: the sha256 of content, and the canonical way to hash a structure.
-//! - [`SessionId`], [`AgentId`], [`CallId`]: UUIDs that cannot be mixed up.
-//! - [`Asker`]: who has a tool called.
+//! - [`SessionId`], [`AgentId`], [`LineId`], [`CallId`]: UUIDs that cannot be mixed up.
+//! - [`PrincipalId`]: the person on whose behalf a session works.
+//! - [`Asker`]: the caller of a tool.
 //! - [`Code`], [`Outcome`]: what a line comes to. One table of codes generates `docs/codes.md`.
 //! - [`Event`]: what a front renders.
 //! - [`RootLimits`]: what the skills of one root may take in all.
@@ -25,6 +26,7 @@ mod id;
 pub mod kv;
 mod name;
 mod outcome;
+mod principal;
 mod root_limits;
 pub mod text;
 mod tool;
@@ -34,8 +36,9 @@ pub use code::Code;
 pub use component::COMPONENT_BYTES;
 pub use digest::{Digest, DigestError, Hasher};
 pub use event::{DeltaKind, Event, EventKind, MessageKind};
-pub use id::{AgentId, CallId, SessionId};
+pub use id::{AgentId, CallId, LineId, SessionId};
 pub use name::{Name, NameError};
 pub use outcome::{Outcome, Status};
+pub use principal::{PrincipalError, PrincipalId};
 pub use root_limits::{Bound, RootAllowance, RootLimits};
 pub use tool::ToolSpec;

@@ -180,6 +180,21 @@ pub enum Denial {
     },
 }
 
+impl Denial {
+    /// Returns the capability whose grant, or new grant, would lift this denial.
+    pub fn grantable(&self) -> Option<&Capability> {
+        match self {
+            Self::NotGranted { capability, .. } | Self::Stale { capability, .. } => Some(capability),
+            Self::NotAsked { .. }
+            | Self::NotAskedBundled { .. }
+            | Self::HomeFolder { .. }
+            | Self::Instructions { .. }
+            | Self::OldSnapshot { .. }
+            | Self::Placement { .. } => None,
+        }
+    }
+}
+
 impl Permits {
     /// What `identity` may do: `asked` by its manifest, `grants` of the operator.
     pub fn new(identity: Identity, asked: Vec<Capability>, grants: Vec<Grant>) -> Self {
@@ -190,6 +205,13 @@ impl Permits {
     #[must_use]
     pub fn in_workspace(self, workspace: WorkspaceTrust) -> Self {
         Self { workspace, ..self }
+    }
+
+    /// Returns these permits with a grant of `capability` that holds; `None` if the call could not use it even then.
+    pub fn granting(&self, capability: &Capability) -> Option<Self> {
+        let mut permits = self.clone();
+        permits.grants.push(Grant::holding(capability.clone()));
+        permits.allows(capability).then_some(permits)
     }
 
     /// Whether the call may write files with instructions for agents, such as AGENTS.md.
@@ -396,6 +418,24 @@ mod tests {
             home.deny_instructions("AGENTS.md".to_owned()).to_string(),
             "skill 'notes' may not write 'AGENTS.md': it holds instructions for agents. To allow it: patchbay trust add --write /home/me"
         );
+    }
+
+    #[test]
+    fn grant_lifts_a_denial_only_where_it_is_enough() {
+        let write = Capability::WorkspaceWrite;
+        let asked = [Capability::Kv, write.clone()];
+        let stale = vec![Grant { capability: Capability::Kv, standing: Standing::Changed(vec![]) }];
+        for permits in [permits(&asked, vec![]), permits(&asked, stale)] {
+            let denial = permits.check(&Capability::Kv).unwrap_err();
+            assert_eq!(denial.grantable(), Some(&Capability::Kv));
+            let granted = permits.granting(&Capability::Kv).unwrap();
+            assert!(granted.allows(&Capability::Kv) && !granted.allows(&write) && !permits.allows(&Capability::Kv));
+        }
+        let not_asked = permits(&[], vec![]);
+        assert_eq!(not_asked.check(&Capability::Kv).unwrap_err().grantable(), None);
+        assert!(not_asked.granting(&Capability::Kv).is_none());
+        let home = WorkspaceTrust { path: "/home/me".to_owned(), holds_home: true, write: false };
+        assert!(permits(&asked, vec![]).in_workspace(home).granting(&write).is_none());
     }
 
     #[test]

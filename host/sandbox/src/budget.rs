@@ -1,11 +1,10 @@
-use std::{
-    collections::BTreeSet,
-    time::{Duration, Instant},
-};
+//! What a call may use, and what it used.
+
+use std::{collections::BTreeSet, time::Duration};
 
 use patchbay_policy::Capability;
 
-use crate::{Failure, Limits};
+use crate::{CallClock, Failure, Limits};
 
 /// What one call may use: a whole measure, or, for a tool that another tool called, what is left of its caller's.
 #[derive(Clone, Debug)]
@@ -20,9 +19,9 @@ pub struct Budget {
     pub output_bytes: usize,
     /// Tokens that models may take.
     pub inference_tokens: u64,
-    /// When it is stopped.
-    pub deadline: Instant,
-    /// What there was until then.
+    /// Stops the call when it runs out; one clock for a call and all calls nested in it.
+    pub clock: CallClock,
+    /// The time that the clock began with.
     pub time: Time,
     /// How many calls it is within: 0 for one that a person or a model made.
     pub depth: u32,
@@ -46,7 +45,7 @@ impl Budget {
             host_calls: limits.host_calls,
             output_bytes: limits.output_bytes,
             inference_tokens: limits.inference_tokens,
-            deadline: Instant::now() + limits.time(),
+            clock: CallClock::lasting(limits.time()),
             time: Time::Plain(limits.time_ms),
             depth: 0,
         }
@@ -54,9 +53,9 @@ impl Budget {
 
     /// The same with the time that a model may take.
     pub(crate) fn with_inference(self, limits: &Limits) -> Self {
-        let deadline = self.deadline + limits.inference_time();
+        self.clock.extend(limits.inference_time());
         let time = Time::WithInference(limits.time_ms.saturating_add(limits.inference_ms));
-        Self { deadline, time, ..self }
+        Self { time, ..self }
     }
 
     /// What a call ends with that is not done in time.
@@ -66,10 +65,21 @@ impl Budget {
             Time::WithInference(limit_ms) => Failure::InferenceTime { limit_ms },
         }
     }
+}
 
-    /// How long until it is stopped.
-    pub(crate) fn time_left(&self) -> Duration {
-        self.deadline.saturating_duration_since(Instant::now())
+/// How a call ended, and what it used, however it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished<T, E = Failure> {
+    /// The answer, or the reason why there is none.
+    pub result: Result<T, E>,
+    /// What the call used.
+    pub usage: Usage,
+}
+
+impl<T, E> Finished<T, E> {
+    /// A call that failed before it used anything.
+    pub fn failed(error: E) -> Self {
+        Self { result: Err(error), usage: Usage::default() }
     }
 }
 
@@ -78,7 +88,7 @@ impl Budget {
 pub struct Usage {
     /// Fuel, with that of the tools it called.
     pub fuel: u64,
-    /// Wall-clock time, without the wait for a place in the pool.
+    /// Wall-clock time, without the waits for a place in the pool and for a person's answer.
     pub time: Duration,
     /// The most memory and tables it had of its own, in bytes.
     pub peak_memory: usize,

@@ -1,3 +1,5 @@
+//! One call of a tool, in a fresh instance.
+
 use std::{sync::Arc, time::Instant};
 
 use patchbay_core::{ToolSpec, text};
@@ -5,11 +7,11 @@ use patchbay_policy::{Capability, Permits};
 use wasmtime::Store;
 
 use crate::{
-    Budget, Content, Failure, Loaded, Sandbox, Services, Usage,
+    Budget, Content, Failure, Finished, Loaded, Sandbox, Services, Usage,
     bindings::patchbay::skill::types::Blob,
     last_lines::DescribeLog,
     output::{read_content, read_tools},
-    state::{Reach, State},
+    state::{CallAccess, State},
 };
 
 /// One call of a tool.
@@ -44,20 +46,17 @@ impl Sandbox {
         read_tools(tools.await?)
     }
 
-    /// Calls a tool in a fresh instance. Gives what it answered, or what stopped it, and what that took.
-    pub async fn call(&self, component: &Loaded, call: Call) -> (Result<Vec<Content>, Failure>, Usage) {
+    /// Calls a tool in a fresh instance. Returns its answer, or what stopped it, and what it used.
+    pub async fn call(&self, component: &Loaded, call: Call) -> Finished<Vec<Content>> {
         let depth = call.budget.as_ref().map_or(0, |budget| budget.depth);
         // Taken before the store is made, and so given back after it is gone.
         let slots = match (self.slots(component.0.slots, depth), &call.budget) {
             (slots, None) => slots.await,
-            (slots, Some(budget)) => match tokio::time::timeout(budget.time_left(), slots).await {
-                Ok(slots) => slots,
-                Err(_) => Err(budget.late()),
-            },
+            (slots, Some(budget)) => budget.clock.limit(slots).await.unwrap_or_else(|| Err(budget.late())),
         };
         let _slots = match slots {
             Ok(slots) => slots,
-            Err(failure) => return (Err(failure), Usage::default()),
+            Err(failure) => return Finished::failed(failure),
         };
         let start = Instant::now();
         let Call { tool, input, attachments, permits, services, budget } = call;
@@ -65,25 +64,27 @@ impl Sandbox {
             let whole = Budget::whole(&self.limits);
             if permits.allows(&Capability::Inference) { whole.with_inference(&self.limits) } else { whole }
         });
-        let fuel = budget.fuel;
+        let (fuel, clock) = (budget.fuel, budget.clock.clone());
+        let paused_before = clock.paused_for();
         let log = Arc::clone(&services.log);
-        let mut store = match self.store(budget, log, Some(Reach::new(permits, services))) {
+        let access = CallAccess::new(permits, services, clock.clone());
+        let mut store = match self.store(budget, log, Some(Arc::new(access))) {
             Ok(store) => store,
-            Err(failure) => return (Err(failure), Usage::default()),
+            Err(failure) => return Finished::failed(failure),
         };
-        let answer = self.answer(component, &mut store, &tool, &input, attachments).await;
+        let result = self.answer(component, &mut store, &tool, &input, attachments).await;
         let left = store.get_fuel().unwrap_or(0);
         let state = store.data();
         let usage = Usage {
             fuel: fuel.saturating_sub(left),
-            time: start.elapsed(),
+            time: start.elapsed().saturating_sub(clock.paused_for().saturating_sub(paused_before)),
             peak_memory: state.limiter.peak(),
             host_calls: state.spent.host_calls,
             output_bytes: state.spent.output_bytes,
             inference_tokens: state.spent.inference_tokens,
             capabilities: state.take_used(),
         };
-        (answer, usage)
+        Finished { result, usage }
     }
 
     async fn answer(

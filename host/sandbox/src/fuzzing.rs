@@ -9,7 +9,7 @@ use crate::{
     Budget, Failure, Limits, LogSink, Services,
     bindings::patchbay::host::{inference, progress},
     last_lines::DescribeLog,
-    state::{Reach, State},
+    state::{CallAccess, State},
 };
 
 pub use crate::bindings::patchbay::host::{http, kv, log, types::Error, workspace_read, workspace_write};
@@ -56,7 +56,7 @@ impl Guest {
     /// One that is called for a tool, within `limits`.
     pub fn called(limits: Limits, permits: Arc<Permits>, services: Services) -> Self {
         let log = Arc::clone(&services.log);
-        Self::within(limits, log, Some(Reach::new(permits, services)))
+        Self::within(limits, log, Some((permits, services)))
     }
 
     /// One that is asked for its tools.
@@ -65,9 +65,11 @@ impl Guest {
         Self::within(limits, log, None)
     }
 
-    fn within(limits: Limits, log: Arc<dyn LogSink>, reach: Option<Reach>) -> Self {
+    fn within(limits: Limits, log: Arc<dyn LogSink>, called: Option<(Arc<Permits>, Services)>) -> Self {
         let budget = Budget::whole(&limits);
-        Self(State::new(Arc::new(limits), budget, log, reach))
+        let access = |(permits, services)| Arc::new(CallAccess::new(permits, services, budget.clock.clone()));
+        let access = called.map(access);
+        Self(State::new(Arc::new(limits), budget, log, access))
     }
 
     /// Calls a function. Gives its answer or what the guest is told instead.

@@ -3,10 +3,11 @@
 //! It knows how to load a component, ask it what tools it has, and call one, each time in a fresh instance within
 //! [`Limits`]. It does not know sessions, skills' manifests, grants or databases: what a call may do comes with it as
 //! [`Permits`](patchbay_policy::Permits), and what it may reach as [`Services`], traits for the most part ([`Kv`], [`Http`],
-//! [`ToolCaller`], [`Progress`], [`LogSink`]).
+//! [`ToolCaller`], [`WorkspaceFiles`], [`Progress`], [`LogSink`], and [`PermitSource`], which asks a person).
 //!
 //! - [`Sandbox`]: the engine, its linker and the loaded components.
-//! - [`Call`], [`Content`], [`Usage`]: one call, what it gave and what it took.
+//! - [`Call`], [`Finished`], [`Content`], [`Usage`]: one call, how it ended, its answer and what it used.
+//! - [`CallClock`]: its time, which stands still while a person is asked.
 //! - [`Failure`]: every way in which it can end otherwise, each with a stable code.
 //! - [`Artefacts`]: compiled components on disk, and the child process that compiles them.
 //! - [`inspect`]: what bytes are, without running them.
@@ -20,9 +21,11 @@ mod bindings;
 mod budget;
 mod call;
 mod capability;
+mod clock;
 mod component;
 mod engine;
 mod failure;
+mod files;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -37,7 +40,7 @@ mod state;
 mod wasi;
 
 pub use artefacts::{Artefacts, COMPILER_ENVIRONMENT, Compiler, Ledger, precompile};
-pub use budget::{Budget, Time, Usage};
+pub use budget::{Budget, Finished, Time, Usage};
 pub use call::Call;
 pub use capability::{
     Fault,
@@ -48,14 +51,16 @@ pub use capability::{
     progress::Progress,
     tools::ToolCaller,
 };
+pub use clock::{CallClock, ClockPause};
 pub use component::{Loaded, WORLD};
 pub use engine::{Sandbox, config};
 pub use failure::{CompileLimit, Failure};
+pub use files::{FilesError, LocalFiles, WorkspaceFiles};
 pub use limits::Limits;
 pub use output::Content;
 pub use patchbay_core::kv::{Entry, KvError, Scope};
-pub use patchbay_workspace::WorkspaceAccess;
-pub use state::Services;
+pub use patchbay_workspace::{Entry as FileEntry, WorkspaceAccess};
+pub use state::{PermitSource, Services};
 
 /// The future of a host function that a trait here declares.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

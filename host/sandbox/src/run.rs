@@ -1,6 +1,6 @@
 //! How a guest runs, of whichever world: its places in the pool, its store, its budgets, and what it is called that stops it.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use patchbay_core::text;
 use tokio::sync::OwnedSemaphorePermit;
@@ -10,7 +10,7 @@ use wasmtime_wasi::I32Exit;
 use crate::{
     Budget, Failure, Limits, LogSink, Sandbox,
     component::{Ready, World, invalid},
-    state::{Reach, State},
+    state::{CallAccess, State},
 };
 
 impl Sandbox {
@@ -29,10 +29,10 @@ impl Sandbox {
         &self,
         budget: Budget,
         log: Arc<dyn LogSink>,
-        reach: Option<Reach>,
+        access: Option<Arc<CallAccess>>,
     ) -> Result<Store<State>, Failure> {
         let Budget { fuel, output_bytes, .. } = budget;
-        let mut store = Store::new(&self.machine()?.engine, State::new(Arc::clone(&self.limits), budget, log, reach));
+        let mut store = Store::new(&self.machine()?.engine, State::new(Arc::clone(&self.limits), budget, log, access));
         store.limiter(|state| &mut state.limiter);
         store.set_fuel(fuel).map_err(invalid)?;
         store.set_hostcall_fuel(output_bytes);
@@ -41,7 +41,7 @@ impl Sandbox {
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(move |store| {
             let state = store.data();
-            if Instant::now() >= state.budget.deadline {
+            if state.budget.clock.time_left().is_zero() {
                 return Err(state.budget.late().into());
             }
             // Calls of `wasi:*` are counted where nothing can be refused, and so judged here.
@@ -80,12 +80,12 @@ async fn within<T>(
     store: &mut Store<State>,
     work: impl AsyncFnOnce(&mut Store<State>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let time_left = store.data().budget.time_left();
+    let clock = store.data().budget.clock.clone();
     // Behind the epochs: a blocked host call sees no tick.
-    let answer = tokio::time::timeout(time_left, work(store)).await;
+    let answer = clock.limit(work(store)).await;
     let state = store.data();
     state.spent.check_host_calls(&state.budget)?;
-    answer.unwrap_or_else(|_| Err(state.budget.late()))
+    answer.unwrap_or_else(|| Err(state.budget.late()))
 }
 
 /// Finds out by type what stopped a guest; `other` names what is left over.

@@ -1,15 +1,16 @@
+//! What a store carries for one call: its budget, what it may do and reach, and what it has used.
+
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
 };
 
 use patchbay_policy::{Capability, Denial, Permits};
-use patchbay_workspace::{Workspace, WorkspaceAccess};
 
 use crate::{
-    Budget, Failure, Http, Inference, Kv, Limits, LogSink, Progress, ToolCaller,
-    bindings::patchbay::host::types::Error as WitError, budget::Spent, last_lines::LastLines, limiter::Limiter,
-    wasi::Wasi,
+    BoxFuture, Budget, CallClock, Failure, Fault, Http, Inference, Kv, Limits, LogSink, Progress, ToolCaller,
+    WorkspaceFiles, bindings::patchbay::host::types::Error as WitError, budget::Spent, last_lines::LastLines,
+    limiter::Limiter, wasi::Wasi,
 };
 
 /// The host's side of what a guest may call.
@@ -23,45 +24,95 @@ pub struct Services {
     pub tools: Arc<dyn ToolCaller>,
     /// Who asks the model of the agent that runs it; none where no agent does.
     pub inference: Option<Arc<dyn Inference>>,
-    /// The workspace, and what the call may do in it.
-    pub workspace: Arc<WorkspaceAccess>,
+    /// The files of the workspace.
+    pub workspace: Arc<dyn WorkspaceFiles>,
     /// Bytes that the skill has written to the workspace in this session, counted against `limits.write_bytes`.
     pub written: Arc<AtomicU64>,
-    /// Who hears how it gets on.
+    /// Asks a person for what is not granted; `None` where no person can be asked.
+    pub permit_source: Option<Arc<dyn PermitSource>>,
+    /// Receives the partial output of the call.
     pub progress: Arc<dyn Progress>,
-    /// Where its log goes.
+    /// Receives its log.
     pub log: Arc<dyn LogSink>,
 }
 
-/// What one call may do, the host's side of it, and what it made of both. Shared with what goes on beside the guest.
-#[derive(Clone)]
-pub(crate) struct Reach {
+/// Asks a person for a permit that a call lacks.
+pub trait PermitSource: Send + Sync {
+    /// Asks whether the call may use `capability`; returns the answer. The clock of the call stands still meanwhile.
+    fn request<'a>(&'a self, capability: &'a Capability) -> BoxFuture<'a, bool>;
+}
+
+/// What one call may do, the host's side of it, and what it did with both. Shared with what runs beside the guest.
+pub(crate) struct CallAccess {
+    /// The permits when the call began.
     pub(crate) permits: Arc<Permits>,
     pub(crate) services: Services,
-    account: Arc<Mutex<Account>>,
+    clock: CallClock,
+    account: Mutex<Account>,
 }
 
 #[derive(Default)]
 struct Account {
-    /// The first thing that was denied: should the skill fail, the host's own words about it are shown, not the skill's.
+    /// The first denial: if the skill fails, the host's own words about it are shown, not the skill's.
     denied: Option<Denial>,
     used: BTreeSet<Capability>,
+    /// The permits with what a person allowed since the call began; `None` while nothing was allowed.
+    extended: Option<Arc<Permits>>,
 }
 
-impl Reach {
-    pub(crate) fn new(permits: Arc<Permits>, services: Services) -> Self {
-        Self { permits, services, account: Arc::default() }
+impl CallAccess {
+    pub(crate) fn new(permits: Arc<Permits>, services: Services, clock: CallClock) -> Self {
+        Self { permits, services, clock, account: Mutex::default() }
     }
 
-    /// The host's side, if the call may use `capability`; else what the guest is told.
-    pub(crate) fn permit(&self, capability: &Capability) -> Result<&Services, WitError> {
-        match self.permits.check(capability) {
-            Ok(()) => {
-                self.note_use(capability);
-                Ok(&self.services)
-            }
-            Err(denial) => Err(self.deny(denial)),
+    /// Returns the permits of this moment.
+    pub(crate) fn permits(&self) -> Arc<Permits> {
+        Arc::clone(self.account().extended.as_ref().unwrap_or(&self.permits))
+    }
+
+    /// Checks that the call may use `capability`, and notes its use. May ask a person.
+    pub(crate) async fn permit(&self, capability: &Capability) -> Result<(), WitError> {
+        if self.permits.check(capability).is_err() {
+            // In a box: a denial is rare, and must not make the future of every host call larger.
+            let permitted = Box::pin(self.permitted(|permits| Ok(permits.check(capability)?)));
+            permitted.await.map_err(|fault| self.tell(fault))?;
         }
+        self.note_use(capability);
+        Ok(())
+    }
+
+    /// Returns what `check` returns for the permits of this moment. Each grant that it lacks is asked for, where there is a
+    /// person to ask.
+    pub(crate) async fn permitted<T>(&self, check: impl Fn(&Permits) -> Result<T, Fault>) -> Result<T, Fault> {
+        loop {
+            let denial = match check(&self.permits()) {
+                Err(Fault::Denied(denial)) => denial,
+                other => return other,
+            };
+            if !self.ask(&denial).await {
+                return Err(denial.into());
+            }
+        }
+    }
+
+    /// Asks for what `denial` says is not granted; returns whether it is allowed now.
+    async fn ask(&self, denial: &Denial) -> bool {
+        let (Some(source), Some(capability)) = (&self.services.permit_source, denial.grantable()) else {
+            return false;
+        };
+        // A yes that changes nothing is not asked for.
+        if self.permits().granting(capability).is_none() {
+            return false;
+        }
+        let pause = self.clock.pause();
+        let allowed = source.request(capability).await;
+        drop(pause);
+        if allowed {
+            let mut account = self.account();
+            let permits = account.extended.as_ref().unwrap_or(&self.permits).granting(capability);
+            account.extended = permits.map(Arc::new).or(account.extended.take());
+        }
+        allowed
     }
 
     pub(crate) fn note_use(&self, capability: &Capability) {
@@ -71,7 +122,7 @@ impl Reach {
         }
     }
 
-    /// Remembers a denial; gives what the guest is told.
+    /// Remembers a denial; returns it for the guest.
     pub(crate) fn deny(&self, denial: Denial) -> WitError {
         let message = denial.to_string();
         self.account().denied.get_or_insert(denial);
@@ -97,16 +148,19 @@ pub(crate) struct State {
     pub(crate) log_bytes: usize,
     /// Log, standard output and standard error of the guest.
     pub(crate) log: Arc<LastLines>,
-    /// None while a component is asked what it is, and for an adapter: then nothing is granted.
-    pub(crate) reach: Option<Reach>,
-    /// Opened when first used.
-    pub(crate) workspace: Option<Workspace>,
+    /// `None` while a component is asked what it is, and for an adapter: then nothing is granted.
+    pub(crate) access: Option<Arc<CallAccess>>,
     /// Made when first used: most components do without.
     pub(crate) wasi: Option<Box<Wasi>>,
 }
 
 impl State {
-    pub(crate) fn new(limits: Arc<Limits>, budget: Budget, log: Arc<dyn LogSink>, reach: Option<Reach>) -> Self {
+    pub(crate) fn new(
+        limits: Arc<Limits>,
+        budget: Budget,
+        log: Arc<dyn LogSink>,
+        access: Option<Arc<CallAccess>>,
+    ) -> Self {
         Self {
             limiter: Limiter::new(budget.memory_bytes),
             limits,
@@ -115,8 +169,7 @@ impl State {
             log_lines: 0,
             log_bytes: 0,
             log: LastLines::new(log),
-            reach,
-            workspace: None,
+            access,
             wasi: None,
         }
     }
@@ -140,30 +193,38 @@ impl State {
         self.spent.output(bytes, &self.budget)
     }
 
-    /// The host's side, where somebody listens.
+    /// The host's side; `None` while a component is asked what it is, and for an adapter.
     pub(crate) fn services(&self) -> Option<&Services> {
-        self.reach.as_ref().map(|reach| &reach.services)
+        self.access.as_ref().map(|access| &access.services)
     }
 
-    /// What the call may do and reach; else what the guest is told.
-    pub(crate) fn reach(&self) -> Result<&Reach, WitError> {
+    /// What the call may do and reach; else the error for the guest.
+    pub(crate) fn access(&self) -> Result<&Arc<CallAccess>, WitError> {
         let nothing =
             || denied("nothing is granted to an adapter, nor while a component is asked what it is".to_owned());
-        self.reach.as_ref().ok_or_else(nothing)
+        self.access.as_ref().ok_or_else(nothing)
     }
 
-    /// The host's side, if the call may use `capability`; else what the guest is told.
-    pub(crate) fn permit(&self, capability: &Capability) -> Result<&Services, WitError> {
-        self.reach()?.permit(capability)
+    /// What the call may do and reach, if it may use `capability`; else the error for the guest. May ask a person.
+    pub(crate) fn permit<'a>(
+        &self,
+        capability: &'a Capability,
+    ) -> impl Future<Output = Result<Arc<CallAccess>, WitError>> + Send + use<'a> {
+        let access = self.access().cloned();
+        async move {
+            let access = access?;
+            access.permit(capability).await?;
+            Ok(access)
+        }
     }
 
     /// The first thing that was denied to the call.
     pub(crate) fn take_denial(&self) -> Option<Denial> {
-        self.reach.as_ref()?.account().denied.take()
+        self.access.as_ref()?.account().denied.take()
     }
 
     /// The capabilities that the call used.
     pub(crate) fn take_used(&self) -> BTreeSet<Capability> {
-        self.reach.as_ref().map(|reach| std::mem::take(&mut reach.account().used)).unwrap_or_default()
+        self.access.as_ref().map(|access| std::mem::take(&mut access.account().used)).unwrap_or_default()
     }
 }

@@ -1,11 +1,11 @@
 //! Invoking a skill by a command: `/skill NAME` and aliases. No model decides anything here.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
-use patchbay_core::{Asker, CallId, Code, MessageKind, Outcome, text};
+use patchbay_core::{Asker, CallId, Code, LineId, MessageKind, Outcome, PrincipalId, text};
 use patchbay_sandbox::Content;
 use patchbay_skill::{InvocationMode, Skill};
-use patchbay_tools::{Request, input_from_text};
+use patchbay_tools::{CallContext, ResolvedTool, ToolCall, input_from_text};
 use serde_json::json;
 
 use crate::{Session, builtin::Effect, session::State};
@@ -28,30 +28,27 @@ pub(crate) fn not_found(name: &str) -> Outcome {
 async fn dispatch(session: &Arc<Session>, state: &State, skill: &Skill, input: &str, command: &str) -> Outcome {
     // A snapshot holds no skill of this mode whose tool is not there.
     let tool = skill.command_tool().unwrap_or_default();
-    let Some((_, spec)) = state.snapshot.tool(&tool) else {
-        return Outcome::error(Code::ToolNotFound, format_args!("tool '{tool}' not found in snapshot."));
+    let resolved = match ResolvedTool::find(&state.snapshot, &[], &tool) {
+        Ok(resolved) => resolved,
+        Err(error) => return Outcome::error(error.code(), error),
     };
     let hint = skill.manifest.input_hint.as_deref();
-    let input = match input_from_text(spec, input, command, hint) {
+    let input = match input_from_text(resolved.spec(), input, command, hint) {
         Ok(input) => input,
         Err(error) => return error.into(),
     };
-    let request = Request {
-        call: CallId::random(),
-        parent: None,
-        asker: Asker::Person,
+    let context = Arc::new(CallContext {
+        asker: Asker::Person(PrincipalId::LOCAL),
+        principal: PrincipalId::LOCAL,
         session: session.id(),
-        workspace: session.workspace(),
-        snapshot: &state.snapshot,
-        tool: &tool,
-        input: &input,
-        attachments: Vec::new(),
+        agent: session.agent.id(),
+        workspace: session.workspace().to_owned(),
+        snapshot: Arc::clone(&state.snapshot),
         progress: session.progress(&tool),
-        budget: None,
         inference: Some(session.inference()),
-        internal: &[],
-    };
-    match session.host.tools.run(request).await.0 {
+    });
+    let call = ToolCall::new(CallId::of_line(accepted_now()), resolved, &input);
+    match session.host.tools.run(&context, call).await.result {
         Ok(content) => {
             let shown: Vec<_> = content.iter().map(ToString::to_string).collect();
             let content: Vec<_> = content.iter().map(data).collect();
@@ -64,6 +61,12 @@ async fn dispatch(session: &Arc<Session>, state: &State, skill: &Skill, input: &
             outcome.with_data(json!({"tool": tool, "kind": error.kind()}))
         }
     }
+}
+
+/// The id of a line that is accepted at this moment.
+fn accepted_now() -> LineId {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    LineId::new(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Puts the skill's instructions into the conversation. With an input a turn runs on them; without, the next message does.

@@ -144,17 +144,17 @@ impl Store {
     /// Adds a row to what waits to be written, and waits only until there is room for it: what is written later by this
     /// store is committed with it or after it. A row that cannot be written is in the log. If this is dropped before it is
     /// ready, the row is written all the same, but perhaps later.
-    pub async fn journal(&self, row: JournalRow) {
-        self.database.add_row(self.new_row(row)).await;
+    pub async fn journal(&self, row: impl Into<Box<JournalRow>>) {
+        self.database.add_row(self.new_row(row.into())).await;
     }
 
     /// As [`Store::journal`], where nothing can be awaited: for a call that was given up.
-    pub fn journal_at_once(&self, row: JournalRow) {
-        self.database.add_row_now(self.new_row(row));
+    pub fn journal_at_once(&self, row: impl Into<Box<JournalRow>>) {
+        self.database.add_row_now(self.new_row(row.into()));
     }
 
-    fn new_row(&self, row: JournalRow) -> NewRow {
-        NewRow { settings: self.journal, row: Box::new(row) }
+    fn new_row(&self, row: Box<JournalRow>) -> NewRow {
+        NewRow { settings: self.journal, row }
     }
 
     /// At most `limit` rows of the journal behind the row `after` (0: from the first one), the oldest first.

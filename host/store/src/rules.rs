@@ -75,7 +75,8 @@ impl Store {
         if let Some(rules) = generation.and_then(|generation| self.rules.get(generation)) {
             return Ok(rules);
         }
-        let rules = Arc::new(self.read_rules().await?);
+        // In a box: a read is rare, and must not make the future of every call larger.
+        let rules = Arc::new(Box::pin(self.read_rules()).await?);
         if let Some(generation) = generation {
             self.rules.keep(generation, &rules);
         }

@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 use patchbay_core::{Code, Digest, ToolSpec};
-use patchbay_sandbox::{BoxFuture, Content, Usage};
+use patchbay_sandbox::{BoxFuture, Content, Finished, Usage};
 use patchbay_schema::{PatternBudget, Schema};
 use serde_json::Value;
 
-use crate::{ToolError, journal::Ran};
+use crate::{ToolError, record::JournalName};
 
 /// A tool of the host's own. It runs in no sandbox, and is told by its name alone.
 pub trait Internal: Send + Sync {
@@ -27,18 +27,18 @@ pub struct InternalError {
     pub message: String,
 }
 
-/// What the journal calls it: the host stands where a skill would, and there is no component.
-pub(crate) fn ran(tool: &dyn Internal) -> Ran<'_> {
-    Ran { root: "internal", skill: "patchbay", tool: tool.spec().name.as_str(), component: Digest::of(b"") }
+/// Returns its name in the journal: the host stands in place of a skill, and there is no component.
+pub(crate) fn journal_name(tool: &dyn Internal) -> JournalName<'_> {
+    JournalName { root: "internal", skill: "patchbay", tool: tool.spec().name.as_str(), component: Digest::of(b"") }
 }
 
-/// Runs a tool of the host's own. Gives the answer, and what it took.
-pub(crate) async fn run(tool: &dyn Internal, input: &Value) -> (Result<Vec<Content>, ToolError>, Usage) {
+/// Runs a tool of the host's own.
+pub(crate) async fn run(tool: &dyn Internal, input: &Value) -> Finished<Vec<Content>, ToolError> {
     let start = Instant::now();
     let answer = answer(tool, input).await;
     let output_bytes = answer.as_ref().map_or(0, |content| content.to_string().len());
     let usage = Usage { time: start.elapsed(), output_bytes, ..Usage::default() };
-    (answer.map(|content| vec![content]), usage)
+    Finished { result: answer.map(|content| vec![content]), usage }
 }
 
 async fn answer(tool: &dyn Internal, input: &Value) -> Result<Content, ToolError> {

@@ -1,27 +1,26 @@
-//! The one path by which any tool runs, whoever asks: a person's command, a model, another tool. The same look-up, block
-//! list, schema check, policy, limits and journal for all; there is no second path.
+//! The one path by which any tool runs, for a person's command, a model and another tool alike. The same look-up, block list,
+//! schema check, policy, limits and journal for all; there is no second path.
 //!
-//! - [`Tools::run`]: that path.
+//! - [`ResolvedTool::find`]: the one look-up of a tool by its name.
+//! - [`CallContext`] and [`ToolCall`]: what a call shares with the calls nested in it, and what is its own.
+//! - [`Tools::run`]: the path.
 //! - [`Internal`]: a tool of the host's own, which a model calls by the same path.
-//! - [`Tools::describe`]: what tools a component has, asked once a digest and kept.
+//! - [`Tools::describe`]: the tools of a component, asked once a digest and kept.
 //! - [`Tools::permits`]: what a skill may do at this moment.
 //! - [`Tools::instructions`]: the text of a skill that is instructions.
 //! - [`input_from_text`]: the text of a command as a tool's input.
 
+mod call;
 mod describe;
 mod error;
 mod held;
-mod http;
 mod input;
 mod internal;
-mod journal;
-mod kv;
 mod ledger;
-mod log;
-mod nested;
 mod ready;
+mod record;
 mod run;
-mod side;
+mod services;
 mod workspaces;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -34,12 +33,12 @@ use patchbay_skill::{Skill, Snapshot, changed_files};
 use patchbay_store::{KvStore, Rules, Store, StoreError};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
+pub use call::{CallContext, ResolvedTool, SkillTool, ToolCall};
 pub use describe::{Asked, Described, Group, ask_component, not_asked};
 pub use error::ToolError;
 pub use input::{InputError, input_from_text};
 pub use internal::{Internal, InternalError};
 pub use ledger::StoreLedger;
-pub use run::Request;
 
 use held::Held;
 use workspaces::Workspaces;

@@ -17,7 +17,7 @@ use libfuzzer_sys::{
 use patchbay_core::text;
 use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
 use patchbay_sandbox::{
-    Failure, Limits, Services, WorkspaceAccess,
+    Failure, Limits, LocalFiles, Services, WorkspaceAccess,
     fuzzing::{Answer, Ask, Guest},
 };
 use tokio::runtime::Runtime;
@@ -76,9 +76,10 @@ async fn live(life: Life) {
             kv: host.clone(),
             http: host.clone(),
             tools: host.clone(),
-            workspace: Arc::new(WorkspaceAccess { root: files.root(), ..WorkspaceAccess::default() }),
+            workspace: Arc::new(LocalFiles::new(WorkspaceAccess { root: files.root(), ..WorkspaceAccess::default() })),
             written: Arc::default(),
             inference: None,
+            permit_source: None,
             progress: host.clone(),
             log: host.clone(),
         };

@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use patchbay_core::completion::{Blob, CompletionRequest};
 use tokio::sync::OwnedSemaphorePermit;
@@ -70,7 +70,7 @@ fn open_step(store: &mut Store<State>, left: &Left) -> Result<u64, Failure> {
     let state = store.data_mut();
     state.spent = Spent::default();
     state.budget.fuel = fuel;
-    state.budget.deadline = Instant::now() + left.step_time();
+    state.budget.clock.restart(left.step_time());
     Ok(fuel)
 }
 

@@ -1,13 +1,13 @@
 //! `patchbay:host/http`: requests to the origins that the operator granted.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use patchbay_policy::{Capability, Permits};
 
 use crate::{
     BoxFuture, Fault,
     bindings::patchbay::host::{http as wit, types::Error as WitError},
-    state::{Reach, State},
+    state::{CallAccess, State},
 };
 
 /// A request as a guest makes it: nothing in it has been checked.
@@ -63,11 +63,12 @@ pub struct HttpResponse {
 
 /// Who sends requests: checks each against what the call may do, and sends it by the process's one way out.
 pub trait Http: Send + Sync {
-    /// Whether a request to `url` may be sent at all, before anything of its body is accepted.
+    /// Checks whether a request to `url` with the credentials of `auth` is permitted, before anything of its body is
+    /// accepted.
     ///
     /// # Errors
     /// The [`Fault`] that [`Http::send`] would return for it.
-    fn check(&self, url: &str, permits: &Permits) -> Result<(), Fault>;
+    fn check(&self, url: &str, auth: &[Auth], permits: &Permits) -> Result<(), Fault>;
 
     /// Sends a request. Gives the answer and the capabilities that it took.
     fn send<'a>(
@@ -77,30 +78,37 @@ pub trait Http: Send + Sync {
     ) -> BoxFuture<'a, Result<(HttpResponse, Vec<Capability>), Fault>>;
 }
 
-/// Whether a request to `url` may be sent.
-pub(crate) fn check(reach: &Reach, url: &str) -> Result<(), WitError> {
-    reach.services.http.check(url, &reach.permits).map_err(|fault| reach.tell(fault))
+/// Checks whether a request to `url` may be sent. May ask a person.
+pub(crate) async fn check(access: &CallAccess, url: &str) -> Result<(), WitError> {
+    let checked = access.permitted(|permits| access.services.http.check(url, &[], permits)).await;
+    checked.map_err(|fault| access.tell(fault))
 }
 
-/// The one function behind `patchbay:host/http` and `wasi:http`.
-pub(crate) async fn send(reach: &Reach, request: HttpRequest) -> Result<HttpResponse, WitError> {
-    match reach.services.http.send(request, &reach.permits).await {
+/// The one function behind `patchbay:host/http` and `wasi:http`. May ask a person.
+pub(crate) async fn send(access: &CallAccess, request: HttpRequest) -> Result<HttpResponse, WitError> {
+    let http = &access.services.http;
+    if access.services.permit_source.is_some() {
+        // Whatever else is wrong with the request is for `send` to find.
+        let (url, auth) = (&request.url, &request.auth);
+        let _ = access.permitted(|permits| http.check(url, auth, permits)).await;
+    }
+    match http.send(request, &access.permits()).await {
         Ok((response, used)) => {
-            used.iter().for_each(|capability| reach.note_use(capability));
+            used.iter().for_each(|capability| access.note_use(capability));
             Ok(response)
         }
-        Err(fault) => Err(reach.tell(fault)),
+        Err(fault) => Err(access.tell(fault)),
     }
 }
 
 impl wit::Host for State {
     async fn send(&mut self, request: wit::Request) -> wasmtime::Result<Result<wit::Response, WitError>> {
         self.count_host_call()?;
-        let reach = match self.reach() {
-            Ok(reach) => reach,
+        let access = match self.access() {
+            Ok(access) => Arc::clone(access),
             Err(denied) => return Ok(Err(denied)),
         };
-        let left = self.budget.time_left();
+        let left = self.budget.clock.time_left();
         let timeout = request.timeout_ms.map_or(left, |ms| left.min(Duration::from_millis(ms.into())));
         let pair = |pair: wit::Pair| (pair.name, pair.value);
         let request = HttpRequest {
@@ -111,7 +119,7 @@ impl wit::Host for State {
             body: request.body,
             timeout,
         };
-        let answer = send(reach, request).await.map(|HttpResponse { status, headers, body }| {
+        let answer = send(&access, request).await.map(|HttpResponse { status, headers, body }| {
             let pair = |(name, value)| wit::Pair { name, value };
             wit::Response { status, headers: headers.into_iter().map(pair).collect(), body }
         });

@@ -30,12 +30,11 @@ pub trait Inference: Send + Sync {
 impl wit::Host for State {
     async fn complete(&mut self, system: String, prompt: String) -> wasmtime::Result<Result<String, WitError>> {
         self.count_host_call()?;
-        let permitted = self.reach().and_then(|reach| reach.permit(&Capability::Inference).map(|_| reach.clone()));
-        let reach = match permitted {
-            Ok(reach) => reach,
+        let access = match self.permit(&Capability::Inference).await {
+            Ok(access) => access,
             Err(denied) => return Ok(Err(denied)),
         };
-        let Some(inference) = &reach.services.inference else {
+        let Some(inference) = &access.services.inference else {
             return Ok(Err(told("unavailable", "no model is there for this call to ask".to_owned())));
         };
         let most = self.budget.output_bytes;
@@ -62,7 +61,7 @@ impl wit::Host for State {
         Ok(match answer {
             Ok(answer) if answer.len() > most => Err(too_large("answer", most)),
             Ok(answer) => Ok(text::clean(&answer)),
-            Err(fault) => Err(reach.tell(fault)),
+            Err(fault) => Err(access.tell(fault)),
         })
     }
 }

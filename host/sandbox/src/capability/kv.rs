@@ -37,10 +37,10 @@ pub trait Kv: Send + Sync {
 }
 
 impl State {
-    /// Every function of the capability begins so. The outer error stops the guest, the inner one it is told.
-    fn kv(&mut self) -> Told<Arc<dyn Kv>> {
+    /// Every function of the capability begins so. The outer error stops the guest, the inner one is returned to it.
+    async fn kv(&mut self) -> Told<Arc<dyn Kv>> {
         self.count_host_call()?;
-        Ok(self.permit(&Capability::Kv).map(|services| Arc::clone(&services.kv)))
+        Ok(self.permit(&Capability::Kv).await.map(|access| Arc::clone(&access.services.kv)))
     }
 }
 
@@ -60,7 +60,7 @@ type Told<T> = wasmtime::Result<Result<T, WitError>>;
 
 impl wit::Host for State {
     async fn get(&mut self, within: wit::Scope, key: String) -> Told<Option<wit::Entry>> {
-        let kv = match self.kv()? {
+        let kv = match self.kv().await? {
             Ok(kv) => kv,
             Err(denied) => return Ok(Err(denied)),
         };
@@ -69,7 +69,7 @@ impl wit::Host for State {
     }
 
     async fn put(&mut self, within: wit::Scope, key: String, value: Vec<u8>, expect: Option<u64>) -> Told<u64> {
-        let kv = match self.kv()? {
+        let kv = match self.kv().await? {
             Ok(kv) => kv,
             Err(denied) => return Ok(Err(denied)),
         };
@@ -77,7 +77,7 @@ impl wit::Host for State {
     }
 
     async fn delete(&mut self, within: wit::Scope, key: String) -> Told<bool> {
-        let kv = match self.kv()? {
+        let kv = match self.kv().await? {
             Ok(kv) => kv,
             Err(denied) => return Ok(Err(denied)),
         };
@@ -91,7 +91,7 @@ impl wit::Host for State {
         after: Option<String>,
         limit: u32,
     ) -> Told<Vec<String>> {
-        let kv = match self.kv()? {
+        let kv = match self.kv().await? {
             Ok(kv) => kv,
             Err(denied) => return Ok(Err(denied)),
         };

@@ -2,7 +2,7 @@
 //! (where there is one), and the functions of the WIT interface over [`State`], which can be called in a test with no
 //! component at all.
 //!
-//! Every function first counts itself against the call's budget, then checks its permit.
+//! Every function first counts itself against the call's budget, then checks its permit, which may ask a person.
 
 pub(crate) mod http;
 pub(crate) mod inference;
@@ -22,7 +22,7 @@ use crate::{
         host::{self, types::Error as WitError},
         skill,
     },
-    state::{Reach, State},
+    state::{CallAccess, State},
 };
 
 /// Why the host's side did not do what a guest asked for.
@@ -41,7 +41,7 @@ pub enum Fault {
     },
 }
 
-impl Reach {
+impl CallAccess {
     /// What the guest is told of a fault. A denial is remembered.
     pub(crate) fn tell(&self, fault: Fault) -> WitError {
         match fault {

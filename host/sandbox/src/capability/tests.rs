@@ -2,18 +2,19 @@
 
 use std::{
     collections::BTreeMap,
+    path::Path,
     sync::{Arc, Mutex},
 };
 
 use patchbay_policy::{Capability, Denial, Grant, Identity, Permits, Root, WorkspaceTrust};
 
 use crate::{
-    BoxFuture, Budget, Entry, Failure, Fault, Http, HttpRequest, HttpResponse, Inference, Kv, KvError, Level, Limits,
-    LogSink, Progress, Scope, Services, ToolCaller, Usage, WorkspaceAccess,
+    Auth, BoxFuture, Budget, Entry, Failure, Fault, Finished, Http, HttpRequest, HttpResponse, Inference, Kv, KvError,
+    Level, Limits, LocalFiles, LogSink, PermitSource, Progress, Scope, Services, ToolCaller, Usage, WorkspaceAccess,
     bindings::patchbay::host::{
         http, inference, kv, log, progress, types::Error as WitError, workspace_read, workspace_write,
     },
-    state::{Reach, State},
+    state::{CallAccess, State},
 };
 
 /// A store in memory and ears that keep what they hear.
@@ -75,7 +76,7 @@ impl Progress for Fake {
 
 /// Echoes the URL, and tells how long it was given.
 impl Http for Fake {
-    fn check(&self, _: &str, permits: &Permits) -> Result<(), Fault> {
+    fn check(&self, _: &str, _: &[Auth], permits: &Permits) -> Result<(), Fault> {
         Ok(permits.check(&"http:example.com".parse().unwrap())?)
     }
 
@@ -115,12 +116,7 @@ impl Inference for Fake {
 
 /// Uses half of what it is given.
 impl ToolCaller for Fake {
-    fn call<'a>(
-        &'a self,
-        tool: &'a str,
-        input: &'a str,
-        budget: Budget,
-    ) -> BoxFuture<'a, (Result<String, Fault>, Usage)> {
+    fn call<'a>(&'a self, tool: &'a str, input: &'a str, budget: Budget) -> BoxFuture<'a, Finished<String, Fault>> {
         Box::pin(async move {
             self.heard.lock().unwrap().push(format!("{tool} {input} depth {} fuel {}", budget.depth, budget.fuel));
             let usage = Usage {
@@ -130,7 +126,7 @@ impl ToolCaller for Fake {
                 inference_tokens: budget.inference_tokens / 2,
                 ..Usage::default()
             };
-            (Ok("done".to_owned()), usage)
+            Finished { result: Ok("done".to_owned()), usage }
         })
     }
 }
@@ -144,14 +140,25 @@ fn state(limits: Limits, asked: &[Capability], granted: &[Capability]) -> (State
         kv: fake.clone(),
         http: fake.clone(),
         tools: fake.clone(),
-        workspace: Arc::new(WorkspaceAccess { root: std::env::temp_dir(), ..WorkspaceAccess::default() }),
+        workspace: files(&std::env::temp_dir()),
         written: Arc::default(),
         inference: Some(fake.clone()),
+        permit_source: None,
         progress: fake.clone(),
         log: fake.clone(),
     };
     let budget = Budget::whole(&limits);
-    (State::new(Arc::new(limits), budget, fake.clone(), Some(Reach::new(permits, services))), fake)
+    let access = Arc::new(CallAccess::new(permits, services, budget.clock.clone()));
+    (State::new(Arc::new(limits), budget, fake.clone(), Some(access)), fake)
+}
+
+/// What the call of a test may do and reach, to change it.
+fn access(state: &mut State) -> &mut CallAccess {
+    state.access.as_mut().and_then(Arc::get_mut).unwrap()
+}
+
+fn files(folder: &Path) -> Arc<LocalFiles> {
+    Arc::new(LocalFiles::new(WorkspaceAccess { root: folder.to_owned(), ..WorkspaceAccess::default() }))
 }
 
 #[tokio::test]
@@ -297,10 +304,7 @@ async fn files_of_the_workspace_want_their_grants() {
 
     let folder = tempfile::tempdir().unwrap();
     let (mut allowed, _) = state(Limits::default(), &both, &both);
-    if let Some(reach) = &mut allowed.reach {
-        reach.services.workspace =
-            Arc::new(WorkspaceAccess { root: folder.path().to_owned(), ..WorkspaceAccess::default() });
-    }
+    access(&mut allowed).services.workspace = files(folder.path());
     workspace_write::Host::write(&mut allowed, "d/a.txt".into(), b"hello".to_vec()).await.unwrap().unwrap();
     let read = workspace_read::Host::read(&mut allowed, "d/a.txt".into(), 1, 3).await.unwrap().unwrap();
     assert_eq!(read, b"ell");
@@ -318,16 +322,15 @@ async fn instructions_and_home_folders_want_a_yes_of_their_own() {
     let in_place = |holds_home, trusted| {
         let (mut state, _) = state(Limits::default(), &write, &write);
         let path = folder.path().to_str().unwrap().to_owned();
-        let access = WorkspaceAccess {
+        let files = WorkspaceAccess {
             root: folder.path().to_owned(),
             write_instructions: trusted,
             ..WorkspaceAccess::default()
         };
-        if let Some(reach) = &mut state.reach {
-            reach.services.workspace = Arc::new(access);
-            let permits = Permits::clone(&reach.permits);
-            reach.permits = Arc::new(permits.in_workspace(WorkspaceTrust { path, holds_home, write: trusted }));
-        }
+        let access = access(&mut state);
+        access.services.workspace = Arc::new(LocalFiles::new(files));
+        let permits = Permits::clone(&access.permits);
+        access.permits = Arc::new(permits.in_workspace(WorkspaceTrust { path, holds_home, write: trusted }));
         state
     };
     async fn write_to(state: &mut State, path: &str) -> Result<(), WitError> {
@@ -350,10 +353,7 @@ async fn a_skill_writes_no_more_than_its_limit() {
     let write = [Capability::WorkspaceWrite];
     let folder = tempfile::tempdir().unwrap();
     let (mut state, _) = state(Limits { write_bytes: 10_000, ..Limits::default() }, &write, &write);
-    if let Some(reach) = &mut state.reach {
-        reach.services.workspace =
-            Arc::new(WorkspaceAccess { root: folder.path().to_owned(), ..WorkspaceAccess::default() });
-    }
+    access(&mut state).services.workspace = files(folder.path());
     let contents = vec![b'x'; 1_000];
     workspace_write::Host::write(&mut state, "a".into(), contents.clone()).await.unwrap().unwrap();
     // A folder and a file, which count as 4096 bytes each.
@@ -378,9 +378,7 @@ async fn inference_wants_its_grant_and_a_model() {
     assert!(denied.take_denial().is_some() && fake.heard.lock().unwrap().is_empty());
 
     let (mut alone, _) = state(Limits::default(), &asked, &asked);
-    if let Some(reach) = &mut alone.reach {
-        reach.services.inference = None;
-    }
+    access(&mut alone).services.inference = None;
     let told = complete(&mut alone, "p").await.unwrap_err();
     assert_eq!(told, ("unavailable".into(), "no model is there for this call to ask".into()));
 
@@ -436,12 +434,71 @@ async fn inference_that_is_given_up_counts_its_estimate() {
     }
     let asked = [Capability::Inference];
     let (mut state, _) = state(Limits { inference_tokens: 10, ..Limits::default() }, &asked, &asked);
-    if let Some(reach) = &mut state.reach {
-        reach.services.inference = Some(Arc::new(Hangs));
-    }
+    access(&mut state).services.inference = Some(Arc::new(Hangs));
     let asking = inference::Host::complete(&mut state, "s".into(), "p".repeat(20));
     assert!(tokio::time::timeout(std::time::Duration::from_millis(10), asking).await.is_err());
     assert_eq!(state.inference_tokens_left(), 3);
+}
+
+/// Allows a capability after a while, or does not, and counts the questions.
+struct FakePerson {
+    allows: bool,
+    asked: Mutex<Vec<Capability>>,
+}
+
+impl PermitSource for FakePerson {
+    fn request<'a>(&'a self, capability: &'a Capability) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            self.asked.lock().unwrap().push(capability.clone());
+            tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+            self.allows
+        })
+    }
+}
+
+fn asking(allows: bool, time_ms: u64, asked: &[Capability]) -> (State, Arc<FakePerson>) {
+    let (mut state, _) = state(Limits { time_ms, ..Limits::default() }, asked, &[]);
+    let person = Arc::new(FakePerson { allows, asked: Mutex::default() });
+    access(&mut state).services.permit_source = Some(person.clone());
+    (state, person)
+}
+
+#[tokio::test]
+async fn person_is_asked_for_what_is_not_granted() {
+    use kv::Host as _;
+    let (mut state, person) = asking(true, 100, &[Capability::Kv]);
+    let clock = state.budget.clock.clone();
+    let calls = async {
+        state.put(kv::Scope::User, "k".into(), b"v".to_vec(), None).await.unwrap().unwrap();
+        // Asked once: the answer holds for the rest of the call.
+        state.get(kv::Scope::User, "k".into()).await.unwrap().unwrap()
+    };
+    assert!(clock.limit(calls).await.unwrap().is_some(), "the clock ran while the person was asked");
+    assert_eq!(*person.asked.lock().unwrap(), [Capability::Kv]);
+    assert!(state.take_denial().is_none() && state.take_used().into_iter().eq([Capability::Kv]));
+
+    let (mut state, person) = asking(false, 10_000, &[Capability::Kv]);
+    let denied = state.get(kv::Scope::User, "k".into()).await.unwrap().unwrap_err();
+    assert!(denied.message.ends_with("To grant it: patchbay grant add test kv"), "{}", denied.message);
+    assert!(state.take_denial().is_some() && person.asked.lock().unwrap().len() == 1);
+
+    // The manifest does not ask for it: no answer would help.
+    let (mut state, person) = asking(true, 10_000, &[]);
+    assert_eq!(state.get(kv::Scope::User, "k".into()).await.unwrap().unwrap_err().kind, "denied");
+    assert!(person.asked.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn person_is_asked_for_a_request() {
+    let http: Capability = "http:example.com".parse().unwrap();
+    let (mut state, person) = asking(true, 100, std::slice::from_ref(&http));
+    let response = http::Host::send(&mut state, request("https://example.com/a")).await.unwrap().unwrap();
+    assert_eq!((response.status, person.asked.lock().unwrap().len()), (200, 1));
+    let (state, person) = asking(true, 100, std::slice::from_ref(&http));
+    // `wasi:http` checks before it reads the body.
+    super::http::check(state.access().unwrap(), "https://example.com/a").await.unwrap();
+    super::http::check(state.access().unwrap(), "https://example.com/b").await.unwrap();
+    assert_eq!(*person.asked.lock().unwrap(), [http]);
 }
 
 #[test]
@@ -449,9 +506,11 @@ fn a_call_that_may_ask_a_model_has_its_time_for_that() {
     let limits = Limits { time_ms: 1_000, inference_ms: 60_000, ..Limits::default() };
     let whole = Budget::whole(&limits);
     assert_eq!(whole.late(), Failure::Time { limit_ms: 1_000 });
-    let before = whole.deadline;
+    let pause = whole.clock.pause();
+    let left = whole.clock.time_left();
     let asking = whole.with_inference(&limits);
-    assert_eq!(asking.deadline - before, std::time::Duration::from_secs(60));
+    assert_eq!(asking.clock.time_left() - left, std::time::Duration::from_secs(60));
+    drop(pause);
     assert_eq!(
         asking.late().to_string(),
         "the call ran over its time of 61000 ms (limits.time_ms with limits.inference_ms)"

@@ -7,19 +7,14 @@ use patchbay_policy::Capability;
 use wasmtime::{StoreContextMut, component::Linker};
 
 use crate::{
-    BoxFuture, Budget, Fault, Limits, Usage, bindings::patchbay::host::types::Error as WitError, state::State,
+    BoxFuture, Budget, Fault, Finished, Limits, bindings::patchbay::host::types::Error as WitError, state::State,
 };
 
 /// Who runs the tools that a tool calls: by the same path as every other call.
 pub trait ToolCaller: Send + Sync {
-    /// Runs a tool, by its full name, with the text of its input, within `budget`. Gives its answer as text, and what it
+    /// Runs a tool, by its full name, with the text of its input, within `budget`. Returns its answer as text, and what it
     /// used of the budget, however it ended.
-    fn call<'a>(
-        &'a self,
-        tool: &'a str,
-        input: &'a str,
-        budget: Budget,
-    ) -> BoxFuture<'a, (Result<String, Fault>, Usage)>;
+    fn call<'a>(&'a self, tool: &'a str, input: &'a str, budget: Budget) -> BoxFuture<'a, Finished<String, Fault>>;
 }
 
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
@@ -43,9 +38,8 @@ impl State {
         fuel: u64,
     ) -> wasmtime::Result<(Result<String, WitError>, u64)> {
         self.count_host_call()?;
-        let permitted = self.reach().and_then(|reach| reach.permit(&Capability::Tools).map(|_| reach.clone()));
-        let reach = match permitted {
-            Ok(reach) => reach,
+        let access = match self.permit(&Capability::Tools).await {
+            Ok(access) => access,
             Err(denied) => return Ok((Err(denied), 0)),
         };
         if self.budget.depth >= Limits::DEPTH {
@@ -57,15 +51,15 @@ impl State {
             host_calls: self.budget.host_calls.saturating_sub(self.spent.host_calls),
             output_bytes: self.budget.output_bytes.saturating_sub(self.spent.output_bytes),
             inference_tokens: self.inference_tokens_left(),
-            deadline: self.budget.deadline,
+            clock: self.budget.clock.clone(),
             time: self.budget.time,
             depth: self.budget.depth + 1,
         };
-        let (answer, usage) = reach.services.tools.call(tool, input, left).await;
+        let Finished { result, usage } = access.services.tools.call(tool, input, left).await;
         self.spent.host_calls = self.spent.host_calls.saturating_add(usage.host_calls);
         self.spent.inference_tokens = self.spent.inference_tokens.saturating_add(usage.inference_tokens);
         self.count_output(usage.output_bytes)?;
-        Ok((answer.map_err(|fault| reach.tell(fault)), usage.fuel))
+        Ok((result.map_err(|fault| access.tell(fault)), usage.fuel))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     bindings::patchbay::host::types::Error as WitError,
     capability,
     limiter::{Memory, Reservation},
-    state::{Reach, State},
+    state::{CallAccess, State},
 };
 
 /// Requests of one call that are sent at once; the others wait, and nothing of their bodies is read.
@@ -25,8 +25,8 @@ const CHUNK_IN_VAIN: usize = 4 << 10;
 
 /// What sends the requests of a guest that speaks `wasi:http`.
 pub(super) struct Hooks {
-    /// None where nothing is granted.
-    reach: Option<Reach>,
+    /// `None` where nothing is granted.
+    access: Option<Arc<CallAccess>>,
     budget: Budget,
     /// Where bodies count, until the guest has read them.
     memory: Arc<Memory>,
@@ -37,7 +37,7 @@ impl Hooks {
     pub(super) fn new(state: &State) -> Self {
         let memory = Arc::clone(state.limiter.memory());
         let places = Arc::new(Semaphore::new(AT_ONCE));
-        Self { reach: state.reach.clone(), budget: state.budget.clone(), memory, places }
+        Self { access: state.access.clone(), budget: state.budget.clone(), memory, places }
     }
 }
 
@@ -45,7 +45,7 @@ type Sent = Result<(Response<WasiBody>, Box<dyn Future<Output = Result<(), Error
 
 impl WasiHttpHooks for Hooks {
     fn p2_outgoing_body_chunk_size(&mut self) -> usize {
-        if self.reach.is_some() { CHUNK } else { CHUNK_IN_VAIN }
+        if self.access.is_some() { CHUNK } else { CHUNK_IN_VAIN }
     }
 
     /// Egress sets it.
@@ -59,16 +59,16 @@ impl WasiHttpHooks for Hooks {
         options: Option<RequestOptions>,
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Sent> + Send> {
-        let (reach, budget) = (self.reach.clone(), self.budget.clone());
+        let (access, budget) = (self.access.clone(), self.budget.clone());
         let (memory, places) = (Arc::clone(&self.memory), Arc::clone(&self.places));
         Box::new(async move {
             // The permit first: without it no byte of the body is read, and what waits of it is freed.
-            let reach = reach.ok_or(Error::HttpRequestDenied)?;
-            capability::http::check(&reach, &request.uri().to_string()).map_err(error)?;
+            let access = access.ok_or(Error::HttpRequestDenied)?;
+            capability::http::check(&access, &request.uri().to_string()).await.map_err(error)?;
             let _place = places.acquire().await;
             let mut body = memory.reserve();
             let request = read(request, &budget, options.as_ref(), &mut body).await?;
-            let response = capability::http::send(&reach, request).await.map_err(error)?;
+            let response = capability::http::send(&access, request).await.map_err(error)?;
             drop(body);
             let io: Box<dyn Future<Output = Result<(), Error>> + Send> = Box::new(async { Ok(()) });
             Ok((answer(response, memory.reserve())?, io))
@@ -105,7 +105,7 @@ async fn read(
             .map_err(|_| Error::HttpRequestHeaderSize { field_name: Some(name.to_string()), field_size: None })?;
         headers.push((name.to_string(), value.to_owned()));
     }
-    let mut timeout = budget.time_left();
+    let mut timeout = budget.clock.time_left();
     if let Some(asked) = options.and_then(|options| options.first_byte_timeout) {
         timeout = timeout.min(asked);
     }

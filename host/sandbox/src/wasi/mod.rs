@@ -77,8 +77,8 @@ impl State {
 
     /// Whether `capability` is granted; if so, it counts as used.
     fn is_used(&self, capability: &Capability) -> bool {
-        let granted = self.reach.as_ref().filter(|reach| reach.permits.allows(capability));
-        granted.inspect(|reach| reach.note_use(capability)).is_some()
+        let granted = self.access.as_ref().filter(|access| access.permits.allows(capability));
+        granted.inspect(|access| access.note_use(capability)).is_some()
     }
 }
 

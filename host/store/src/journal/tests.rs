@@ -1,3 +1,4 @@
+use patchbay_core::PrincipalId;
 use proptest::prelude::*;
 
 use super::*;
@@ -13,7 +14,7 @@ fn row(skill: &str, session: SessionId) -> JournalRow {
         parent: None,
         session,
         workspace: "/w".to_owned(),
-        asker: Asker::Person,
+        asker: Asker::Person(PrincipalId::LOCAL),
         root: "user".to_owned(),
         skill: skill.to_owned(),
         tool: "run".to_owned(),

@@ -11,7 +11,7 @@ use patchbay_core::text;
 use patchbay_egress::{EgressError, Target};
 use patchbay_policy::{Capability, Permits};
 use patchbay_sandbox::{
-    BoxFuture, Budget, Entry, Fault, Http, HttpRequest, HttpResponse, Kv, KvError, Level, Limits, LogSink, Progress,
+    Auth, BoxFuture, Budget, Entry, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvError, Level, Limits, LogSink, Progress,
     Scope, ToolCaller, Usage, fuzzing::kv as wit,
 };
 
@@ -124,7 +124,7 @@ impl Kv for Host {
 
 /// Checks a request as the host does, against the permits that come along, and sends it nowhere.
 impl Http for Host {
-    fn check(&self, url: &str, permits: &Permits) -> Result<(), Fault> {
+    fn check(&self, url: &str, _: &[Auth], permits: &Permits) -> Result<(), Fault> {
         let target = Target::parse(url).map_err(|error| refused(error.into()))?;
         let origin = target.origin().clone();
         let rule = permits.check_http(origin.host(), origin.port(), origin.is_default_port())?;
@@ -164,18 +164,18 @@ impl ToolCaller for Host {
         tool: &'a str,
         input: &'a str,
         budget: Budget,
-    ) -> BoxFuture<'a, (Result<String, Fault>, Usage)> {
+    ) -> BoxFuture<'a, Finished<String, Fault>> {
         let mut inner = self.hear(Some(&Capability::Tools));
         assert_eq!((budget.host_calls, budget.output_bytes), inner.left, "a nested call is given what is left");
         assert_eq!(budget.depth, 1);
         let part = input.len() % 4;
         inner.nested = (budget.host_calls * part as u32 / 3, budget.output_bytes * part / 3);
         let usage = Usage { host_calls: inner.nested.0, output_bytes: inner.nested.1, ..Usage::default() };
-        let answer = match tool {
+        let result = match tool {
             "" => Err(Fault::Failed { kind: "not-found".to_owned(), message: "there is no such tool".to_owned() }),
             _ => Ok(tool.to_owned()),
         };
-        Box::pin(async { (answer, usage) })
+        Box::pin(async { Finished { result, usage } })
     }
 }
 

@@ -2,9 +2,9 @@
 
 use patchbay_sandbox::{Level, LogSink};
 
-use crate::side::Side;
+use super::CallServices;
 
-impl LogSink for Side {
+impl LogSink for CallServices {
     fn write(&self, level: Level, message: &str) {
         let skill = self.owner.name.as_str();
         match level {

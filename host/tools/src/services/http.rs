@@ -7,11 +7,16 @@ use patchbay_egress::{
 use patchbay_policy::{Capability, Denial, Host, Permits};
 use patchbay_sandbox::{Auth, BoxFuture, Fault, Http, HttpRequest, HttpResponse, Placement as AskedPlacement};
 
-use crate::side::Side;
+use super::CallServices;
 
-impl Http for Side {
-    fn check(&self, url: &str, permits: &Permits) -> Result<(), Fault> {
-        target(url, permits).map(|_| ())
+impl Http for CallServices {
+    fn check(&self, url: &str, auth: &[Auth], permits: &Permits) -> Result<(), Fault> {
+        target(url, permits)?;
+        // A name that is not a credential's is for `send` to refuse.
+        for name in auth.iter().filter_map(|auth| auth.credential.parse().ok()) {
+            permits.check(&Capability::Credential(name))?;
+        }
+        Ok(())
     }
 
     fn send<'a>(
@@ -50,7 +55,7 @@ impl Http for Side {
     }
 }
 
-impl Side {
+impl CallServices {
     /// The secret of a credential that the skill names and may use, and where it goes.
     fn place(&self, auth: Auth, permits: &Permits) -> Result<(Placed, Capability), Fault> {
         let name: Name = auth.credential.parse().map_err(|_| Fault::Failed {

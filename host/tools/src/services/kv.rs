@@ -3,14 +3,15 @@
 use patchbay_sandbox::{BoxFuture, Entry, Kv, KvError, Scope};
 use patchbay_store::{KvScope, KvStoreError};
 
-use crate::side::Side;
+use super::CallServices;
 
-impl Side {
+impl CallServices {
     fn scope(&self, scope: Scope) -> KvScope {
+        let context = &self.record.context;
         let (scope, place) = match scope {
-            Scope::Session => ("session", self.session.to_string()),
-            Scope::Workspace => ("workspace", self.workspace.clone()),
-            Scope::User => ("user", String::new()),
+            Scope::Session => ("session", context.session.to_string()),
+            Scope::Workspace => ("workspace", context.workspace.clone()),
+            Scope::User => ("user", context.principal.as_str().to_owned()),
         };
         KvScope {
             root: self.owner.root.as_str(),
@@ -22,9 +23,9 @@ impl Side {
     }
 }
 
-impl Kv for Side {
+impl Kv for CallServices {
     fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, KvError>> {
-        Box::pin(async move { self.tools.kv.get(&self.scope(scope), key).await.map_err(told) })
+        Box::pin(async move { self.tools.kv.get(&self.scope(scope), key).await.map_err(guest_error) })
     }
 
     fn put<'a>(
@@ -35,12 +36,12 @@ impl Kv for Side {
         expect: Option<u64>,
     ) -> BoxFuture<'a, Result<u64, KvError>> {
         let put = self.tools.kv.put(self.scope(scope), key.to_owned(), value, expect);
-        Box::pin(async { put.await.map_err(told) })
+        Box::pin(async { put.await.map_err(guest_error) })
     }
 
     fn delete<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<bool, KvError>> {
         let delete = self.tools.kv.delete(self.scope(scope), key.to_owned());
-        Box::pin(async { delete.await.map_err(told) })
+        Box::pin(async { delete.await.map_err(guest_error) })
     }
 
     fn keys<'a>(
@@ -50,12 +51,12 @@ impl Kv for Side {
         after: Option<&'a str>,
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<String>, KvError>> {
-        Box::pin(async move { self.tools.kv.keys(&self.scope(scope), prefix, after, limit).await.map_err(told) })
+        Box::pin(async move { self.tools.kv.keys(&self.scope(scope), prefix, after, limit).await.map_err(guest_error) })
     }
 }
 
-/// What a guest is told: its own mistakes in full, the host's troubles not at all.
-fn told(error: KvStoreError) -> KvError {
+/// Converts a store error for the guest. Host failures are logged and their details hidden.
+fn guest_error(error: KvStoreError) -> KvError {
     match error {
         KvStoreError::Refused(error) => error,
         KvStoreError::Store(error) => {

@@ -1,0 +1,70 @@
+//! The person on whose behalf a session works.
+
+use std::{fmt, str::FromStr};
+
+use crate::text::excerpt;
+
+/// A person who owns sessions. On one machine there is one, the local person, whose id is empty; a service that several people
+/// share gives each an id.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PrincipalId(Option<Box<str>>);
+
+/// A text that is not the id of a principal.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "invalid person '{}': an id has 1 to 128 characters, which are ASCII letters, digits, '-', '_', '.' and '@'",
+    excerpt(.0, 80)
+)]
+pub struct PrincipalError(String);
+
+impl PrincipalId {
+    /// The person of this machine.
+    pub const LOCAL: Self = Self(None);
+
+    const BYTES: usize = 128;
+
+    /// Returns the id as stored keys hold it: empty for the local person.
+    pub fn as_str(&self) -> &str {
+        self.0.as_deref().unwrap_or_default()
+    }
+}
+
+/// `person` for the local person, else `person:ID`.
+impl fmt::Display for PrincipalId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            None => f.write_str("person"),
+            Some(id) => write!(f, "person:{id}"),
+        }
+    }
+}
+
+/// Reads what [`PrincipalId::as_str`] returns.
+impl FromStr for PrincipalId {
+    type Err = PrincipalError;
+
+    fn from_str(id: &str) -> Result<Self, PrincipalError> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
+        match id {
+            "" => Ok(Self::LOCAL),
+            id if id.len() <= Self::BYTES && id.chars().all(allowed) => Ok(Self(Some(id.into()))),
+            id => Err(PrincipalError(id.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_short_plain_words() {
+        let id: PrincipalId = "ada@example.org".parse().unwrap();
+        assert_eq!((id.as_str(), id.to_string().as_str()), ("ada@example.org", "person:ada@example.org"));
+        assert_eq!((PrincipalId::LOCAL.as_str(), PrincipalId::LOCAL.to_string().as_str()), ("", "person"));
+        assert_eq!("".parse(), Ok(PrincipalId::LOCAL));
+        for text in ["a b", "a:b", "a/b", "ä", "a\n", &"a".repeat(129)] {
+            assert!(text.parse::<PrincipalId>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The files of a workspace as a guest reaches them: the trait, and its implementation for a folder of this machine.
+
+use std::sync::{Arc, OnceLock};
+
+use patchbay_workspace::{Entry, FileError, Workspace, WorkspaceAccess};
+
+use crate::BoxFuture;
+
+/// The files behind `workspace-read` and `workspace-write`. The caller has checked the permit.
+pub trait WorkspaceFiles: Send + Sync {
+    /// Reads at most `max` bytes of a file from byte `offset` on; see [`Workspace::read`].
+    fn read(&self, path: String, offset: u64, max: u32) -> BoxFuture<'_, Result<Vec<u8>, FilesError>>;
+    /// Lists the files and directories that match `glob`; see [`Workspace::walk`].
+    fn walk(&self, glob: String, after: Option<String>, limit: u32) -> BoxFuture<'_, Result<Vec<Entry>, FilesError>>;
+    /// Replaces a file, or makes it; see [`Workspace::write`].
+    fn write(&self, path: String, contents: Vec<u8>) -> BoxFuture<'_, Result<(), FilesError>>;
+    /// Deletes a file; see [`Workspace::delete`].
+    fn delete(&self, path: String) -> BoxFuture<'_, Result<(), FilesError>>;
+}
+
+/// Why a workspace did not do what a guest asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum FilesError {
+    /// The request concerns a file that cannot be used so.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The host failed; the cause is in its log.
+    #[error("{0}")]
+    Failed(&'static str),
+}
+
+/// A folder of this machine, for the plugins of one call. It is opened when it is first used.
+pub struct LocalFiles {
+    access: Arc<WorkspaceAccess>,
+    opened: OnceLock<Workspace>,
+}
+
+impl LocalFiles {
+    /// The folder of `access`, within what it allows.
+    pub fn new(access: WorkspaceAccess) -> Self {
+        Self { access: Arc::new(access), opened: OnceLock::new() }
+    }
+
+    /// Runs `step` on a thread that may block. If the call is over its time, this one step still ends, and its result is
+    /// dropped.
+    fn step<T: Send + 'static>(
+        &self,
+        step: impl FnOnce(&Workspace) -> Result<T, FileError> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T, FilesError>> {
+        Box::pin(async move {
+            let (opened, access) = (self.opened.get().cloned(), Arc::clone(&self.access));
+            let work = move || {
+                let workspace = match opened {
+                    Some(workspace) => workspace,
+                    None => Workspace::open_for_plugins(&access)?,
+                };
+                Ok::<_, std::io::Error>((step(&workspace), workspace))
+            };
+            match tokio::task::spawn_blocking(work).await {
+                Ok(Ok((done, workspace))) => {
+                    let _ = self.opened.set(workspace);
+                    Ok(done?)
+                }
+                Ok(Err(error)) => {
+                    tracing::warn!("the workspace cannot be opened: {error}");
+                    Err(FilesError::Failed("the workspace cannot be opened"))
+                }
+                Err(error) => {
+                    tracing::error!("a step on the workspace's files panicked or was cancelled: {error}");
+                    Err(FilesError::Failed("the host failed"))
+                }
+            }
+        })
+    }
+}
+
+impl WorkspaceFiles for LocalFiles {
+    fn read(&self, path: String, offset: u64, max: u32) -> BoxFuture<'_, Result<Vec<u8>, FilesError>> {
+        self.step(move |files| files.read(&path, offset, max))
+    }
+
+    fn walk(&self, glob: String, after: Option<String>, limit: u32) -> BoxFuture<'_, Result<Vec<Entry>, FilesError>> {
+        self.step(move |files| files.walk(&glob, after.as_deref(), limit))
+    }
+
+    fn write(&self, path: String, contents: Vec<u8>) -> BoxFuture<'_, Result<(), FilesError>> {
+        self.step(move |files| files.write(&path, &contents))
+    }
+
+    fn delete(&self, path: String) -> BoxFuture<'_, Result<(), FilesError>> {
+        self.step(move |files| files.delete(&path))
+    }
+}

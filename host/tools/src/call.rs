@@ -1,0 +1,96 @@
+//! What a call of a tool is made of. Callers of [`Tools::run`](crate::Tools::run) make it: a session for a person's command,
+//! an agent for a model, and a running call for the tools that it calls itself.
+
+use std::sync::Arc;
+
+use patchbay_core::{AgentId, Asker, CallId, Digest, PrincipalId, SessionId, ToolSpec};
+use patchbay_sandbox::{Budget, Inference, Progress};
+use patchbay_skill::{Skill, Snapshot};
+use serde_json::Value;
+
+use crate::{Internal, ToolError, record::CallRecord};
+
+/// What a call shares with all calls nested in it.
+pub struct CallContext {
+    /// The caller of the outermost call.
+    pub asker: Asker,
+    /// The person whose session it is.
+    pub principal: PrincipalId,
+    /// The session.
+    pub session: SessionId,
+    /// The agent whose model asked, or which the person was talking to.
+    pub agent: AgentId,
+    /// The workspace's canonical path.
+    pub workspace: String,
+    /// The skills that can be called.
+    pub snapshot: Arc<Snapshot>,
+    /// Receives partial output.
+    pub progress: Arc<dyn Progress>,
+    /// Asks the model of `agent`; `None` makes `inference` unavailable.
+    pub inference: Option<Arc<dyn Inference>>,
+}
+
+/// One call of a tool.
+pub struct ToolCall<'a> {
+    /// Identifies the call, also after a restart.
+    pub id: CallId,
+    /// The tool.
+    pub tool: ResolvedTool<'a>,
+    /// Its input.
+    pub input: &'a Value,
+    /// Media type and bytes of each attachment.
+    pub attachments: Vec<(String, Vec<u8>)>,
+    /// The call that makes this one, and what is left of its budget; `None` for an outermost call, which has a whole budget.
+    pub(crate) parent: Option<(Arc<CallRecord>, Budget)>,
+}
+
+impl<'a> ToolCall<'a> {
+    /// An outermost call, without attachments.
+    pub fn new(id: CallId, tool: ResolvedTool<'a>, input: &'a Value) -> Self {
+        Self { id, tool, input, attachments: Vec::new(), parent: None }
+    }
+}
+
+/// A tool that was found by its name.
+#[derive(Clone, Copy)]
+pub enum ResolvedTool<'a> {
+    /// A tool of the host's own.
+    Internal(&'a dyn Internal),
+    /// A tool of a skill.
+    Skill(SkillTool<'a>),
+}
+
+/// A tool of a skill that has a component.
+#[derive(Clone, Copy)]
+pub struct SkillTool<'a> {
+    /// The tool's full name, `SKILL__TOOL`.
+    pub(crate) full_name: &'a str,
+    pub(crate) skill: &'a Skill,
+    pub(crate) spec: &'a ToolSpec,
+    pub(crate) component: Digest,
+}
+
+impl<'a> ResolvedTool<'a> {
+    /// Finds a tool: one of `internal` by its bare name, or one of `snapshot` by its full name, `SKILL__TOOL`. The snapshot
+    /// is the one of the call's context.
+    ///
+    /// # Errors
+    /// [`ToolError::NotFound`].
+    pub fn find(snapshot: &'a Snapshot, internal: &'a [Arc<dyn Internal>], name: &'a str) -> Result<Self, ToolError> {
+        if let Some(tool) = internal.iter().find(|tool| tool.spec().name.as_str() == name) {
+            return Ok(Self::Internal(&**tool));
+        }
+        let of_skill = |(skill, spec): (&'a Skill, &'a ToolSpec)| {
+            Some(Self::Skill(SkillTool { full_name: name, skill, spec, component: skill.component? }))
+        };
+        snapshot.tool(name).and_then(of_skill).ok_or_else(|| ToolError::NotFound(name.to_owned()))
+    }
+
+    /// Returns its name, description and input schema.
+    pub fn spec(&self) -> &'a ToolSpec {
+        match self {
+            Self::Internal(tool) => tool.spec(),
+            Self::Skill(tool) => tool.spec,
+        }
+    }
+}

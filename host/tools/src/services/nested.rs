@@ -1,0 +1,64 @@
+//! Tools that a tool calls: by the same path, under the grants of their own skill, within what is left of their caller's
+//! budget.
+
+use std::sync::Arc;
+
+use patchbay_core::text;
+use patchbay_sandbox::{BoxFuture, Budget, Content, Failure, Fault, Finished, ToolCaller};
+
+use super::CallServices;
+use crate::{ResolvedTool, ToolCall, ToolError};
+
+impl ToolCaller for CallServices {
+    fn call<'a>(&'a self, tool: &'a str, input: &'a str, budget: Budget) -> BoxFuture<'a, Finished<String, Fault>> {
+        Box::pin(async move {
+            // Counted even if nothing runs: the ids of later calls depend on the order of issue alone.
+            let id = self.record.next_nested();
+            let input = match serde_json::from_str(input) {
+                Ok(input) => input,
+                Err(error) => {
+                    let message = format!("the input for '{}' is no JSON: {error}", text::excerpt(tool, 80));
+                    return Finished::failed(Fault::Failed { kind: "invalid".to_owned(), message });
+                }
+            };
+            let context = &self.record.context;
+            let tool = match ResolvedTool::find(&context.snapshot, &[], tool) {
+                Ok(tool) => tool,
+                Err(error) => return Finished::failed(fault(error)),
+            };
+            let parent = Some((Arc::clone(&self.record), budget));
+            let call = ToolCall { parent, ..ToolCall::new(id, tool, &input) };
+            let Finished { result, usage } = self.tools.run(context, call).await;
+            Finished { result: result.map(|content| as_text(&content)).map_err(fault), usage }
+        })
+    }
+}
+
+/// The answer as another tool reads it: one JSON value stands alone as its text.
+fn as_text(content: &[Content]) -> String {
+    let pieces: Vec<_> = content
+        .iter()
+        .map(|piece| match piece {
+            Content::Json(value) => value.to_string(),
+            other => other.to_string(),
+        })
+        .collect();
+    pieces.join("\n")
+}
+
+/// Converts an error for the calling guest. A denial of the called skill is an ordinary failure for the caller: its own
+/// permits are not concerned.
+fn fault(error: ToolError) -> Fault {
+    let kind = match &error {
+        ToolError::NotFound(_) => "not-found".to_owned(),
+        ToolError::InvalidInput { .. } => "invalid".to_owned(),
+        ToolError::Failure { failure: Failure::Failed { kind, .. }, .. } => kind.clone(),
+        ToolError::Failure { failure: Failure::Denied(_), .. } | ToolError::Blocked(_) => "denied".to_owned(),
+        ToolError::Failure { failure: Failure::Unavailable(_), .. } => "unavailable".to_owned(),
+        // Skills cannot call tools of the host's own.
+        ToolError::Failure { .. } | ToolError::Schema(_) | ToolError::Internal { .. } | ToolError::Store(_) => {
+            "failed".to_owned()
+        }
+    };
+    Fault::Failed { kind, message: error.to_string() }
+}
