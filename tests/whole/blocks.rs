@@ -70,8 +70,11 @@ fn skill_digest_blocks_the_skill_as_a_whole() {
         assert_ne!(digest, component);
         said(&patchbay, &["plugin", "block", digest.strip_prefix("sha256:").unwrap().get(..12).unwrap()]);
         let blocked = &patchbay.answers(&[line])[0];
-        let words = format!("skill '{skill}' with the digest {digest} is blocked. To lift it: ");
-        assert!(blocked.code() == "blocked" && blocked.message().contains(&words), "{}", blocked.message());
+        // The command can be pasted as it stands: nothing follows it.
+        let words = format!(
+            "skill '{skill}' with the digest {digest} is blocked. To lift it: patchbay plugin unblock {digest}"
+        );
+        assert_eq!((blocked.code(), blocked.message()), ("blocked", &*format!("Error: {words}")));
         said(&patchbay, &["plugin", "unblock", &digest]);
     }
     assert_eq!(patchbay.line("/echo {}"), "{}");

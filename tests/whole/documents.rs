@@ -6,8 +6,11 @@ use std::{
     process::Command,
 };
 
+use patchbay_core::Digest;
 use patchbay_tests::{
+    adapter::Adapter,
     binary::{self, Patchbay},
+    guest::Guest,
     server::{self, Server},
 };
 use serde_json::{Value, json};
@@ -139,13 +142,9 @@ fn a_local_server_answers_as_the_providers_guide_says() {
     assert!(!heard[0].to_lowercase().contains("authorization") && heard[1].contains("\"reasoning_effort\":\"low\""));
 }
 
-/// What the README shows of the terminal is what the lines come to.
-#[test]
-fn the_transcript_of_the_readme_is_real() {
-    let blocks = blocks("README.md");
-    let (_, transcript) = blocks.iter().find(|(_, text)| text.starts_with("$ patchbay\n")).unwrap();
-    let patchbay = Patchbay::new();
-    let mut shown = transcript.lines().skip_while(|line| !line.starts_with("> ")).peekable();
+/// The lines of a transcript that follow `> `, and what is shown behind each.
+fn transcript(text: &str) -> (Vec<&str>, Vec<String>) {
+    let mut shown = text.lines().skip_while(|line| !line.starts_with("> ")).peekable();
     let (mut lines, mut expected) = (Vec::new(), Vec::new());
     while let Some(line) = shown.next() {
         lines.push(line.strip_prefix("> ").unwrap());
@@ -155,11 +154,79 @@ fn the_transcript_of_the_readme_is_real() {
         }
         expected.push(answer.join("\n"));
     }
-    let answers = patchbay.answers(&lines);
-    assert!(answers.len() > 5);
-    for (answer, expected) in answers.iter().zip(&expected) {
-        // The session's id is another one each time.
-        let words = |text: &str| text.split("--session ").next().map(str::to_owned);
-        assert_eq!(words(answer.message()), words(expected));
+    (lines, expected)
+}
+
+/// What the README and the providers' guide show of the terminal is what the lines come to.
+#[test]
+fn transcripts_of_the_documents_are_real() {
+    for (document, beginning) in
+        [("README.md", "$ patchbay\n"), ("docs/providers.md", "> /model claude-sonnet-4-5/med\n")]
+    {
+        let text = block(document, "", beginning);
+        let (lines, expected) = transcript(&text);
+        assert!(lines.len() > 1);
+        let answers = Patchbay::new().answers(&lines);
+        assert_eq!(answers.len(), expected.len(), "{document}");
+        for (answer, expected) in answers.iter().zip(&expected) {
+            // The session's id is another one each time.
+            let words = |text: &str| text.split("--session ").next().map(str::to_owned);
+            assert_eq!(words(answer.message()), words(expected), "{document}");
+        }
+    }
+}
+
+/// The lines of a table of commands choose what the table says.
+#[test]
+fn model_lines_of_the_providers_guide_work() {
+    let guide = fs::read_to_string(checkout().join("docs/providers.md")).unwrap();
+    let lines: Vec<&str> = guide.lines().filter_map(|row| row.strip_prefix("| `/model")?.split('`').next()).collect();
+    assert!(lines.len() > 2);
+    let lines: Vec<String> = lines.iter().map(|line| format!("/model{line}")).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    for answer in Patchbay::new().answers(&lines) {
+        assert_eq!(answer.code(), "model_set", "{answer:?}");
+    }
+}
+
+/// Every line that starts the binary works as it is pasted into a shell. Only the names in capitals are filled in. What
+/// builds a plugin has tests above.
+#[test]
+fn command_lines_of_the_documents_work_in_a_shell() {
+    let patchbay = Patchbay::quick();
+    let keep = Guest::default().packaged("---\nname: keep\ncapabilities: [kv]\n---\n");
+    let digest = Digest::of(&keep).to_string();
+    patchbay.write("home/config/skills/keep.wasm", &keep);
+    // The folder that the shell is in.
+    patchbay.write("elsewhere/.patchbay/skills/keep.wasm", &keep);
+    let mut greet = Guest::default();
+    let schema = r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
+    greet.tools[0] = ("hello".into(), "Greets".into(), schema.into());
+    let greet = greet.packaged(&block("docs/skills.md", "", "---\nname: greet"));
+    patchbay.write("elsewhere/greet/greet.wasm", &greet);
+    patchbay.write("home/config/skills/greet.wasm", &greet);
+    let plain = json!({"name": "plain", "model-prefixes": ["plain-"], "models": [],
+        "default-base-url": "https://plain.example.com/v1"});
+    let plain = Adapter::manifest(&plain).component();
+    patchbay.write("elsewhere/plain.wasm", &plain);
+    patchbay.write("elsewhere/plain/plain.wasm", &plain);
+    assert_eq!(patchbay.line("/calc 1"), "1");
+    let session = patchbay.last_session();
+    let names = [("SKILL", "keep"), ("CAPABILITY", "kv"), ("DIGEST", &*digest), ("ID", &*session)];
+
+    let documents =
+        ["README.md", "docs/using.md", "docs/skills.md", "docs/providers.md", "docs/operating.md"].map(blocks);
+    let shown: Vec<&String> =
+        documents.iter().flatten().filter(|(of, _)| of.is_empty()).map(|(_, text)| text).collect();
+    let starts = |line: &&str| line.starts_with("patchbay") || line.contains("| patchbay");
+    let lines = shown.iter().flat_map(|text| text.lines()).filter(starts);
+    let lines: Vec<&str> = lines.filter(|line| !line.starts_with("patchbay plugin build")).collect();
+    assert!(lines.len() > 30, "{lines:?}");
+    for line in lines {
+        let words = line.split(" #").next().unwrap_or_default().split(' ');
+        let words = words.map(|word| names.iter().find(|(name, _)| *name == word).map_or(word, |(_, of)| *of));
+        let pasted = words.collect::<Vec<_>>().join(" ");
+        let ran = patchbay.shell("bash", &pasted);
+        assert_eq!(ran.code, Some(0), "{pasted}: {ran:?}");
     }
 }

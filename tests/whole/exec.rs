@@ -74,6 +74,9 @@ fn wrong_usage_is_exit_code_2() {
         &["exec", "--timeout", "0", "/skills"],
         &["exec", "--timeout", "soon", "/skills"],
         &["exec", "--session", "x", "--workspace", ".", "/skills"],
+        // Options of the terminal, which `exec` would not see.
+        &["--workspace", ".", "exec", "/skills"],
+        &["--session", "x", "exec", "/skills"],
         &["nope"],
         &["grant", "add", "Bad Name", "kv"],
         &["grant", "add", "notes", "files"],
@@ -289,8 +292,9 @@ fn what_came_of_a_failed_answer_is_printed() {
 #[test]
 fn what_came_until_the_time_out_is_printed_and_kept() {
     let patchbay = Patchbay::new();
-    let ran = patchbay.run(&["exec", "--timeout", "1", "repeat 1000 word"]);
-    assert_eq!((ran.code, ran.errors()), (Some(3), "Error: not done after 1 s (--timeout). [timeout]\n"));
+    // Time enough for a start on a busy machine, and too little for 1,000 words.
+    let ran = patchbay.run(&["exec", "--timeout", "3", "repeat 1000 word"]);
+    assert_eq!((ran.code, ran.errors()), (Some(3), "Error: not done after 3 s (--timeout). [timeout]\n"));
     assert!(ran.out.starts_with("word word ") && ran.out.ends_with('\n') && ran.out.len() < 5000, "{}", ran.out);
     assert_eq!(ran.out.trim_end_matches('\n'), last_answer(&patchbay));
 }
@@ -302,7 +306,7 @@ fn waits_are_said_on_standard_error() {
     assert_eq!((ran.code, &*ran.out), (Some(1), ""));
     let first = ran.err.lines().next().unwrap();
     assert!(first.starts_with("Rate limit exceeded: demo. Retrying in 0 s (attempt 1 of "), "{}", ran.err);
-    assert!(ran.err.lines().last().unwrap().starts_with("Error: demo: "), "{}", ran.err);
+    assert!(ran.errors().lines().last().unwrap().starts_with("Error: demo: "), "{}", ran.err);
 }
 
 #[test]
@@ -319,6 +323,12 @@ fn a_session_with_a_conversation_is_named_at_the_end() {
     let ran = patchbay.run(&["exec", "hello"]);
     let session = patchbay.last_session();
     assert_eq!(ran.err, format!("Session: {session}\n"));
+    // A message without an answer is kept, too, and goes along with the next one.
+    let ran = patchbay.run(&["exec", "fail server never"]);
+    let named =
+        ran.err.lines().last().and_then(|line| line.strip_prefix("Session: ")).unwrap_or_else(|| panic!("{ran:?}"));
+    assert_eq!(ran.code, Some(1));
+    assert!(patchbay.run(&["exec", "--session", named, "show context"]).out.contains("1 user: text(17)"));
     // Neither where the caller knows it or was told, nor where there is nothing to go on with.
     assert_eq!(patchbay.run(&["exec", "hello", "/quit"]).err, "");
     assert_eq!(patchbay.run(&["exec", "--session", &session, "hello"]).err, "");

@@ -58,7 +58,7 @@ impl Internal for UseSkill {
             match skill.filter(|skill| skill.manifest.invocation_mode == InvocationMode::LlmOrchestration) {
                 Some(skill) => match self.tools.instructions(&self.snapshot, skill).await {
                     Ok(template) => Ok(instructions(&template, word("input")).into()),
-                    Err(error) => Err(InternalError { code: error.code(), message: format!("{error}.") }),
+                    Err(error) => Err(InternalError { code: error.code(), message: error.to_string() }),
                 },
                 None => {
                     let message = format!("there is no skill '{name}' with instructions.");

@@ -9,11 +9,12 @@ use patchbay_policy::{Capability, Root};
 /// An agent host whose every extension is a sandboxed WebAssembly component.
 ///
 /// Without a command it opens a terminal on a new session. Lines that begin with '/' are commands; '/commands' lists them.
-/// Any other line is said to a model, which '/model' chooses.
+/// Any other line is a message to a model; '/model' chooses the model.
 #[derive(Parser)]
-#[command(name = "patchbay", version, max_term_width = 100)]
+// The options are those of the terminal: before a subcommand they would have no effect, so that they are refused there.
+#[command(name = "patchbay", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
-    /// Go on with a stored session: its id, or a unique beginning of it
+    /// Continue a stored session: its id, or a unique beginning of it
     #[arg(long, value_name = "ID", conflicts_with = "workspace")]
     pub(crate) session: Option<String>,
     /// The workspace of a new session [default: the current folder]
@@ -34,10 +35,13 @@ pub(crate) struct Compile {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Run lines as if they were typed, commands and messages, and end
-    #[command(after_help = "Exit code 0: all went well; 1: a line failed; 2: wrong usage; 3: out of time.")]
+    /// Run lines, commands and messages, as if they were typed, and exit
+    #[command(
+        after_help = "Exit code 0: every line succeeded; 1: a line failed; 2: wrong usage; 3: out of time (--timeout); \
+                      141: nothing reads standard output."
+    )]
     Exec(Exec),
-    /// Stored sessions: list, remove, collect what none needs
+    /// List and remove stored sessions, and delete what no session needs
     Sessions {
         #[command(subcommand)]
         command: Sessions,
@@ -47,22 +51,22 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Plugin,
     },
-    /// Adapters to model APIs: add, allow, remove, list, check
+    /// Adapters to model APIs: check, add, allow, list, remove
     Provider {
         #[command(subcommand)]
         command: Provider,
     },
-    /// What skills may do: add, remove, list grants
+    /// Add, remove and list grants: what skills may do
     Grant {
         #[command(subcommand)]
         command: Grant,
     },
-    /// Workspaces whose skills and personas may take the place of yours
+    /// Workspaces whose skills and personas may replace yours
     Trust {
         #[command(subcommand)]
         command: Trust,
     },
-    /// What tools were called, by whom, and what each call took
+    /// Show calls of tools: when, by whom, the outcome and the cost
     Journal(Journal),
     /// What the host itself calls to compile a component
     #[command(hide = true)]
@@ -71,7 +75,7 @@ pub(crate) enum Command {
 
 #[derive(Args)]
 pub(crate) struct Exec {
-    /// Go on with a stored session: its id, or a unique beginning of it
+    /// Continue a stored session: its id, or a unique beginning of it
     #[arg(long, value_name = "ID", conflicts_with = "workspace")]
     pub(crate) session: Option<String>,
     /// The workspace of a new session [default: the current folder]
@@ -80,13 +84,13 @@ pub(crate) struct Exec {
     /// Print JSON, one object a line: the session, then events, and a result after each line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Go on after a line that failed
+    /// Continue after a line that failed
     #[arg(long)]
     pub(crate) keep_going: bool,
-    /// End after this many seconds
+    /// Stop after this many seconds
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
-    /// The lines [default: those of standard input]
+    /// The lines to run [default: the lines of standard input]
     #[arg(value_name = "LINE")]
     pub(crate) lines: Vec<String>,
 }
@@ -105,28 +109,28 @@ pub(crate) enum Sessions {
         #[arg(value_name = "ID")]
         id: String,
     },
-    /// Delete snapshots and components that no session needs
+    /// Delete snapshots and components that no session needs, and what is remembered of skills' files
     Gc,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Plugin {
-    /// Make one component of a folder with Rust sources: a skill, its SKILL.md embedded, or a provider's adapter
+    /// Build a folder with Rust sources into one component: a skill with its SKILL.md, or a provider's adapter
     Build {
-        /// The folder; it is called as the skill or the provider is
+        /// The folder; its name is the name of the skill or the provider
         #[arg(value_name = "DIR")]
         folder: PathBuf,
-        /// Where the component goes [default: NAME.wasm in the folder]
+        /// The file to write [default: NAME.wasm in the folder]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
-        /// Take this core module or component instead of running cargo
+        /// Use this core module or component instead of running cargo
         #[arg(long, value_name = "FILE", conflicts_with = "target")]
         wasm: Option<PathBuf>,
         /// The Rust target [default: wasm32-unknown-unknown]
         #[arg(long, value_name = "TARGET")]
         target: Option<String>,
     },
-    /// Tell what a plugin is, and what is wrong with it
+    /// Show what a plugin is, what it asks for, and what is wrong with it
     Inspect {
         /// A component, or a plugin's folder
         #[arg(value_name = "FILE")]
@@ -135,52 +139,52 @@ pub(crate) enum Plugin {
         #[arg(long)]
         json: bool,
     },
-    /// Stop a component at once in every session, whatever it was granted
+    /// Stop a component or a skill in every session at once, whatever it was granted
     Block {
-        /// Its digest, as '/help SKILL' and 'plugin inspect' show it, or 8 or more of its digits if it was seen here
+        /// Its digest, as '/help SKILL' and 'plugin inspect' show it; 8 or more digits are enough if it was seen here
         #[arg(value_name = "DIGEST")]
         digest: String,
     },
-    /// Let a blocked component run again
+    /// Let a blocked component or skill run again
     Unblock {
         /// Its digest, or 8 or more of its digits
         #[arg(value_name = "DIGEST")]
         digest: String,
     },
-    /// List the components that are blocked
+    /// List what is blocked
     Blocked,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Provider {
-    /// Put an adapter among your providers; it may be asked once you allow it
+    /// Add an adapter to your providers; it answers once you allow it
     Add {
         /// The adapter's component
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// What it is to be called [default: as it calls itself]
+        /// The name of the provider [default: the name in the adapter]
         #[arg(long, value_name = "NAME")]
         name: Option<Name>,
     },
-    /// Let a provider ask the origin that it asks for, with the key that it asks for
+    /// Approve the origin and the credential that a provider requests
     Allow {
         /// The provider
         #[arg(value_name = "NAME")]
         name: Name,
     },
-    /// Take a provider away: its file, what it was allowed, and its prefixes
+    /// Remove a provider: its file, its approval, and its prefixes
     Remove {
         /// The provider
         #[arg(value_name = "NAME")]
         name: Name,
     },
-    /// List the providers and where each stands
+    /// List the providers and the state of each
     List {
         /// Print one JSON object a line
         #[arg(long)]
         json: bool,
     },
-    /// Tell what a file would be as a provider, and what is wrong with it; nothing is changed
+    /// Check an adapter file without installing it
     Check {
         /// The adapter's component
         #[arg(value_name = "FILE")]
@@ -190,16 +194,16 @@ pub(crate) enum Provider {
 
 #[derive(Args)]
 pub(crate) struct Journal {
-    /// Calls of this skill alone
+    /// Only calls of this skill
     #[arg(long, value_name = "NAME")]
     pub(crate) plugin: Option<Name>,
-    /// Calls in this session alone: its id, or a unique beginning of it
+    /// Only calls in this session: its id, or a unique beginning of it
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// Print one JSON object a line, with everything that is known of a call
     #[arg(long)]
     pub(crate) json: bool,
-    /// The newest calls alone, so many [default: 100 in the table, all in JSON]
+    /// Only the newest N calls [default: 100 in the table, all in JSON]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
 }
@@ -216,7 +220,7 @@ pub(crate) struct Whose {
     /// The skill
     #[arg(value_name = "SKILL")]
     pub(crate) skill: Name,
-    /// What it may do, such as kv
+    /// The capability, such as kv
     #[arg(value_name = "CAPABILITY")]
     pub(crate) capability: Capability,
 }
@@ -240,13 +244,13 @@ enum RootArgument {
 
 #[derive(Subcommand)]
 pub(crate) enum Grant {
-    /// Let a skill do something that its SKILL.md asks for
+    /// Grant a capability that the skill's SKILL.md asks for
     Add(Whose),
-    /// Take that back
+    /// Remove a grant
     Remove(Whose),
     /// List all grants
     List {
-        /// Print the commands that renew stale grants instead; why each is stale goes to standard error
+        /// Print only the commands that renew stale grants; the reasons go to standard error
         #[arg(long)]
         stale: bool,
     },
@@ -254,17 +258,17 @@ pub(crate) enum Grant {
 
 #[derive(Subcommand)]
 pub(crate) enum Trust {
-    /// Let a workspace's skills and personas take the place of yours; with --write, let skills write there
+    /// Let a workspace's skills and personas replace yours; with --write, only let skills write there
     Add {
         /// The workspace
         #[arg(value_name = "DIR", default_value = ".")]
         workspace: PathBuf,
-        /// Let skills with the grant workspace-write also write AGENTS.md and its like, and write at all where DIR is or
-        /// holds your home folder
+        /// Let skills with the grant workspace-write also write AGENTS.md and similar files, and write in DIR if it is or
+        /// contains your home folder; everything else stays as it is
         #[arg(long)]
         write: bool,
     },
-    /// Take both back
+    /// Remove both kinds of trust
     Remove {
         /// The workspace
         #[arg(value_name = "DIR", default_value = ".")]

@@ -73,7 +73,7 @@ fn accepted_now() -> LineId {
 async fn instruct(session: &Session, state: &State, skill: &Skill, input: &str) -> Effect {
     let template = match session.host.tools.instructions(&state.snapshot, skill).await {
         Ok(template) => template,
-        Err(error) => return Outcome::error(error.code(), format_args!("{error}.")).into(),
+        Err(error) => return Outcome::error(error.code(), error).into(),
     };
     let takes_input = template.contains("$INPUT");
     let instructions = template.replace("$INPUT", input);

@@ -236,7 +236,7 @@ pub enum InstructionsError {
     #[error(transparent)]
     Blocked(#[from] Blocked),
     /// The store.
-    #[error(transparent)]
+    #[error("{0}.")]
     Store(#[from] StoreError),
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Printer<W = io::Stdout> {
     lagged: Option<u64>,
     /// The number of the last answer's row. A piece with a lower number belongs to an answer that was printed whole.
     answered: u64,
-    /// Whether there was an answer since `/quit` named the session.
+    /// Whether a message was stored since `/quit` named the session.
     conversation: bool,
 }
 
@@ -42,7 +42,7 @@ impl<W: Write> Printer<W> {
         Self { out, json, printed: 0, open: false, lagged: None, answered: 0, conversation: false }
     }
 
-    /// Whether there was an answer, or a part of one, in a session that was not named yet.
+    /// Whether a message, answered or not, was stored in a session that was not named yet.
     pub(super) fn has_conversation(&self) -> bool {
         self.conversation
     }
@@ -87,6 +87,10 @@ impl<W: Write> Printer<W> {
             Received::Event(Event { seq, kind, .. }) => match kind {
                 EventKind::Delta { block: DeltaKind::Text, text } => self.piece(seq, &text),
                 EventKind::Message { kind: MessageKind::Assistant, content, .. } => self.answer(seq, &content),
+                EventKind::Message { kind: MessageKind::User, .. } => {
+                    self.conversation = true;
+                    Ok(())
+                }
                 EventKind::Notice { text } => {
                     note(&text);
                     Ok(())
