@@ -7,7 +7,7 @@ use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_policy::Root;
 use patchbay_sandbox::{Artefacts, Compiler, Content, Limits, Sandbox};
 use patchbay_skill::{NoCache, Platform, Snapshot, SnapshotRules, build, discover};
-use patchbay_store::{JournalRow, KvStore, NewSnapshot, SessionRow, Store};
+use patchbay_store::{Hold, JournalRow, KvStore, NewSnapshot, SessionRow, Store};
 use patchbay_tests::{binary, services};
 use patchbay_tools::{ResolvedTool, StoreLedger, ToolCall, Tools};
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub struct Host {
     tools: Arc<Tools>,
     store: Store,
     snapshot: Arc<Snapshot>,
-    session: SessionId,
+    hold: Hold,
     component: Digest,
 }
 
@@ -41,7 +41,8 @@ impl Host {
         std::fs::create_dir_all(&skills).unwrap();
         std::fs::write(skills.join("probe.wasm"), patchbay_tests::guest::package(component.to_vec(), "---\n---\n"))
             .unwrap();
-        let (store, kv) = (Store::open(home).unwrap(), KvStore::open(home).unwrap());
+        let store = Store::open(home).unwrap();
+        let kv = KvStore::open(home, store.clone()).unwrap();
         let compiler = Compiler { program: binary::path(), arguments: vec!["compile".into()] };
         let artefacts = Artefacts::open(&home.join("aot"), Arc::new(StoreLedger(store.clone())), compiler);
         let sandbox = Arc::new(Sandbox::new(Limits::default()).with_artefacts(artefacts));
@@ -61,26 +62,26 @@ impl Host {
             tools: &tools_of,
         };
         let snapshot = Arc::new(build(&found, 1, &rules));
-        let session = SessionId::random();
         let row = SessionRow {
-            id: session,
+            id: SessionId::random(),
             workspace: "/".to_owned(),
             agent: AgentId::random(),
             persona: "{}".to_owned(),
             snapshot: snapshot.digest(),
             snapshot_version: 1,
+            owner: PrincipalId::LOCAL,
         };
         let mut components = store.hold_components().unwrap();
         let digest = components.add(&component.bytes().unwrap()).unwrap();
         let kept = NewSnapshot::empty(snapshot.digest(), snapshot.to_json().to_owned(), components);
-        store.create_session(row, kept).await.unwrap();
-        Self { tools, store, snapshot, session, component: digest }
+        let hold = store.create_session(row, kept).await.unwrap();
+        Self { tools, store, snapshot, hold, component: digest }
     }
 
     /// Calls `probe__TOOL`; gives its one text or JSON.
     pub async fn call(&self, tool: &str, input: &Value) -> String {
         let asker = Asker::Person(PrincipalId::LOCAL);
-        let context = services::context(asker, self.session, "/", &self.snapshot);
+        let context = services::context(asker, self.hold.clone(), "/", &self.snapshot);
         let call = ToolCall::new(CallId::random(), ResolvedTool::find(&self.snapshot, &[], tool).unwrap(), input);
         match &self.tools.run(&context, call).await.result.unwrap()[..] {
             [Content::Text(text)] => text.clone(),
@@ -96,7 +97,7 @@ impl Host {
             at: 0,
             call: CallId::random(),
             parent: None,
-            session: self.session,
+            session: self.hold.session(),
             workspace: "/".to_owned(),
             asker: Asker::Person(PrincipalId::LOCAL),
             root: "user".to_owned(),

@@ -156,7 +156,7 @@ impl Asker {
 
     /// What a process with `limits` makes of a component.
     async fn ask(&self, limits: Limits, component: Component) -> Result<usize, Problem> {
-        let kv = KvStore::open(self.folder.path()).unwrap();
+        let kv = KvStore::open(self.folder.path(), self.store.clone()).unwrap();
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(self.folder.path(), BTreeMap::new());
         let tools = Tools::new(Arc::new(Sandbox::new(limits)), self.store.clone(), kv, egress, credentials, &[]);
@@ -281,7 +281,7 @@ async fn compiling_for_a_root_stops_at_its_total() {
     let digest = component.digest();
     let over = Problem::new(Code::RootLimit, "The workspace skills are over the limit of 0 s (limits.root.compile_s).");
     let described = async |compile_s, again| {
-        let kv = KvStore::open(asker.folder.path()).unwrap();
+        let kv = KvStore::open(asker.folder.path(), asker.store.clone()).unwrap();
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(asker.folder.path(), BTreeMap::new());
         let sandbox = Arc::new(Sandbox::new(small()));

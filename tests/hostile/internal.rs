@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use patchbay_core::{AgentId, Asker, CallId, Code, Digest, RootLimits, SessionId, ToolSpec};
+use patchbay_core::{AgentId, Asker, CallId, Code, Digest, RootLimits, ToolSpec};
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_sandbox::{BoxFuture, Content, Sandbox};
 use patchbay_skill::{Platform, Snapshot, SnapshotRules, build};
@@ -72,7 +72,7 @@ impl Model {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        let kv = KvStore::open(folder.path()).unwrap();
+        let kv = KvStore::open(folder.path(), store.clone()).unwrap();
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(folder.path(), BTreeMap::new());
         let tools = Arc::new(Tools::new(Arc::new(Sandbox::new(small())), store.clone(), kv, egress, credentials, &[]));
@@ -91,7 +91,7 @@ impl Model {
 
     async fn call(&self, tool: &str, input: &Value) -> Result<Vec<Content>, ToolError> {
         let asker = Asker::Agent(self.agent);
-        let context = services::context(asker, SessionId::random(), "/w", &self.snapshot);
+        let context = services::context(asker, services::session(&self.store).await, "/w", &self.snapshot);
         let tool = ResolvedTool::find(&self.snapshot, &self.internal, tool)?;
         self.tools.run(&context, ToolCall::new(CallId::random(), tool, input)).await.result
     }

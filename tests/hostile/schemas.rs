@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
-use patchbay_core::{Asker, CallId, Code, PrincipalId, RootAllowance, RootLimits, SessionId, ToolSpec};
+use patchbay_core::{Asker, CallId, Code, PrincipalId, RootAllowance, RootLimits, ToolSpec};
 use patchbay_egress::{Credentials, Egress, EgressLimits};
 use patchbay_policy::Root;
 use patchbay_sandbox::{Content, Failure, Sandbox, WORLD};
@@ -34,7 +34,7 @@ impl Host {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        let kv = KvStore::open(folder.path()).unwrap();
+        let kv = KvStore::open(folder.path(), store.clone()).unwrap();
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(folder.path(), BTreeMap::new());
         // Room for an answer with several schemas.
@@ -77,7 +77,7 @@ impl Host {
 
     async fn call(&self, snapshot: &Arc<Snapshot>, tool: &str, input: &Value) -> Result<Vec<Content>, ToolError> {
         let asker = Asker::Person(PrincipalId::LOCAL);
-        let context = services::context(asker, SessionId::random(), "/w", snapshot);
+        let context = services::context(asker, services::session(&self.store).await, "/w", snapshot);
         let call = ToolCall::new(CallId::random(), ResolvedTool::find(snapshot, &[], tool)?, input);
         bounded(self.tools.run(&context, call)).await.result
     }

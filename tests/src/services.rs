@@ -2,14 +2,34 @@
 
 use std::sync::Arc;
 
-use patchbay_core::{AgentId, Asker, PrincipalId, SessionId};
+use patchbay_core::{AgentId, Asker, Digest, PrincipalId, SessionId};
 use patchbay_policy::{Capability, Permits};
 use patchbay_sandbox::{
     Auth, BoxFuture, Budget, Entry, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvError, Level, LocalFiles,
     LogSink, Progress, Scope, Services, ToolCaller, WorkspaceAccess,
 };
 use patchbay_skill::Snapshot;
+use patchbay_store::{Hold, NewSnapshot, SessionRow, Store};
 use patchbay_tools::CallContext;
+
+/// Creates a session without skills in `store`, and returns the right to write it.
+///
+/// # Panics
+/// If the store fails.
+pub async fn session(store: &Store) -> Hold {
+    let components = store.hold_components().expect("the folder of components");
+    let snapshot = NewSnapshot::empty(Digest::of(b""), String::new(), components);
+    let row = SessionRow {
+        id: SessionId::random(),
+        workspace: "/w".to_owned(),
+        agent: AgentId::random(),
+        persona: "{}".to_owned(),
+        snapshot: snapshot.digest,
+        snapshot_version: 1,
+        owner: PrincipalId::LOCAL,
+    };
+    store.create_session(row, snapshot).await.expect("a session")
+}
 
 /// A store that fails, and nobody who listens.
 pub fn nobody() -> Services {
@@ -27,12 +47,14 @@ pub fn nobody() -> Services {
     }
 }
 
-/// What a call of a tool of `snapshot` by `asker` shares with nested calls, where no session is open.
-pub fn context(asker: Asker, session: SessionId, workspace: &str, snapshot: &Arc<Snapshot>) -> Arc<CallContext> {
+/// What a call of a tool of `snapshot` by `asker` shares with nested calls, in a session that no [`Session`] runs.
+///
+/// [`Session`]: patchbay_session::Session
+pub fn context(asker: Asker, hold: Hold, workspace: &str, snapshot: &Arc<Snapshot>) -> Arc<CallContext> {
     Arc::new(CallContext {
         asker,
         principal: PrincipalId::LOCAL,
-        session,
+        hold,
         agent: AgentId::random(),
         workspace: workspace.to_owned(),
         snapshot: Arc::clone(snapshot),

@@ -1,7 +1,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
-use patchbay_core::{AgentId, EventKind, SessionId};
+use patchbay_core::{AgentId, EventKind};
 use patchbay_sandbox::Progress;
+use patchbay_store::Hold;
 use patchbay_tools::Tools;
 
 use crate::{Chosen, CompactionSettings, Feed, Model, Spending};
@@ -9,8 +10,8 @@ use crate::{Chosen, CompactionSettings, Feed, Model, Spending};
 /// Where an agent lives.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// Its session.
-    pub session: SessionId,
+    /// The right to write its session.
+    pub hold: Hold,
     /// Itself.
     pub agent: AgentId,
     /// The workspace's canonical path.

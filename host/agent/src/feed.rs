@@ -4,7 +4,7 @@ use std::sync::{
 };
 
 use patchbay_core::{AgentId, Event, EventKind, SessionId};
-use patchbay_store::{Message, SessionChange, Store, StoreError};
+use patchbay_store::{Hold, Message, SessionChange, Store, StoreError};
 use tokio::sync::{Mutex, broadcast};
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 
 /// Where all that happens in a session goes: into the store, and then to whoever listens.
 pub struct Feed {
-    session: SessionId,
+    hold: Hold,
     store: Store,
     live: broadcast::Sender<Event>,
     last_seq: AtomicU64,
@@ -23,15 +23,20 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// The feed of `session`, whose last row has the number `last_seq`.
-    pub fn new(session: SessionId, store: Store, last_seq: u64) -> Arc<Self> {
+    /// Creates the feed of the session of `hold`, whose last row has the number `last_seq`.
+    pub fn new(hold: Hold, store: Store, last_seq: u64) -> Arc<Self> {
         let live = broadcast::Sender::new(QUEUE);
-        Arc::new(Self { session, store, live, last_seq: AtomicU64::new(last_seq), order: Mutex::default() })
+        Arc::new(Self { hold, store, live, last_seq: AtomicU64::new(last_seq), order: Mutex::default() })
     }
 
     /// The session.
     pub fn session(&self) -> SessionId {
-        self.session
+        self.hold.session()
+    }
+
+    /// The right to write the session. It ends when another process takes the session over.
+    pub fn hold(&self) -> &Hold {
+        &self.hold
     }
 
     /// The store that it writes to.
@@ -47,7 +52,7 @@ impl Feed {
     /// Events from row `from` on (1 is the first), replayed and then live.
     pub fn subscribe(&self, from: u64) -> Subscription {
         // Subscribed before the replay: what is committed meanwhile comes twice, and is given once.
-        Subscription::new(self.session, self.store.clone(), self.live.subscribe(), from)
+        Subscription::new(self.session(), self.store.clone(), self.live.subscribe(), from)
     }
 
     /// Commits `change`, then has `applied` change what this process knows, then tells of the rows. On a task of its own:
@@ -63,12 +68,12 @@ impl Feed {
         let feed = Arc::clone(self);
         let commit = async move {
             let _order = feed.order.lock().await;
-            let rows = feed.store.commit(feed.session, change).await?;
+            let rows = feed.store.commit(&feed.hold, change).await?;
             applied();
             for row in &rows {
                 feed.last_seq.store(row.seq, Ordering::Relaxed);
                 // Nobody may be listening.
-                let _ = feed.live.send(events::event(feed.session, row.clone()));
+                let _ = feed.live.send(events::event(feed.session(), row.clone()));
             }
             Ok(rows)
         };
@@ -77,6 +82,6 @@ impl Feed {
 
     /// Tells of something that is not stored.
     pub fn tell(&self, agent: AgentId, kind: EventKind) {
-        let _ = self.live.send(events::live(self.session, agent, self.last_seq(), kind));
+        let _ = self.live.send(events::live(self.session(), agent, self.last_seq(), kind));
     }
 }

@@ -62,7 +62,7 @@ impl Toolbox {
         Arc::new(CallContext {
             asker: Asker::Agent(place.agent),
             principal: PrincipalId::LOCAL,
-            session: place.session,
+            hold: place.hold.clone(),
             agent: place.agent,
             workspace: place.workspace.clone(),
             snapshot: Arc::clone(&self.snapshot),

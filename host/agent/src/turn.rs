@@ -196,8 +196,10 @@ impl Agent {
             loop {
                 tokio::select! { () = desk.block.notified() => {}, _ = tick.tick() => {} }
                 if let Some((text, record)) = desk.if_new(|received| (received.text(), record(received, None))) {
+                    let kept =
+                        self.feed.store().checkpoint(self.feed.hold(), self.place.agent, text, json!(record)).await;
                     // The row that follows is what counts.
-                    if let Err(error) = self.feed.store().checkpoint(self.place.agent, text, json!(record)).await {
+                    if let Err(error) = kept {
                         tracing::warn!("an answer under way could not be kept: {error}");
                     }
                 }
@@ -286,7 +288,7 @@ fn cancelled() -> Outcome {
 }
 
 fn store_failed(error: patchbay_store::StoreError) -> Outcome {
-    Outcome::error(Code::StoreFailed, format_args!("{error}."))
+    Outcome::error(error.code(), format_args!("{error}."))
 }
 
 #[cfg(test)]

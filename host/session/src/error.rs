@@ -49,8 +49,8 @@ impl SessionError {
     /// The stable code.
     pub fn code(&self) -> Code {
         match self {
-            Self::Store(StoreError::SessionNotFound(_)) => Code::SessionNotFound,
-            Self::Store(_) | Self::Snapshot { .. } => Code::StoreFailed,
+            Self::Store(error) => error.code(),
+            Self::Snapshot { .. } => Code::StoreFailed,
             Self::Newer(_) => Code::SnapshotNewer,
             Self::InUse { .. } => Code::SessionInUse,
             Self::Folder { .. } => Code::FolderUnusable,

@@ -5,7 +5,7 @@ use std::{
 };
 
 use patchbay_agent::CompactionSettings;
-use patchbay_core::{AgentId, Name, SessionId, text};
+use patchbay_core::{AgentId, Name, PrincipalId, SessionId, text};
 use patchbay_egress::{CredentialConfig, Credentials, Egress, EgressLimits, Secrets};
 use patchbay_policy::quoted_folder;
 use patchbay_provider::{BundledAdapter, ExchangeLimits, Providers, Settings, SettingsSource, Sources};
@@ -128,7 +128,7 @@ impl Host {
     pub fn open(config: Config) -> Result<Arc<Self>, SessionError> {
         let Config { paths, limits, egress, credentials, journal, compiler, bundled, home_folder, .. } = config;
         let store = Store::open(&paths.data)?.with_journal(journal);
-        let kv = KvStore::open(&paths.data)?;
+        let kv = KvStore::open(&paths.data, store.clone())?;
         let artefacts = || {
             let ledger = Arc::new(StoreLedger(store.clone()));
             Artefacts::open(&paths.cache.join("aot"), ledger, compiler.clone())
@@ -186,11 +186,12 @@ impl Host {
             persona: to_json(&persona),
             snapshot: built.snapshot.digest(),
             snapshot_version: built.snapshot.version(),
+            owner: PrincipalId::LOCAL,
         };
-        self.store.create_session(row.clone(), built.stored()).await?;
+        let hold = self.store.create_session(row.clone(), built.stored()).await?;
         let (model, snapshot) = (AgentModel::default(), built.snapshot);
         let notice = self.home_notice(&workspace).await?;
-        let taken = Taken { row, persona, snapshot, last_seq: 0, model, tokens: 0, notice };
+        let taken = Taken { hold, row, persona, snapshot, last_seq: 0, model, tokens: 0, notice };
         Ok(Session::new(Arc::clone(self), taken, lock))
     }
 
@@ -205,7 +206,8 @@ impl Host {
         let row = self.store.session(id).await?;
         let persona = serde_json::from_str(&row.persona).map_err(|_| patchbay_store::StoreError::BadRow("persona"))?;
         let json = self.store.snapshot(&row.snapshot).await?;
-        self.store.recover(id).await?;
+        let hold = self.store.hold(id).await?;
+        self.store.recover(&hold).await?;
         let last_seq = self.store.last_seq(id).await?;
         let snapshot =
             Snapshot::from_json(json, row.snapshot, row.snapshot_version).map_err(|source| match source {
@@ -213,7 +215,7 @@ impl Host {
                 source => SessionError::Snapshot { id, source },
             })?;
         let (model, tokens) = (self.store.agent_model(row.agent).await?, self.store.tokens(id).await?);
-        let taken = Taken { row, persona, snapshot, last_seq, model, tokens, notice: None };
+        let taken = Taken { hold, row, persona, snapshot, last_seq, model, tokens, notice: None };
         Ok(Session::new(Arc::clone(self), taken, lock))
     }
 

@@ -40,7 +40,7 @@ async fn dispatch(session: &Arc<Session>, state: &State, skill: &Skill, input: &
     let context = Arc::new(CallContext {
         asker: Asker::Person(PrincipalId::LOCAL),
         principal: PrincipalId::LOCAL,
-        session: session.id(),
+        hold: session.hold().clone(),
         agent: session.agent.id(),
         workspace: session.workspace().to_owned(),
         snapshot: Arc::clone(&state.snapshot),

@@ -6,7 +6,7 @@ use patchbay_core::{AgentId, Code, EventKind, MessageKind, Outcome, SessionId, t
 use patchbay_provider::{Choice, DefaultChoice};
 use patchbay_sandbox::{Inference, Progress};
 use patchbay_skill::Snapshot;
-use patchbay_store::{AgentModel, Message, NewMessage, SessionChange, SessionRow, StoreError};
+use patchbay_store::{AgentModel, Hold, Message, NewMessage, SessionChange, SessionRow, StoreError};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -49,6 +49,7 @@ pub(crate) struct State {
 
 /// What a session is taken up from.
 pub(crate) struct Taken {
+    pub(crate) hold: Hold,
     pub(crate) row: SessionRow,
     pub(crate) persona: Persona,
     pub(crate) snapshot: Snapshot,
@@ -83,11 +84,11 @@ impl CommandInfo {
 
 impl Session {
     pub(crate) fn new(host: Arc<Host>, taken: Taken, lock: SessionLock) -> Arc<Self> {
-        let Taken { row, persona, snapshot, last_seq, model, tokens, notice } = taken;
+        let Taken { hold, row, persona, snapshot, last_seq, model, tokens, notice } = taken;
         let state = State { persona: Arc::new(persona), snapshot: Arc::new(snapshot) };
-        let feed = Feed::new(row.id, host.store.clone(), last_seq);
+        let feed = Feed::new(hold.clone(), host.store.clone(), last_seq);
         let spending = Spending::new(tokens, host.tools.sandbox().limits().session_tokens);
-        let place = Place { session: row.id, agent: row.agent, workspace: row.workspace.clone() };
+        let place = Place { hold, agent: row.agent, workspace: row.workspace.clone() };
         let agent = Agent::new(
             place,
             Arc::clone(&feed),
@@ -117,6 +118,11 @@ impl Session {
     /// Its id.
     pub fn id(&self) -> SessionId {
         self.feed.session()
+    }
+
+    /// The right to write it.
+    pub(crate) fn hold(&self) -> &Hold {
+        self.feed.hold()
     }
 
     /// The workspace's canonical path.
@@ -213,6 +219,10 @@ impl Session {
             let message =
                 format!("a line of {} bytes is over the limit of {LINE_BYTES}; nothing of it was kept.", line.len());
             return Outcome::error(Code::LineTooLong, message);
+        }
+        // Before anything runs: a tool of a session that was taken over must have no effects.
+        if let Err(error) = self.feed.store().check_hold(self.hold()).await {
+            return not_kept(error);
         }
         match Line::parse(line) {
             Ok(Line::Conversation(text)) => {
@@ -398,7 +408,7 @@ fn is_prose(hint: &str) -> bool {
 }
 
 fn not_kept(error: StoreError) -> Outcome {
-    Outcome::error(Code::StoreFailed, format_args!("{error}. Nothing of this line was kept."))
+    Outcome::error(error.code(), format_args!("{error}. Nothing of this line was kept."))
 }
 
 /// The commands that work with `snapshot`: built-ins first, then the aliases that one skill alone claims.

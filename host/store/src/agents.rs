@@ -3,7 +3,7 @@
 use patchbay_core::{AgentId, MessageKind, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{Message, NewMessage, Store, StoreError, messages};
+use crate::{Hold, Message, NewMessage, Store, StoreError, messages};
 
 /// Which model an agent works with. All empty: nobody chose one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,10 +82,18 @@ impl Store {
     /// Keeps what has come so far of the answer that `agent` is giving.
     ///
     /// # Errors
-    /// The database.
-    pub async fn checkpoint(&self, agent: AgentId, content: String, data: serde_json::Value) -> Result<(), StoreError> {
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or the database.
+    pub async fn checkpoint(
+        &self,
+        hold: &Hold,
+        agent: AgentId,
+        content: String,
+        data: serde_json::Value,
+    ) -> Result<(), StoreError> {
+        let hold = hold.clone();
         self.database
             .write(move |connection| {
+                hold.check(connection)?;
                 connection
                     .prepare_cached("INSERT OR REPLACE INTO partials (agent, content, data) VALUES (?, ?, ?)")?
                     .execute(params![agent.to_string(), content, data.to_string()])?;
@@ -94,13 +102,15 @@ impl Store {
             .await
     }
 
-    /// Makes messages of the answers of `session` that were under way when the process died.
+    /// Makes messages of the answers that were under way when the process before died.
     ///
     /// # Errors
-    /// The database.
-    pub async fn recover(&self, session: SessionId) -> Result<(), StoreError> {
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or the database.
+    pub async fn recover(&self, hold: &Hold) -> Result<(), StoreError> {
+        let hold = hold.clone();
         self.database
             .write(move |connection| {
+                let session = hold.session();
                 let mut query = connection.prepare(
                     "SELECT agent, content, data FROM partials WHERE agent IN (SELECT uuid FROM agents WHERE session = ?)",
                 )?;
@@ -118,7 +128,8 @@ impl Store {
                 for message in &recovered {
                     end_partial(connection, message.agent)?;
                 }
-                messages::append(connection, session, recovered)?;
+                let last = hold.advance(connection, recovered.len(), 0)?;
+                messages::append(connection, session, last, recovered)?;
                 Ok(())
             })
             .await

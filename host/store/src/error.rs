@@ -1,6 +1,6 @@
 use std::{io, path::PathBuf};
 
-use patchbay_core::{Digest, SessionId};
+use patchbay_core::{Code, Digest, SessionId};
 
 /// Why the store could not do what it was asked. Nothing that was acknowledged before is lost.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +46,9 @@ pub enum StoreError {
     /// No such session.
     #[error("no session '{0}'; 'patchbay sessions list' shows what there is")]
     SessionNotFound(SessionId),
+    /// The session was taken over; see [`Hold`](crate::Hold).
+    #[error("another process has taken this session over")]
+    Fenced(SessionId),
     /// The bytes of a component are gone.
     #[error("component {0} is not in the store any more; /reload_skills makes a new snapshot")]
     ComponentMissing(Digest),
@@ -58,6 +61,15 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// The stable code.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::SessionNotFound(_) => Code::SessionNotFound,
+            Self::Fenced(_) => Code::SessionFenced,
+            _ => Code::StoreFailed,
+        }
+    }
+
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { path, source }

@@ -1,14 +1,14 @@
 //! `kv.db`: the plugins' own state, apart from the host's.
 
-use std::{path::Path, sync::Arc};
+use std::{borrow::Cow, path::Path, sync::Arc};
 
 use patchbay_core::{
-    SessionId,
+    PrincipalId, SessionId,
     kv::{Entry, KvError},
 };
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 
-use crate::{StoreError, database::Database};
+use crate::{Hold, Store, StoreError, database::Database};
 
 pub(crate) const MIGRATIONS: &[&str] = &[include_str!("../migrations/kv/1.sql")];
 
@@ -27,9 +27,11 @@ const PAGE: u32 = 1_000;
 #[derive(Clone)]
 pub struct KvStore {
     database: Arc<Database>,
+    /// The store of the sessions, which is asked before each write of a session's state.
+    sessions: Store,
 }
 
-/// Whose state: five parts that name one scope of one skill.
+/// The state that an entry belongs to: one scope of one skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KvScope {
     /// The root of the skill's identity.
@@ -38,10 +40,31 @@ pub struct KvScope {
     pub workspace: String,
     /// The skill's name.
     pub skill: String,
-    /// `session`, `workspace` or `user`.
-    pub scope: &'static str,
-    /// The session's id, the workspace's path, or empty.
-    pub place: String,
+    /// The scope, and which one of its kind.
+    pub place: KvPlace,
+}
+
+/// A scope of a skill's state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KvPlace {
+    /// One session. Writes need its hold.
+    Session(Hold),
+    /// One workspace, by its canonical path.
+    Workspace(String),
+    /// One person.
+    User(PrincipalId),
+}
+
+impl KvScope {
+    /// The columns of the table `scopes` that name it.
+    fn columns(&self) -> [Cow<'_, str>; 5] {
+        let (scope, place) = match &self.place {
+            KvPlace::Session(hold) => ("session", hold.session().to_string().into()),
+            KvPlace::Workspace(path) => ("workspace", path.as_str().into()),
+            KvPlace::User(principal) => ("user", principal.as_str().into()),
+        };
+        [self.root.into(), self.workspace.as_str().into(), self.skill.as_str().into(), scope.into(), place]
+    }
 }
 
 /// Why a read or write did not happen.
@@ -62,12 +85,34 @@ impl From<rusqlite::Error> for KvStoreError {
 }
 
 impl KvStore {
-    /// Opens, or makes, `kv.db` in the folder `data`.
+    /// Opens `kv.db` in the folder `data`, or creates it. `sessions` is the store whose sessions have state in it.
     ///
     /// # Errors
-    /// As [`Store::open`](crate::Store::open).
-    pub fn open(data: &Path) -> Result<Self, StoreError> {
-        Ok(Self { database: Arc::new(Database::open(&data.join("kv.db"), MIGRATIONS, None)?) })
+    /// As [`Store::open`].
+    pub fn open(data: &Path, sessions: Store) -> Result<Self, StoreError> {
+        let database = Database::open(&data.join("kv.db"), MIGRATIONS, None)?;
+        Ok(Self { database: Arc::new(database), sessions })
+    }
+
+    /// Runs `job` on the writer's thread, unless `scope` is that of a session that another process has taken over.
+    ///
+    /// The two files cannot share a transaction. Another process may take the session over between the check and the commit
+    /// of `job`; such a write counts as made before the take-over. The check runs while this process has `kv.db` to itself,
+    /// so that every write of the other process comes after the commit.
+    async fn write<T: Send + 'static>(
+        &self,
+        scope: KvScope,
+        job: impl FnOnce(&Connection, &KvScope) -> Result<T, KvStoreError> + Send + 'static,
+    ) -> Result<T, KvStoreError> {
+        let sessions = self.sessions.clone();
+        self.database
+            .write(move |connection| {
+                if let KvPlace::Session(hold) = &scope.place {
+                    sessions.check_hold_now(hold)?;
+                }
+                job(connection, &scope)
+            })
+            .await
     }
 
     /// The entry of `key`.
@@ -102,7 +147,7 @@ impl KvStore {
         if value.len() > VALUE_BYTES {
             return Err(KvError::TooLarge { what: "value", size: value.len(), limit: VALUE_BYTES }.into());
         }
-        self.database.write(move |connection| put(connection, &scope, key, &value, expect)).await
+        self.write(scope, move |connection, scope| put(connection, scope, key, &value, expect)).await
     }
 
     /// Deletes the entry of `key`; whether there was one.
@@ -111,19 +156,16 @@ impl KvStore {
     /// A bad key, or the database.
     pub async fn delete(&self, scope: KvScope, key: String) -> Result<bool, KvStoreError> {
         check_key(&key)?;
-        self.database
-            .write(move |connection| {
-                let Some(id) = find(connection, &scope)? else { return Ok(false) };
-                let Some((_, old)) = stored(connection, id, &key)? else { return Ok(false) };
-                connection
-                    .prepare_cached("DELETE FROM entries WHERE scope = ? AND key = ?")?
-                    .execute(params![id, key])?;
-                connection
-                    .prepare_cached("UPDATE scopes SET entries = entries - 1, bytes = bytes - ? WHERE id = ?")?
-                    .execute(params![old + key.len() as i64, id])?;
-                Ok(true)
-            })
-            .await
+        self.write(scope, move |connection, scope| {
+            let Some(id) = find(connection, scope)? else { return Ok(false) };
+            let Some((_, old)) = stored(connection, id, &key)? else { return Ok(false) };
+            connection.prepare_cached("DELETE FROM entries WHERE scope = ? AND key = ?")?.execute(params![id, key])?;
+            connection
+                .prepare_cached("UPDATE scopes SET entries = entries - 1, bytes = bytes - ? WHERE id = ?")?
+                .execute(params![old + key.len() as i64, id])?;
+            Ok(true)
+        })
+        .await
     }
 
     /// Keys with `prefix`, sorted by bytes, at most `limit` (and at most 1,000), after `after`.
@@ -179,7 +221,7 @@ fn find(connection: &Connection, scope: &KvScope) -> rusqlite::Result<Option<i64
         .prepare_cached(
             "SELECT id FROM scopes WHERE root = ? AND workspace = ? AND skill = ? AND scope = ? AND place = ?",
         )?
-        .query_row(params![scope.root, scope.workspace, scope.skill, scope.scope, scope.place], |row| row.get(0))
+        .query_row(scope.columns(), |row| row.get(0))
         .optional()
 }
 
@@ -198,19 +240,18 @@ fn put(
     value: &[u8],
     expect: Option<u64>,
 ) -> Result<u64, KvStoreError> {
+    let columns = scope.columns();
     connection
         .prepare_cached(
             "INSERT INTO scopes (root, workspace, skill, scope, place) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         )?
-        .execute(params![scope.root, scope.workspace, scope.skill, scope.scope, scope.place])?;
+        .execute(params_from_iter(&columns))?;
     let (id, last, entries, bytes): (i64, i64, i64, i64) = connection
         .prepare_cached(
             "SELECT id, last_version, entries, bytes FROM scopes \
              WHERE root = ? AND workspace = ? AND skill = ? AND scope = ? AND place = ?",
         )?
-        .query_row(params![scope.root, scope.workspace, scope.skill, scope.scope, scope.place], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-        })?;
+        .query_row(params_from_iter(&columns), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
     let old = stored(connection, id, &key)?;
     let found = old.map_or(0, |(version, _)| version.cast_unsigned());
     if let Some(expected) = expect

@@ -17,6 +17,7 @@ mod components;
 mod database;
 mod error;
 mod generation;
+mod hold;
 mod journal;
 mod kv;
 mod messages;
@@ -35,8 +36,9 @@ pub use authority::GrantRow;
 pub use blocks::Block;
 pub use components::HeldComponents;
 pub use error::StoreError;
+pub use hold::Hold;
 pub use journal::{JournalEntry, JournalFilter, JournalRow, JournalSettings};
-pub use kv::{KvScope, KvStore, KvStoreError};
+pub use kv::{KvPlace, KvScope, KvStore, KvStoreError};
 pub use messages::{Message, NewMessage};
 pub use rules::Rules;
 pub use seen::SeenFile;
@@ -47,6 +49,7 @@ use components::ComponentFolder;
 use database::Database;
 use generation::Generation;
 use rules::RulesCache;
+use uuid::Uuid;
 
 /// `patchbay.db` and the folder of components beside it. Cheap to clone.
 #[derive(Clone)]
@@ -56,6 +59,8 @@ pub struct Store {
     journal: JournalSettings,
     generation: Arc<Generation>,
     rules: Arc<RulesCache>,
+    /// Names this opening of the store in the sessions that it holds.
+    holder: Uuid,
 }
 
 const MIGRATIONS: &[&str] = &[
@@ -68,6 +73,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/7.sql"),
     include_str!("../migrations/patchbay/8.sql"),
     include_str!("../migrations/patchbay/9.sql"),
+    include_str!("../migrations/patchbay/10.sql"),
 ];
 
 impl Store {
@@ -85,6 +91,7 @@ impl Store {
             journal: JournalSettings::default(),
             generation,
             rules: Arc::default(),
+            holder: Uuid::new_v4(),
         })
     }
 

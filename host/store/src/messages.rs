@@ -1,7 +1,7 @@
 //! Rows of a session, in their order.
 
 use patchbay_core::{AgentId, MessageKind, SessionId};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::{Store, StoreError, now};
 
@@ -33,13 +33,13 @@ pub struct Message {
     pub data: Option<serde_json::Value>,
 }
 
-/// Appends rows and gives them with their numbers.
+/// Appends rows after the row number `last`, and returns them with their numbers.
 pub(crate) fn append(
     connection: &Connection,
     session: SessionId,
+    last: i64,
     messages: Vec<NewMessage>,
 ) -> Result<Vec<Message>, StoreError> {
-    let last = last_seq(connection, session)?;
     let mut insert = connection.prepare_cached(
         "INSERT INTO messages (session, seq, agent, kind, content, data, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
     )?;
@@ -53,18 +53,17 @@ pub(crate) fn append(
     Ok(written)
 }
 
-fn last_seq(connection: &Connection, session: SessionId) -> Result<i64, StoreError> {
-    let mut query = connection.prepare_cached("SELECT coalesce(max(seq), 0) FROM messages WHERE session = ?")?;
-    Ok(query.query_row(params![session.to_string()], |row| row.get(0))?)
-}
-
 impl Store {
-    /// The number of a session's last row; 0 where it has none.
+    /// Returns the number of a session's last row; 0 if it has none.
     ///
     /// # Errors
-    /// The database.
+    /// [`StoreError::SessionNotFound`], or the database.
     pub async fn last_seq(&self, session: SessionId) -> Result<u64, StoreError> {
-        self.database.read(|connection| Ok(last_seq(connection, session)?.cast_unsigned()))
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached("SELECT last_seq FROM sessions WHERE id = ?")?;
+            let last: Option<i64> = query.query_row(params![session.to_string()], |row| row.get(0)).optional()?;
+            last.map(i64::cast_unsigned).ok_or(StoreError::SessionNotFound(session))
+        })
     }
 
     /// At most `limit` rows of a session, from number `from` on.

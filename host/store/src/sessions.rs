@@ -2,11 +2,13 @@
 
 use std::collections::HashSet;
 
-use patchbay_core::{AgentId, Digest, SessionId};
+use patchbay_core::{AgentId, Digest, PrincipalId, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
-    AgentModel, Message, NewMessage, Store, StoreError, agents, journal, messages, now,
+    AgentModel, Hold, Message, NewMessage, Store, StoreError, agents,
+    hold::FIRST_EPOCH,
+    journal, messages, now,
     snapshots::{self, NewSnapshot},
     texts,
 };
@@ -26,6 +28,8 @@ pub struct SessionRow {
     pub snapshot: Digest,
     /// The version of its snapshot.
     pub snapshot_version: u64,
+    /// The person that it belongs to.
+    pub owner: PrincipalId,
 }
 
 /// What one line changes. It is committed as one.
@@ -72,18 +76,19 @@ pub struct Collected {
 }
 
 impl Store {
-    /// Makes a session, with its snapshot and its root agent.
+    /// Creates a session with its snapshot and its root agent, and holds it.
     ///
     /// # Errors
     /// The database.
-    pub async fn create_session(&self, row: SessionRow, snapshot: NewSnapshot) -> Result<(), StoreError> {
+    pub async fn create_session(&self, row: SessionRow, snapshot: NewSnapshot) -> Result<Hold, StoreError> {
         let _held = snapshot.components.clone();
+        let holder = self.holder.to_string();
         self.database
             .write(move |connection| {
                 snapshots::insert(connection, &snapshot)?;
                 connection.execute(
-                    "INSERT INTO sessions (id, workspace, agent, persona, snapshot, snapshot_version, created_at, used_at) \
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)",
+                    "INSERT INTO sessions (id, workspace, agent, persona, snapshot, snapshot_version, created_at, used_at, \
+                     owner, holder, epoch) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10)",
                     params![
                         row.id.to_string(),
                         row.workspace,
@@ -92,13 +97,16 @@ impl Store {
                         snapshot.digest.to_string(),
                         row.snapshot_version.cast_signed(),
                         now(),
+                        row.owner.as_str(),
+                        holder,
+                        FIRST_EPOCH,
                     ],
                 )?;
                 connection.execute(
                     "INSERT INTO agents (uuid, session, created_at) VALUES (?, ?, ?)",
                     params![row.agent.to_string(), row.id.to_string(), now()],
                 )?;
-                Ok(())
+                Ok(Hold::first(row.id))
             })
             .await
     }
@@ -111,17 +119,17 @@ impl Store {
         let columns = self.database.read(|connection| {
             connection
                 .prepare_cached(
-                    "SELECT workspace, agent, persona, snapshot, snapshot_version FROM sessions WHERE id = ?",
+                    "SELECT workspace, agent, persona, snapshot, snapshot_version, owner FROM sessions WHERE id = ?",
                 )?
                 .query_row(params![id.to_string()], |row| {
-                    let columns: (String, String, String, String, i64) =
-                        (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
+                    let columns: (String, String, String, String, i64, String) =
+                        (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?);
                     Ok(columns)
                 })
                 .optional()
                 .map_err(StoreError::from)
         })?;
-        let (workspace, agent, persona, snapshot, version) = columns.ok_or(StoreError::SessionNotFound(id))?;
+        let (workspace, agent, persona, snapshot, version, owner) = columns.ok_or(StoreError::SessionNotFound(id))?;
         Ok(SessionRow {
             id,
             workspace,
@@ -129,16 +137,19 @@ impl Store {
             persona,
             snapshot: snapshot.parse().map_err(|_| StoreError::BadRow("session"))?,
             snapshot_version: version.cast_unsigned(),
+            owner: owner.parse().map_err(|_| StoreError::BadRow("session"))?,
         })
     }
 
-    /// Commits what a line changes, as one, and gives the rows with their numbers.
+    /// Commits what a line changes in one transaction, and returns the rows with their numbers.
     ///
     /// # Errors
-    /// [`StoreError::SessionNotFound`] where it was removed meanwhile; the database. Nothing is changed then.
-    pub async fn commit(&self, session: SessionId, change: SessionChange) -> Result<Vec<Message>, StoreError> {
+    /// [`StoreError::Fenced`] if another process has taken the session over, [`StoreError::SessionNotFound`] if it was removed
+    /// meanwhile; the database. Nothing is changed then.
+    pub async fn commit(&self, hold: &Hold, change: SessionChange) -> Result<Vec<Message>, StoreError> {
+        let hold = hold.clone();
         let _held = change.snapshot.as_ref().map(|(snapshot, _)| snapshot.components.clone());
-        self.database.write(move |connection| apply(connection, session, change)).await
+        self.database.write(move |connection| apply(connection, &hold, change)).await
     }
 
     /// Every session, the last used first.
@@ -212,13 +223,9 @@ impl Store {
     }
 }
 
-fn apply(connection: &Connection, session: SessionId, change: SessionChange) -> Result<Vec<Message>, StoreError> {
-    let id = session.to_string();
-    let touched =
-        connection.prepare_cached("UPDATE sessions SET used_at = ? WHERE id = ?")?.execute(params![now(), id])?;
-    if touched == 0 {
-        return Err(StoreError::SessionNotFound(session));
-    }
+fn apply(connection: &Connection, hold: &Hold, change: SessionChange) -> Result<Vec<Message>, StoreError> {
+    let last = hold.advance(connection, change.messages.len(), change.tokens)?;
+    let id = hold.session().to_string();
     if let Some(persona) = change.persona {
         connection.execute("UPDATE sessions SET persona = ? WHERE id = ?", params![persona, id])?;
     }
@@ -232,13 +239,8 @@ fn apply(connection: &Connection, session: SessionId, change: SessionChange) -> 
     if let Some((agent, model)) = change.model {
         agents::set_model(connection, agent, &model)?;
     }
-    if change.tokens > 0 {
-        connection
-            .prepare_cached("UPDATE sessions SET tokens = tokens + ? WHERE id = ?")?
-            .execute(params![i64::try_from(change.tokens).unwrap_or(i64::MAX), id])?;
-    }
     if let Some(agent) = change.ends_partial {
         agents::end_partial(connection, agent)?;
     }
-    messages::append(connection, session, change.messages)
+    messages::append(connection, hold.session(), last, change.messages)
 }

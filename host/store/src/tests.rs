@@ -1,9 +1,11 @@
 use std::collections::BTreeMap;
 
-use patchbay_core::{AgentId, Digest, MessageKind, SessionId, kv::KvError};
+use patchbay_core::{AgentId, Digest, MessageKind, PrincipalId, SessionId, kv::KvError};
 use proptest::prelude::*;
 
-use crate::{KvScope, KvStore, KvStoreError, NewMessage, NewSnapshot, SessionChange, SessionRow, Store, StoreError};
+use crate::{
+    KvPlace, KvScope, KvStore, KvStoreError, NewMessage, NewSnapshot, SessionChange, SessionRow, Store, StoreError,
+};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
@@ -25,6 +27,7 @@ fn row(snapshot: &NewSnapshot) -> SessionRow {
         persona: "{}".to_owned(),
         snapshot: snapshot.digest,
         snapshot_version: 1,
+        owner: "ada".parse().unwrap(),
     }
 }
 
@@ -53,7 +56,7 @@ fn open_at_once(home: &std::path::Path) {
             .map(|_| {
                 scope.spawn(|| {
                     start.wait();
-                    drop((Store::open(home).unwrap(), KvStore::open(home).unwrap()));
+                    drop(KvStore::open(home, Store::open(home).unwrap()).unwrap());
                 })
             })
             .collect();
@@ -91,7 +94,7 @@ fn a_session_comes_back_and_a_change_is_one() {
         let store = Store::open(home.path()).unwrap();
         let first = snapshot(&store, "one", &[b"component"]);
         let session = row(&first);
-        store.create_session(session.clone(), first).await.unwrap();
+        let hold = store.create_session(session.clone(), first).await.unwrap();
         let message = |content: &str| NewMessage {
             agent: session.agent,
             kind: MessageKind::Command,
@@ -105,14 +108,15 @@ fn a_session_comes_back_and_a_change_is_one() {
             messages: vec![message("a"), message("b")],
             ..SessionChange::default()
         };
-        let written = store.commit(session.id, change).await.unwrap();
+        let written = store.commit(&hold, change).await.unwrap();
         assert_eq!(written.iter().map(|m| m.seq).collect::<Vec<_>>(), [1, 2]);
         drop(store);
 
         let store = Store::open(home.path()).unwrap();
         let back = store.session(session.id).await.unwrap();
         assert_eq!((back.snapshot, back.snapshot_version), (second.digest, 2));
-        assert_eq!(back.persona, "{\"name\":\"x\"}");
+        assert_eq!((back.persona.as_str(), back.owner.as_str()), ("{\"name\":\"x\"}", "ada"));
+        assert_eq!(store.last_seq(session.id).await.unwrap(), 2);
         assert_eq!(store.messages(session.id, 0, 10).await.unwrap(), written);
         assert_eq!(store.messages(session.id, 2, 10).await.unwrap(), written[1..]);
         assert_eq!(store.snapshot(&second.digest).await.unwrap(), "two");
@@ -127,18 +131,18 @@ fn a_change_that_fails_leaves_nothing() {
         let store = Store::open(home.path()).unwrap();
         let first = snapshot(&store, "one", &[]);
         let session = row(&first);
-        store.create_session(session.clone(), first).await.unwrap();
+        let hold = store.create_session(session.clone(), first).await.unwrap();
         // An agent of no session breaks the foreign key, after the persona was written.
         let stranger =
             NewMessage { agent: AgentId::random(), kind: MessageKind::User, content: String::new(), data: None };
         let change =
             SessionChange { persona: Some("new".to_owned()), messages: vec![stranger], ..SessionChange::default() };
-        assert!(store.commit(session.id, change).await.is_err());
+        assert!(store.commit(&hold, change).await.is_err());
         assert_eq!(store.session(session.id).await.unwrap().persona, "{}");
-        assert!(matches!(
-            store.commit(SessionId::random(), SessionChange::default()).await,
-            Err(StoreError::SessionNotFound(_))
-        ));
+        assert_eq!(store.last_seq(session.id).await.unwrap(), 0);
+        store.remove_session(session.id).await.unwrap();
+        let gone = store.commit(&hold, SessionChange::default()).await;
+        assert!(matches!(gone, Err(StoreError::SessionNotFound(_))), "{gone:?}");
     });
 }
 
@@ -266,14 +270,19 @@ fn components_are_found_by_the_beginning_of_their_digits() {
 }
 
 fn scope(skill: &str) -> KvScope {
-    KvScope { root: "user", workspace: String::new(), skill: skill.to_owned(), scope: "user", place: String::new() }
+    KvScope {
+        root: "user",
+        workspace: String::new(),
+        skill: skill.to_owned(),
+        place: KvPlace::User(PrincipalId::LOCAL),
+    }
 }
 
 #[test]
 fn kv_checks_versions_and_limits() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
-        let kv = KvStore::open(home.path()).unwrap();
+        let kv = KvStore::open(home.path(), Store::open(home.path()).unwrap()).unwrap();
         let put = |key: &str, value: Vec<u8>, expect| kv.put(scope("a"), key.to_owned(), value, expect);
         let one = put("k", b"1".to_vec(), Some(0)).await.unwrap();
         assert!(
@@ -306,7 +315,7 @@ proptest! {
     fn kv_is_a_sorted_map(ops in proptest::collection::vec((any::<bool>(), "[a-c\u{0}é%_\u{10ffff}]{1,4}"), 1..40), prefix in "[a-cé%_]{0,2}", page in 1u32..5) {
         let home = tempfile::tempdir().unwrap();
         runtime().block_on(async {
-            let kv = KvStore::open(home.path()).unwrap();
+            let kv = KvStore::open(home.path(), Store::open(home.path()).unwrap()).unwrap();
             let mut model = BTreeMap::new();
             for (put, key) in ops {
                 if put {

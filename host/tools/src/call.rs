@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use patchbay_core::{AgentId, Asker, CallId, Digest, PrincipalId, SessionId, ToolSpec};
+use patchbay_core::{AgentId, Asker, CallId, Digest, PrincipalId, ToolSpec};
 use patchbay_sandbox::{Budget, Inference, Progress};
 use patchbay_skill::{Skill, Snapshot};
+use patchbay_store::Hold;
 use serde_json::Value;
 
 use crate::{Internal, ToolError, record::CallRecord};
@@ -16,8 +17,8 @@ pub struct CallContext {
     pub asker: Asker,
     /// The person whose session it is.
     pub principal: PrincipalId,
-    /// The session.
-    pub session: SessionId,
+    /// The right to write the session.
+    pub hold: Hold,
     /// The agent whose model asked, or which the person was talking to.
     pub agent: AgentId,
     /// The workspace's canonical path.

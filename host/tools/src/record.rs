@@ -51,7 +51,7 @@ impl CallRecord {
             at: i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX),
             call: call.id,
             parent: parent.map(|parent| parent.id),
-            session: context.session,
+            session: context.hold.session(),
             workspace: context.workspace.clone(),
             asker: parent.map_or_else(|| context.asker.clone(), |parent| Asker::Tool(parent.tool.clone())),
             root: name.root.to_owned(),

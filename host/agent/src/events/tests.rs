@@ -1,5 +1,5 @@
-use patchbay_core::{Digest, MessageKind};
-use patchbay_store::{NewMessage, NewSnapshot, SessionChange, SessionRow};
+use patchbay_core::{Digest, MessageKind, PrincipalId};
+use patchbay_store::{Hold, NewMessage, NewSnapshot, SessionChange, SessionRow};
 
 use super::*;
 
@@ -7,6 +7,7 @@ use super::*;
 struct Stage {
     _home: tempfile::TempDir,
     store: Store,
+    hold: Hold,
     session: SessionId,
     agent: AgentId,
     live: broadcast::Sender<Event>,
@@ -26,9 +27,10 @@ impl Stage {
             persona: String::new(),
             snapshot: snapshot.digest,
             snapshot_version: 1,
+            owner: PrincipalId::LOCAL,
         };
-        store.create_session(row, snapshot).await.unwrap();
-        Self { _home: home, store, session, agent, live: broadcast::Sender::new(queue) }
+        let hold = store.create_session(row, snapshot).await.unwrap();
+        Self { _home: home, store, hold, session, agent, live: broadcast::Sender::new(queue) }
     }
 
     /// Commits rows and tells of them, as a session does.
@@ -37,7 +39,7 @@ impl Stage {
             let message =
                 NewMessage { agent: self.agent, kind: MessageKind::User, content: "x".to_owned(), data: None };
             let change = SessionChange { messages: vec![message], ..SessionChange::default() };
-            for row in self.store.commit(self.session, change).await.unwrap() {
+            for row in self.store.commit(&self.hold, change).await.unwrap() {
                 let _ = self.live.send(event(self.session, row));
             }
         }

@@ -153,7 +153,7 @@ impl Stage {
     async fn with_limits(does: impl IntoIterator<Item = Does>, ceiling: u64, window: u64, limits: Limits) -> Self {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
-        let kv = KvStore::open(home.path()).unwrap();
+        let kv = KvStore::open(home.path(), store.clone()).unwrap();
         let (session, agent) = (SessionId::random(), AgentId::random());
         let components = store.hold_components().unwrap();
         let kept = NewSnapshot::empty(Digest::of(b""), String::new(), components);
@@ -164,8 +164,9 @@ impl Stage {
             persona: String::new(),
             snapshot: kept.digest,
             snapshot_version: 1,
+            owner: PrincipalId::LOCAL,
         };
-        store.create_session(row, kept).await.unwrap();
+        let hold = store.create_session(row, kept).await.unwrap();
         let rules = SnapshotRules {
             trusted: false,
             reserved: &[],
@@ -181,8 +182,8 @@ impl Stage {
         let tools = Arc::new(Tools::new(sandbox, store.clone(), kv, egress, credentials, &[]));
         let about = About { adapter: "demo".to_owned(), context_window: Some(window), input_media: Vec::new() };
         let script = Arc::new(Script { does: Mutex::new(does.into_iter().collect()), asked: Mutex::default(), about });
-        let feed = Feed::new(session, store.clone(), 0);
-        let place = Place { session, agent, workspace: "/".to_owned() };
+        let feed = Feed::new(hold.clone(), store.clone(), 0);
+        let place = Place { hold, agent, workspace: "/".to_owned() };
         let agent = Agent::new(
             place,
             Arc::clone(&feed),
@@ -338,10 +339,10 @@ async fn what_came_survives_the_process() {
         } => {}
     }
     assert_eq!(stage.kinds().await, ["user"]);
-    stage.store.recover(stage.feed.session()).await.unwrap();
+    stage.store.recover(stage.feed.hold()).await.unwrap();
     assert_eq!(stage.last().await.content, "Half a");
     assert!(stage.answer().await.interrupted);
-    stage.store.recover(stage.feed.session()).await.unwrap();
+    stage.store.recover(stage.feed.hold()).await.unwrap();
     assert_eq!(stage.kinds().await, ["user", "assistant"]);
 }
 

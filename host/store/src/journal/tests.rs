@@ -194,6 +194,7 @@ fn a_removed_session_leaves_its_calls_and_not_their_contents() {
             persona: "{}".to_owned(),
             snapshot: snapshot.digest,
             snapshot_version: 1,
+            owner: PrincipalId::LOCAL,
         };
         store.create_session(session.clone(), snapshot).await.unwrap();
         let (gone, other) = (row("a", session.id), row("a", SessionId::random()));

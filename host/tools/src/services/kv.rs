@@ -1,23 +1,22 @@
 //! The `kv` capability over the store, bound to one skill, session and workspace.
 
 use patchbay_sandbox::{BoxFuture, Entry, Kv, KvError, Scope};
-use patchbay_store::{KvScope, KvStoreError};
+use patchbay_store::{KvPlace, KvScope, KvStoreError};
 
 use super::CallServices;
 
 impl CallServices {
     fn scope(&self, scope: Scope) -> KvScope {
         let context = &self.record.context;
-        let (scope, place) = match scope {
-            Scope::Session => ("session", context.session.to_string()),
-            Scope::Workspace => ("workspace", context.workspace.clone()),
-            Scope::User => ("user", context.principal.as_str().to_owned()),
+        let place = match scope {
+            Scope::Session => KvPlace::Session(context.hold.clone()),
+            Scope::Workspace => KvPlace::Workspace(context.workspace.clone()),
+            Scope::User => KvPlace::User(context.principal.clone()),
         };
         KvScope {
             root: self.owner.root.as_str(),
             workspace: self.owner.workspace.clone(),
             skill: self.owner.name.to_string(),
-            scope,
             place,
         }
     }

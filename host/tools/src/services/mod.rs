@@ -29,7 +29,7 @@ impl CallServices {
         let workspaces = &tools.workspaces;
         let workspace = LocalFiles::new(workspaces.access(&context.workspace, permits.may_write_instructions()));
         let written = if permits.allows(&Capability::WorkspaceWrite) {
-            workspaces.written(context.session, &owner)
+            workspaces.written(context.hold.session(), &owner)
         } else {
             Arc::default()
         };

@@ -1,0 +1,120 @@
+use patchbay_core::{AgentId, Digest, MessageKind, PrincipalId, SessionId};
+
+use super::*;
+use crate::{KvPlace, KvScope, KvStore, KvStoreError, NewMessage, NewSnapshot, SessionChange, SessionRow};
+
+async fn session(store: &Store) -> (Hold, AgentId) {
+    let components = store.hold_components().unwrap();
+    let snapshot = NewSnapshot::empty(Digest::of(b""), String::new(), components);
+    let row = SessionRow {
+        id: SessionId::random(),
+        workspace: "/w".to_owned(),
+        agent: AgentId::random(),
+        persona: "{}".to_owned(),
+        snapshot: snapshot.digest,
+        snapshot_version: 1,
+        owner: PrincipalId::LOCAL,
+    };
+    let agent = row.agent;
+    (store.create_session(row, snapshot).await.unwrap(), agent)
+}
+
+fn says(agent: AgentId, texts: &[&str]) -> SessionChange {
+    let message = |text: &&str| NewMessage { agent, kind: MessageKind::User, content: (*text).to_owned(), data: None };
+    SessionChange { messages: texts.iter().map(message).collect(), tokens: 1, ..SessionChange::default() }
+}
+
+fn fenced<T: std::fmt::Debug>(result: Result<T, StoreError>) {
+    assert!(matches!(result, Err(StoreError::Fenced(_))), "{result:?}");
+}
+
+#[tokio::test]
+async fn every_write_of_an_earlier_hold_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    // Two stores of one folder share nothing but the files, as two processes do.
+    let (ours, theirs) = (Store::open(home.path()).unwrap(), Store::open(home.path()).unwrap());
+    let (old, agent) = session(&ours).await;
+    ours.commit(&old, says(agent, &["a", "b"])).await.unwrap();
+    let new = theirs.hold(old.session()).await.unwrap();
+    fenced(ours.check_hold(&old).await);
+    fenced(ours.commit(&old, says(agent, &["lost"])).await);
+    fenced(ours.checkpoint(&old, agent, "lost".to_owned(), serde_json::json!({})).await);
+    fenced(ours.recover(&old).await);
+    let rows = theirs.commit(&new, says(agent, &["c"])).await.unwrap();
+    assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [3]);
+    let kept: Vec<_> = ours.messages(old.session(), 1, 9).await.unwrap();
+    assert_eq!(kept.iter().map(|row| row.content.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
+    assert_eq!((ours.last_seq(old.session()).await.unwrap(), ours.tokens(old.session()).await.unwrap()), (3, 2));
+    // The process that lost the session may take it back.
+    let again = ours.hold(old.session()).await.unwrap();
+    fenced(theirs.commit(&new, says(agent, &["lost"])).await);
+    ours.commit(&again, says(agent, &["d"])).await.unwrap();
+}
+
+#[tokio::test]
+async fn state_of_a_session_needs_its_hold() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let kv = KvStore::open(home.path(), store.clone()).unwrap();
+    let (old, _) = session(&store).await;
+    let scope = |place| KvScope { root: "user", workspace: String::new(), skill: "notes".to_owned(), place };
+    let of = |hold: &Hold| scope(KvPlace::Session(hold.clone()));
+    kv.put(of(&old), "k".to_owned(), b"1".to_vec(), None).await.unwrap();
+    let new = store.hold(old.session()).await.unwrap();
+    for refused in [
+        kv.put(of(&old), "k".to_owned(), b"2".to_vec(), None).await.map(drop),
+        kv.delete(of(&old), "k".to_owned()).await.map(drop),
+    ] {
+        assert!(matches!(refused, Err(KvStoreError::Store(StoreError::Fenced(_)))), "{refused:?}");
+    }
+    assert_eq!(kv.get(&of(&new), "k").await.unwrap().unwrap().value, b"1");
+    assert!(kv.delete(of(&new), "k".to_owned()).await.unwrap());
+    // Other state does not belong to the session.
+    kv.put(scope(KvPlace::User(PrincipalId::LOCAL)), "k".to_owned(), b"3".to_vec(), None).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_hold_counts_rows_of_older_builds() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let (hold, agent) = session(&store).await;
+    store.commit(&hold, says(agent, &["a"])).await.unwrap();
+    let other = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
+    let sql = "INSERT INTO messages (session, seq, agent, kind, content, created_at) VALUES (?, 2, ?, 'user', 'b', 0)";
+    other.execute(sql, [hold.session().to_string(), agent.to_string()]).unwrap();
+    let hold = store.hold(hold.session()).await.unwrap();
+    let rows = store.commit(&hold, says(agent, &["c"])).await.unwrap();
+    assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [3]);
+}
+
+#[tokio::test]
+async fn a_session_that_is_gone_cannot_be_held() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let nothing = store.hold(SessionId::random()).await;
+    assert!(matches!(nothing, Err(StoreError::SessionNotFound(_))), "{nothing:?}");
+}
+
+/// A session of a build before the fence has rows, and no epoch.
+#[tokio::test]
+async fn sessions_of_earlier_builds_are_held_and_go_on() {
+    let home = tempfile::tempdir().unwrap();
+    let mut connection = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
+    let steps = crate::MIGRATIONS[..9].iter().map(|sql| rusqlite_migration::M::up(sql)).collect();
+    rusqlite_migration::Migrations::new(steps).to_latest(&mut connection).unwrap();
+    let (id, agent) = (SessionId::random(), AgentId::random());
+    let sql = format!(
+        "INSERT INTO snapshots VALUES ('s', '');
+         INSERT INTO sessions (id, workspace, agent, persona, snapshot, snapshot_version, created_at, used_at)
+         VALUES ('{id}', '/w', '{agent}', '{{}}', 's', 1, 0, 0);
+         INSERT INTO agents (uuid, session, created_at) VALUES ('{agent}', '{id}', 0);
+         INSERT INTO messages (session, seq, agent, kind, content, created_at)
+         VALUES ('{id}', 1, '{agent}', 'user', 'a', 0), ('{id}', 2, '{agent}', 'user', 'b', 0);"
+    );
+    connection.execute_batch(&sql).unwrap();
+    drop(connection);
+    let store = Store::open(home.path()).unwrap();
+    assert_eq!(store.last_seq(id).await.unwrap(), 2);
+    let hold = store.hold(id).await.unwrap();
+    assert_eq!(store.commit(&hold, says(agent, &["c"])).await.unwrap()[0].seq, 3);
+}
