@@ -73,7 +73,7 @@ impl Agent {
                 return Ok(Outcome::ok(Code::Answered, text).with_data(data));
             }
             for (index, call) in (0..).zip(&calls) {
-                let id = CallId::of_answer(self.place.session, row, index);
+                let id = CallId::of_answer(self.feed.session(), row, index);
                 self.call(turn, &toolbox, id, call, &mut repeats).await?;
             }
         }

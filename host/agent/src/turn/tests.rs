@@ -4,7 +4,7 @@ use std::{
 };
 
 use patchbay_core::{
-    AgentId, Digest, Event, RootLimits, SessionId,
+    AgentId, Digest, Event, PrincipalId, RootLimits, SessionId,
     completion::{Block, BlockKind, Finish, Message, Part, Role, StreamEvent, TokenUsage},
 };
 use patchbay_egress::{Credentials, Egress, EgressLimits};
