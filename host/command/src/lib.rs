@@ -29,7 +29,7 @@
 //!
 //! assert_eq!(resolve("help", &[&HELP], &NoAliases), Ok(Resolved::BuiltIn(0)));
 //! let outcome = resolve("halp", &[&HELP], &NoAliases).unwrap_err();
-//! assert_eq!(outcome.message, "Error: unknown command '/halp'.");
+//! assert_eq!(outcome.line(), "Error: unknown command '/halp'.");
 //! ```
 
 mod line;
