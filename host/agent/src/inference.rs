@@ -133,10 +133,9 @@ mod tests {
         Code, Outcome,
         completion::{StreamEvent, TokenUsage},
     };
-    use patchbay_provider::{Choice, Completed, Selector, Sink};
+    use patchbay_provider::{Choice, Completed, ModelInfo, Selector, Sink};
 
     use super::*;
-    use crate::About;
 
     /// Reports what it has used so far, and never ends.
     struct Hangs {
@@ -157,8 +156,8 @@ mod tests {
             Box::pin(async { Err(Outcome::error(Code::Internal, "unused")) })
         }
 
-        fn about<'a>(&'a self, _: &'a Choice) -> BoxFuture<'a, About> {
-            Box::pin(async { About::default() })
+        fn about<'a>(&'a self, _: &'a Choice) -> BoxFuture<'a, ModelInfo> {
+            Box::pin(async { ModelInfo::default() })
         }
 
         fn complete<'a>(

@@ -32,7 +32,7 @@ pub use context::system_context;
 pub use events::{Received, Subscription};
 pub use feed::Feed;
 pub use inference::AgentInference;
-pub use model::{About, Chosen, Model, ModelOverride};
+pub use model::{Chosen, Model, ModelOverride};
 pub use spending::{Spending, Spent};
 pub use turn::Turn;
 pub use use_skill::INTERNAL_TOOLS;

@@ -1,26 +1,13 @@
 //! Who answers an agent.
 
-use std::sync::Arc;
-
 use patchbay_core::{
     Outcome,
     completion::{CompletionRequest, ThinkingLevel},
 };
-use patchbay_provider::{Choice, Completed, Providers, Selector, Sink};
+use patchbay_provider::{Choice, Completed, ModelInfo, Providers, Selector, Sink};
 use patchbay_sandbox::BoxFuture;
 use patchbay_store::AgentModel;
 use serde::{Deserialize, Serialize};
-
-/// What an agent needs to know of a model before it asks it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
-    /// The adapter that answers: opaque parts belong to it.
-    pub adapter: String,
-    /// Tokens that the model can read, where known.
-    pub context_window: Option<u64>,
-    /// Media types that a message to it may carry.
-    pub input_media: Vec<String>,
-}
 
 /// Who answers: the providers of the host, or a script in a test.
 pub trait Model: Send + Sync {
@@ -34,7 +21,7 @@ pub trait Model: Send + Sync {
     fn resolve<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Choice, Outcome>>;
 
     /// What is known of a model.
-    fn about<'a>(&'a self, choice: &'a Choice) -> BoxFuture<'a, About>;
+    fn about<'a>(&'a self, choice: &'a Choice) -> BoxFuture<'a, ModelInfo>;
 
     /// Asks a model. What comes goes to `sink`; an error is what the person is told.
     fn complete<'a>(
@@ -45,7 +32,7 @@ pub trait Model: Send + Sync {
     ) -> BoxFuture<'a, Result<Completed, Outcome>>;
 }
 
-impl Model for Arc<Providers> {
+impl Model for Providers {
     fn default_choice(&self) -> BoxFuture<'_, Result<Choice, Outcome>> {
         Box::pin(async { Ok(Providers::default_choice(self).await?.choice) })
     }
@@ -58,10 +45,9 @@ impl Model for Arc<Providers> {
         Box::pin(async move { Ok(Providers::resolve(self, text).await?) })
     }
 
-    fn about<'a>(&'a self, choice: &'a Choice) -> BoxFuture<'a, About> {
+    fn about<'a>(&'a self, choice: &'a Choice) -> BoxFuture<'a, ModelInfo> {
         Box::pin(async {
-            let info = Providers::model(self, &choice.provider, &choice.model).await.unwrap_or_default();
-            About { adapter: info.adapter, context_window: info.context_window, input_media: info.input_media }
+            Providers::model(self, &choice.provider, &choice.model).await.unwrap_or_default()
         })
     }
 

@@ -7,7 +7,7 @@ use patchbay_core::{
     completion::{CompletionRequest, Stop, ToolCall, ToolChoice},
     text,
 };
-use patchbay_provider::{Choice, Completed};
+use patchbay_provider::{Choice, Completed, ModelInfo};
 use patchbay_skill::Snapshot;
 use patchbay_store::{Message as Row, NewMessage, SessionChange};
 use serde_json::json;
@@ -15,7 +15,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    About, Agent, compaction,
+    Agent, compaction,
     conversation::{Conversation, Reader, conversation},
     inference::AgentInference,
     receive::{Desk, Quiet, Received, Receiver},
@@ -90,7 +90,7 @@ impl Agent {
         turn: &Turn,
         toolbox: &Toolbox,
         choice: &Choice,
-        about: &About,
+        about: &ModelInfo,
     ) -> Result<CompletionRequest, Outcome> {
         let mut rows = self.rows().await?;
         let mut read = self.read(&rows, choice, about);
@@ -119,7 +119,7 @@ impl Agent {
         self.feed.store().conversation(self.place.agent).await.map_err(store_failed)
     }
 
-    fn read(&self, rows: &[Row], choice: &Choice, about: &About) -> Conversation {
+    fn read(&self, rows: &[Row], choice: &Choice, about: &ModelInfo) -> Conversation {
         let reads = |media: &str| about.input_media.iter().any(|there| there == media);
         conversation(rows, &Reader { adapter: &about.adapter, model: &choice.model, reads: &reads })
     }
@@ -128,7 +128,7 @@ impl Agent {
         &self,
         turn: &Turn,
         choice: &Choice,
-        about: &About,
+        about: &ModelInfo,
         like: &CompletionRequest,
         plan: &compaction::Plan<'_>,
         size: u64,
@@ -172,7 +172,7 @@ impl Agent {
         &self,
         turn: &Turn,
         choice: &Choice,
-        about: &About,
+        about: &ModelInfo,
         request: CompletionRequest,
     ) -> Result<Answered, Outcome> {
         let desk = Arc::new(Desk::default());

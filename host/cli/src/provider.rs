@@ -9,7 +9,7 @@ use std::{
 };
 
 use patchbay_core::{Code, Digest, Name, text};
-use patchbay_provider::{Checked, ModelError, ProviderStatus, render};
+use patchbay_provider::{Checked, ModelError, ProviderSource, ProviderState, ProviderStatus, render};
 use patchbay_session::Host;
 
 use crate::{FAILED, Failure, args::Provider, out::say};
@@ -62,8 +62,8 @@ async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> Result<(), F
     }
     print(provider);
     match &provider.reason {
-        Some(reason) if provider.state == "pending" => say!("It may not be asked: {reason}"),
-        _ if provider.state == "needs key" => say!("It may be asked once it has its key: {}", missing_key(provider)),
+        Some(reason) if provider.state == ProviderState::Pending => say!("It may not be asked: {reason}"),
+        _ if provider.state == ProviderState::NeedsKey => say!("It may be asked once it has its key: {}", missing_key(provider)),
         _ => say!("It may be asked. To choose a model of it: /model {name}:MODEL"),
     }
     Ok(())
@@ -113,10 +113,10 @@ async fn allow(host: &Arc<Host>, name: &Name) -> Result<(), Failure> {
             providers.allow(name, wanted).await?;
             say!("Provider '{name}' is allowed:");
         }
-        None if provider.source == "bundled" => {
+        None if provider.source == ProviderSource::Bundled => {
             say!("Provider '{name}' comes with Patchbay: there is nothing to allow. It asks:");
         }
-        None if provider.source == "config.toml" => {
+        None if provider.source == ProviderSource::Config => {
             say!("Provider '{name}' stands in config.toml, which allows it: there is nothing to allow. It asks:");
         }
         None => say!("Provider '{name}' is allowed already:"),
@@ -155,19 +155,21 @@ async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), Failure> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
         Err(error) => return Err(Failure::io(&place)(error)),
     };
-    let source = provider.as_ref().map(|provider| provider.source.as_str());
-    if let Some(source @ ("bundled" | "config.toml")) = source {
+    let stays = match provider.as_ref().map(|provider| &provider.source) {
+        Some(ProviderSource::Bundled) => {
+            Some(format!("provider '{name}' comes with Patchbay and cannot be removed."))
+        }
+        Some(ProviderSource::Config) => Some(format!(
+            "provider '{name}' stands in config.toml: remove its table [providers.{name}] there ({}).",
+            host.providers().folder().with_file_name("config.toml").display()
+        )),
+        Some(ProviderSource::File(_)) | None => None,
+    };
+    if let Some(why) = stays {
         if had_file {
             say!("Removed the file {}, which was no provider; '{name}' itself is as it was.", place.display());
             return Ok(());
         }
-        let why = match source {
-            "bundled" => format!("provider '{name}' comes with Patchbay and cannot be removed."),
-            _ => format!(
-                "provider '{name}' stands in config.toml: remove its table [providers.{name}] there ({}).",
-                host.providers().folder().with_file_name("config.toml").display()
-            ),
-        };
         return Err(Failure::new(Code::InvalidArgs, why));
     }
     let forgotten = host.providers().forget(name).await?;

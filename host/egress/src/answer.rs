@@ -7,7 +7,7 @@ use reqwest::{StatusCode, header::CONTENT_ENCODING};
 use tokio::io::AsyncReadExt;
 use tokio_util::io::StreamReader;
 
-use crate::{EgressError, Scrubber, exchange::Exchange, headers, places::Place};
+use crate::{EgressError, LimitKey, Scrubber, exchange::Exchange, headers, places::Place};
 
 /// The head of an answer, and its body as it comes.
 pub struct Answer {
@@ -162,7 +162,7 @@ impl Body {
         self.decoded += piece.as_ref().map_or(0, |piece| piece.len() as u64);
         let limit = self.exchange.limits.body_bytes;
         if self.decoded > limit {
-            return Err(EgressError::TooLarge { what: "answer's body", key: "body_bytes", limit });
+            return Err(EgressError::TooLarge { what: "answer's body", key: LimitKey::BodyBytes, limit });
         }
         Ok(piece)
     }
@@ -215,7 +215,7 @@ fn gunzip(first: io::Result<Bytes>, rest: Wire) -> Gunzip {
 
 fn over_wire(exchange: &Exchange) -> EgressError {
     let limit = exchange.limits.wire_bytes;
-    EgressError::TooLarge { what: "answer's body as it comes over the wire", key: "wire_bytes", limit }
+    EgressError::TooLarge { what: "answer's body as it comes over the wire", key: LimitKey::WireBytes, limit }
 }
 
 /// Whether the body is compressed in the one way that was offered; another is an error.

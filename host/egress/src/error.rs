@@ -2,7 +2,7 @@ use std::net::IpAddr;
 
 use patchbay_policy::Host;
 
-use crate::{Origin, RequestError, UrlError};
+use crate::{LimitKey, Origin, RequestError, UrlError};
 
 /// Why a request got no answer. No text holds a secret, a path or a query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,8 +54,8 @@ pub enum EgressError {
     TooLarge {
         /// What is too large.
         what: &'static str,
-        /// The limit's key in `config.toml`, below `egress`.
-        key: &'static str,
+        /// Which limit.
+        key: LimitKey,
         /// Its value.
         limit: u64,
     },
@@ -74,8 +74,8 @@ pub enum EgressError {
     Timeout {
         /// What took too long.
         what: &'static str,
-        /// The limit's key in `config.toml`, below `egress`.
-        key: &'static str,
+        /// Which limit.
+        key: LimitKey,
         /// Its value, in milliseconds.
         ms: u64,
     },
@@ -134,8 +134,8 @@ pub enum EgressError {
     /// A limit has a value that cannot be meant.
     #[error("egress.{key} is {value}; it must be from 1 to {most}")]
     Limit {
-        /// The limit's key in `config.toml`, below `egress`.
-        key: &'static str,
+        /// Which limit.
+        key: LimitKey,
         /// Its value.
         value: u64,
         /// The most that it may be.

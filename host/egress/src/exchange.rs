@@ -3,7 +3,7 @@ use std::{error::Error, future::Future, io, iter, time::Duration};
 use patchbay_core::text;
 use tokio::time::{Instant, timeout_at};
 
-use crate::{EgressError, EgressLimits, Origin, Scrub};
+use crate::{EgressError, EgressLimits, LimitKey, Origin, Scrub};
 
 /// One request and its answer, on the way: who is asked, what must not be seen of it, and when it must be over.
 pub(crate) struct Exchange {
@@ -22,7 +22,7 @@ impl Exchange {
             Some(own) if own < most => {
                 (own, EgressError::Deadline { ms: u64::try_from(own.as_millis()).unwrap_or(u64::MAX) })
             }
-            _ => (most, EgressError::Timeout { what: "the request", key: "time_ms", ms: limits.time_ms }),
+            _ => (most, EgressError::Timeout { what: "the request", key: LimitKey::TimeMs, ms: limits.time_ms }),
         };
         Self { origin, limits, scrub, until: Instant::now() + time, over }
     }
@@ -37,7 +37,7 @@ impl Exchange {
         let idle = now + self.limits.idle();
         timeout_at(idle.min(self.until), work).await.map_err(|_| {
             if idle < self.until {
-                EgressError::Timeout { what, key: "idle_ms", ms: self.limits.idle_ms }
+                EgressError::Timeout { what, key: LimitKey::IdleMs, ms: self.limits.idle_ms }
             } else {
                 self.over.clone()
             }
@@ -57,7 +57,7 @@ impl Exchange {
         }
         if error.is_connect() {
             return if error.is_timeout() {
-                EgressError::Timeout { what: "connecting", key: "connect_ms", ms: self.limits.connect_ms }
+                EgressError::Timeout { what: "connecting", key: LimitKey::ConnectMs, ms: self.limits.connect_ms }
             } else {
                 EgressError::Connect { origin, cause: cause() }
             };

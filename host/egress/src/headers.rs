@@ -1,7 +1,7 @@
 use patchbay_core::text;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::{EgressError, EgressLimits, RequestError, Scrub};
+use crate::{EgressError, EgressLimits, LimitKey, RequestError, Scrub};
 
 /// Headers by which a request could say where it ends, whom it goes to or how the connection is used. These are the
 /// host's to set.
@@ -46,12 +46,12 @@ pub(crate) fn checked(name: &str, value: &str) -> Result<(HeaderName, HeaderValu
 pub(crate) fn of_request(written: &[(String, String)], limits: &EgressLimits) -> Result<HeaderMap, EgressError> {
     if written.len() > limits.request_headers {
         let limit = limits.request_headers as u64;
-        return Err(EgressError::TooLarge { what: "number of request headers", key: "request_headers", limit });
+        return Err(EgressError::TooLarge { what: "number of request headers", key: LimitKey::RequestHeaders, limit });
     }
     let bytes: usize = written.iter().map(|(name, value)| name.len() + value.len()).sum();
     if bytes > limits.request_header_bytes {
         let limit = limits.request_header_bytes as u64;
-        return Err(EgressError::TooLarge { what: "request's headers", key: "request_header_bytes", limit });
+        return Err(EgressError::TooLarge { what: "request's headers", key: LimitKey::RequestHeaderBytes, limit });
     }
     let mut headers = HeaderMap::new();
     for (name, value) in written {
@@ -71,12 +71,12 @@ pub(crate) fn of_answer(
 ) -> Result<Vec<(String, String)>, EgressError> {
     if headers.len() > limits.response_headers {
         let limit = limits.response_headers as u64;
-        return Err(EgressError::TooLarge { what: "number of the answer's headers", key: "response_headers", limit });
+        return Err(EgressError::TooLarge { what: "number of the answer's headers", key: LimitKey::ResponseHeaders, limit });
     }
     let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     if bytes > limits.response_header_bytes {
         let limit = limits.response_header_bytes as u64;
-        return Err(EgressError::TooLarge { what: "answer's headers", key: "response_header_bytes", limit });
+        return Err(EgressError::TooLarge { what: "answer's headers", key: LimitKey::ResponseHeaderBytes, limit });
     }
     let shown = |name: &str| !TRANSFERS.contains(&name) && (bodiless || !BODIES.contains(&name));
     Ok(headers

@@ -50,7 +50,7 @@ pub use credentials::{Credential, CredentialConfig, CredentialError, Credentials
 pub use egress::Egress;
 pub use error::EgressError;
 pub use headers::is_reserved_header;
-pub use limits::EgressLimits;
+pub use limits::{EgressLimits, LimitKey};
 pub use request::{Request, RequestError};
 pub use resolve::{Resolver, Resolving, System};
 pub use scrub::{Scrub, Scrubber};

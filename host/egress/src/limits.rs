@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,54 @@ pub struct EgressLimits {
     pub owner_requests_at_once: usize,
 }
 
+/// Names one limit of [`EgressLimits`]. Shown as its key in `config.toml`, without `egress.`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitKey {
+    /// [`EgressLimits::time_ms`].
+    TimeMs,
+    /// [`EgressLimits::idle_ms`].
+    IdleMs,
+    /// [`EgressLimits::connect_ms`].
+    ConnectMs,
+    /// [`EgressLimits::request_headers`].
+    RequestHeaders,
+    /// [`EgressLimits::request_header_bytes`].
+    RequestHeaderBytes,
+    /// [`EgressLimits::request_bytes`].
+    RequestBytes,
+    /// [`EgressLimits::response_headers`].
+    ResponseHeaders,
+    /// [`EgressLimits::response_header_bytes`].
+    ResponseHeaderBytes,
+    /// [`EgressLimits::wire_bytes`].
+    WireBytes,
+    /// [`EgressLimits::body_bytes`].
+    BodyBytes,
+    /// [`EgressLimits::requests_at_once`].
+    RequestsAtOnce,
+    /// [`EgressLimits::owner_requests_at_once`].
+    OwnerRequestsAtOnce,
+}
+
+impl fmt::Display for LimitKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimeMs => "time_ms",
+            Self::IdleMs => "idle_ms",
+            Self::ConnectMs => "connect_ms",
+            Self::RequestHeaders => "request_headers",
+            Self::RequestHeaderBytes => "request_header_bytes",
+            Self::RequestBytes => "request_bytes",
+            Self::ResponseHeaders => "response_headers",
+            Self::ResponseHeaderBytes => "response_header_bytes",
+            Self::WireBytes => "wire_bytes",
+            Self::BodyBytes => "body_bytes",
+            Self::RequestsAtOnce => "requests_at_once",
+            Self::OwnerRequestsAtOnce => "owner_requests_at_once",
+        })
+    }
+}
+
 impl Default for EgressLimits {
     fn default() -> Self {
         Self {
@@ -87,18 +135,18 @@ impl EgressLimits {
     /// [`EgressError::Limit`] names a key whose value cannot be meant.
     pub(crate) fn check(&self) -> Result<(), EgressError> {
         for (key, value, most) in [
-            ("time_ms", self.time_ms, HOUR),
-            ("idle_ms", self.idle_ms, HOUR),
-            ("connect_ms", self.connect_ms, HOUR),
-            ("request_headers", self.request_headers as u64, HEADERS as u64),
-            ("request_header_bytes", self.request_header_bytes as u64, HEADER_BYTES as u64),
-            ("request_bytes", self.request_bytes as u64, GIGABYTE),
-            ("response_headers", self.response_headers as u64, HEADERS as u64),
-            ("response_header_bytes", self.response_header_bytes as u64, HEADER_BYTES as u64),
-            ("wire_bytes", self.wire_bytes, GIGABYTE),
-            ("body_bytes", self.body_bytes, GIGABYTE),
-            ("requests_at_once", self.requests_at_once as u64, REQUESTS as u64),
-            ("owner_requests_at_once", self.owner_requests_at_once as u64, REQUESTS as u64),
+            (LimitKey::TimeMs, self.time_ms, HOUR),
+            (LimitKey::IdleMs, self.idle_ms, HOUR),
+            (LimitKey::ConnectMs, self.connect_ms, HOUR),
+            (LimitKey::RequestHeaders, self.request_headers as u64, HEADERS as u64),
+            (LimitKey::RequestHeaderBytes, self.request_header_bytes as u64, HEADER_BYTES as u64),
+            (LimitKey::RequestBytes, self.request_bytes as u64, GIGABYTE),
+            (LimitKey::ResponseHeaders, self.response_headers as u64, HEADERS as u64),
+            (LimitKey::ResponseHeaderBytes, self.response_header_bytes as u64, HEADER_BYTES as u64),
+            (LimitKey::WireBytes, self.wire_bytes, GIGABYTE),
+            (LimitKey::BodyBytes, self.body_bytes, GIGABYTE),
+            (LimitKey::RequestsAtOnce, self.requests_at_once as u64, REQUESTS as u64),
+            (LimitKey::OwnerRequestsAtOnce, self.owner_requests_at_once as u64, REQUESTS as u64),
         ] {
             if !(1..=most).contains(&value) {
                 return Err(EgressError::Limit { key, value, most });

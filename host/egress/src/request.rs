@@ -6,7 +6,7 @@ use reqwest::{
     header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue, USER_AGENT},
 };
 
-use crate::{Checked, EgressError, EgressLimits, Origin, Placed, Placement, Scrub, headers};
+use crate::{Checked, EgressError, EgressLimits, LimitKey, Origin, Placed, Placement, Scrub, headers};
 
 /// What is to be asked, of a target that a permit covers.
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ impl Request {
         };
         if self.body.len() > limits.request_bytes {
             let limit = limits.request_bytes as u64;
-            return Err(EgressError::TooLarge { what: "request's body", key: "request_bytes", limit });
+            return Err(EgressError::TooLarge { what: "request's body", key: LimitKey::RequestBytes, limit });
         }
         let mut headers = headers::of_request(&self.headers, limits)?;
         headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(concat!("patchbay/", env!("CARGO_PKG_VERSION"))));

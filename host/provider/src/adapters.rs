@@ -1,4 +1,4 @@
-//! The adapters that there are: those of the binary, and the files of the folder.
+//! The adapters: those of the binary, and the files of the folder. A reload reads them; `check` examines a single file.
 
 use std::{
     collections::BTreeMap,
@@ -18,12 +18,22 @@ use patchbay_workspace::open_regular_file;
 use serde::Deserialize;
 use tokio::sync::OnceCell;
 
-use crate::BundledAdapter;
-
-/// The world that an adapter implements. Descriptions are kept by digest and world.
+/// The world that an adapter implements. The store has descriptions by digest and world.
 pub(crate) const WORLD: &str = "patchbay:provider@0.1";
 
-/// An adapter's component, and what it says of itself.
+/// An adapter of the binary.
+#[derive(Clone, Copy, Debug)]
+pub struct BundledAdapter {
+    /// The name of its provider.
+    pub name: &'static str,
+    /// The component.
+    pub bytes: &'static [u8],
+    /// The component's description of itself, made by `patchbay-bundle` so that the adapter need not run at start: JSON with
+    /// `digest`, the component's, and `manifest`, an [`AdapterManifest`].
+    pub description: &'static str,
+}
+
+/// An adapter's component and its manifest.
 pub(crate) struct Adapter {
     pub(crate) digest: Digest,
     pub(crate) manifest: AdapterManifest,
@@ -38,13 +48,12 @@ enum Bytes {
 }
 
 impl Adapter {
-    /// The adapter of a file.
+    /// Returns the adapter of a file.
     pub(crate) fn read(digest: Digest, bytes: Arc<[u8]>, manifest: AdapterManifest) -> Self {
         Self { digest, manifest, bytes: Bytes::Read(bytes), loaded: OnceCell::new() }
     }
 
-    /// The component, ready to be instantiated. Compiled when it is first needed; who holds it keeps it, whatever takes this
-    /// adapter's place meanwhile.
+    /// Returns the component, ready to be instantiated. The first call compiles it. Callers keep it across a reload.
     pub(crate) async fn loaded(&self, sandbox: &Arc<Sandbox>) -> Result<Arc<LoadedAdapter>, Failure> {
         let load = || async {
             let bytes = match &self.bytes {
@@ -57,18 +66,17 @@ impl Adapter {
     }
 }
 
-/// What is there: adapters by name, and what could not be one and why.
+/// The files of the folder: adapters by name, and the files that are none.
 #[derive(Clone, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundAdapters {
     pub(crate) adapters: BTreeMap<Name, Arc<Adapter>>,
-    /// By file name.
-    pub(crate) bad: BTreeMap<String, String>,
-    /// What is wrong with components as such, so that nobody need ask them again. Of files that are there.
-    pub(crate) hopeless: BTreeMap<Digest, String>,
+    /// Why a file cannot be used, by file name.
+    pub(crate) invalid: BTreeMap<String, String>,
+    /// Why a component can never be used, so that it is not run again. Components of existing files only.
+    pub(crate) permanently_invalid: BTreeMap<Digest, String>,
 }
 
-/// The adapters of the binary.
-pub(crate) fn bundled(adapters: &[BundledAdapter]) -> BTreeMap<Name, Arc<Adapter>> {
+/// Returns the adapters of the binary, by name. One with an unreadable description is left out.(adapters: &[BundledAdapter]) -> BTreeMap<Name, Arc<Adapter>> {
     #[derive(Deserialize)]
     struct Description {
         digest: Digest,
@@ -87,58 +95,58 @@ pub(crate) fn bundled(adapters: &[BundledAdapter]) -> BTreeMap<Name, Arc<Adapter
     found
 }
 
-/// What is wrong with a component.
+/// Why a component could not be described.
 #[derive(Debug)]
-pub(crate) struct Bad {
-    /// In words.
+pub(crate) struct DescribeError {
+    /// The reason, in words.
     pub(crate) why: String,
-    /// Whether the same bytes would fail so again.
-    pub(crate) lasting: bool,
+    /// Whether the same bytes would fail again.
+    pub(crate) permanent: bool,
     /// The last lines that it printed before it trapped.
     pub(crate) printed: Vec<String>,
 }
 
-impl Bad {
-    fn passing(why: impl ToString) -> Self {
-        Self { why: why.to_string(), lasting: false, printed: Vec::new() }
+impl DescribeError {
+    fn temporary(why: impl ToString) -> Self {
+        Self { why: why.to_string(), permanent: false, printed: Vec::new() }
     }
 }
 
-impl From<Failure> for Bad {
+impl From<Failure> for DescribeError {
     fn from(failure: Failure) -> Self {
         let printed = failure.printed().to_vec();
-        Self { why: failure.to_string(), lasting: failure.is_deterministic(), printed }
+        Self { why: failure.to_string(), permanent: failure.is_deterministic(), printed }
     }
 }
 
-/// Asks adapters what they are.
+/// Gets the manifest of an adapter. Tests have a fake.
 pub(crate) trait Describe: Send + Sync {
-    /// What the component `bytes`, whose digest is `digest`, says of itself; or what is wrong with it.
-    fn describe(&self, digest: Digest, bytes: Arc<[u8]>) -> impl Future<Output = Result<AdapterManifest, Bad>> + Send;
+    /// Returns the manifest of the component `bytes`, which has the digest `digest`.
+    fn describe(&self, digest: Digest, bytes: Arc<[u8]>) -> impl Future<Output = Result<AdapterManifest, DescribeError>> + Send;
 }
 
-/// Asks in the sandbox, once for each digest.
-pub(crate) struct Asked<'a> {
+/// Describes adapters in the sandbox, each digest once; the store keeps the result.
+pub(crate) struct SandboxDescriber<'a> {
     pub(crate) store: &'a Store,
     pub(crate) sandbox: &'a Arc<Sandbox>,
 }
 
-impl Describe for Asked<'_> {
-    async fn describe(&self, digest: Digest, bytes: Arc<[u8]>) -> Result<AdapterManifest, Bad> {
-        let kept = self.store.described(&[digest], WORLD).await.map_err(Bad::passing)?;
+impl Describe for SandboxDescriber<'_> {
+    async fn describe(&self, digest: Digest, bytes: Arc<[u8]>) -> Result<AdapterManifest, DescribeError> {
+        let kept = self.store.described(&[digest], WORLD).await.map_err(DescribeError::temporary)?;
         if let Some(manifest) = kept.into_iter().flatten().find_map(|json| serde_json::from_str(&json).ok()) {
             return Ok(manifest);
         }
-        if self.store.is_blocked(&digest).await.map_err(Bad::passing)? {
+        if self.store.is_blocked(&digest).await.map_err(DescribeError::temporary)? {
             let why = format!(
                 "the component is blocked, so that it was not asked what it is. To lift it: patchbay plugin unblock \
                  {digest}"
             );
-            return Err(Bad::passing(why));
+            return Err(DescribeError::temporary(why));
         }
         let loaded = self.sandbox.load_adapter(digest, bytes.to_vec()).await?;
         let manifest = self.sandbox.describe_adapter(&loaded).await?;
-        // Texts and numbers alone: there is nothing that JSON could not hold.
+        // A manifest consists of texts and numbers, which JSON can always express.
         let json = serde_json::to_string(&manifest).unwrap_or_default();
         if let Err(error) = self.store.keep_described(digest, WORLD, json).await {
             tracing::warn!("what an adapter says of itself could not be kept: {error}");
@@ -147,15 +155,16 @@ impl Describe for Asked<'_> {
     }
 }
 
-/// Reads the files of `folder`. One that holds what `known` has is not asked again. No folder is an empty one.
-pub(crate) async fn files(folder: &Path, known: &Found, describe: &impl Describe) -> Found {
-    let mut found = Found::default();
+/// Reads the files of `folder`. An unchanged file keeps its adapter of `known`; if a new version cannot be used, the earlier one
+/// stays. A missing folder is an empty one.
+pub(crate) async fn files(folder: &Path, known: &FoundAdapters, describe: &impl Describe) -> FoundAdapters {
+    let mut found = FoundAdapters::default();
     let folder = folder.to_owned();
     let paths = match blocking(move || list(&folder)).await {
         Ok(paths) => paths,
         Err(error) => {
             if error.kind() != io::ErrorKind::NotFound {
-                found.bad.insert("providers".to_owned(), format!("the folder cannot be read: {error}"));
+                found.invalid.insert("providers".to_owned(), format!("the folder cannot be read: {error}"));
             }
             return found;
         }
@@ -166,7 +175,7 @@ pub(crate) async fn files(folder: &Path, known: &Found, describe: &impl Describe
         let name: Name = match stem.parse() {
             Ok(name) => name,
             Err(error) => {
-                found.bad.insert(file, error.to_string());
+                found.invalid.insert(file, error.to_string());
                 continue;
             }
         };
@@ -174,12 +183,12 @@ pub(crate) async fn files(folder: &Path, known: &Found, describe: &impl Describe
         let described = match blocking(move || read(&path)).await {
             Ok((digest, _)) if before.is_some_and(|adapter| adapter.digest == digest) => Ok(None),
             Ok((digest, bytes)) => {
-                let asked = match known.hopeless.get(&digest) {
-                    Some(why) => Err(Bad { why: why.clone(), lasting: true, printed: Vec::new() }),
+                let asked = match known.permanently_invalid.get(&digest) {
+                    Some(why) => Err(DescribeError { why: why.clone(), permanent: true, printed: Vec::new() }),
                     None => describe.describe(digest, Arc::clone(&bytes)).await,
                 };
-                if let Err(Bad { why, lasting: true, .. }) = &asked {
-                    found.hopeless.insert(digest, why.clone());
+                if let Err(DescribeError { why, permanent: true, .. }) = &asked {
+                    found.permanently_invalid.insert(digest, why.clone());
                 }
                 asked.map(|manifest| Some(Adapter::read(digest, bytes, manifest))).map_err(|bad| bad.why)
             }
@@ -187,9 +196,9 @@ pub(crate) async fn files(folder: &Path, known: &Found, describe: &impl Describe
         };
         let adapter = match described {
             Ok(adapter) => adapter,
-            // What was good stays in force: a bad file changes nothing.
+            // The earlier version stays in force.
             Err(why) => {
-                found.bad.insert(file, why);
+                found.invalid.insert(file, why);
                 None
             }
         };
@@ -200,12 +209,12 @@ pub(crate) async fn files(folder: &Path, known: &Found, describe: &impl Describe
     found
 }
 
-/// Does what waits for the disk where nobody waits for it.
+/// Runs disk operations on a thread that may block.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
-/// The components of a folder, by name.
+/// Returns the paths of the components in a folder, sorted.
 fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "wasm"));
@@ -213,11 +222,11 @@ fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The bytes of a component, and the digest of exactly these.
+/// Reads a component. Returns its bytes with their digest.
 pub(crate) fn read(path: &Path) -> io::Result<(Digest, Arc<[u8]>)> {
     let (file, _) = open_regular_file(path)?;
     let mut bytes = Vec::new();
-    // It may grow while it is read.
+    // The file may grow while it is read.
     file.take(COMPONENT_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > COMPONENT_BYTES {
         let message = format!("it has over {COMPONENT_BYTES} bytes, which is the most that is read");

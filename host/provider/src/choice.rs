@@ -1,4 +1,4 @@
-//! `MODEL[/THINKING]`, with or without the provider before it.
+//! A model choice, and parsing it from `[PROVIDER:]MODEL[/THINKING]`. `/model`, `default_model` and model overrides use it.
 
 use std::fmt;
 
@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::ModelError;
 
-/// A model, whose it is, and how hard it is to think.
+/// A model of a provider, with a thinking level.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
     /// The provider.
     pub provider: Name,
     /// The model's id.
     pub model: String,
-    /// The thinking level; none: the provider's default.
+    /// The thinking level; `None` for the provider's default.
     pub level: Option<ThinkingLevel>,
 }
 
 impl Choice {
-    /// The choice as `/model` takes it, `PROVIDER:MODEL[/THINKING]`, cleaned: a stored one of an older build may hold
-    /// anything.
+    /// Returns the choice as `/model` takes it, `PROVIDER:MODEL[/THINKING]`. It is cleaned, because a choice that an older build
+    /// stored may contain anything.
     pub fn as_argument(&self) -> String {
         let level = self.level.map(|level| format!("/{}", level.as_str())).unwrap_or_default();
         text::excerpt(&format!("{}:{}{level}", self.provider, self.model), 200)
     }
 
-    /// Checks the model's name, which a stored choice of an older build may have never passed.
+    /// Checks the model's name. A choice that an older build stored may have an invalid one.
     ///
     /// # Errors
     /// [`ModelError::NotAName`].
@@ -39,7 +39,7 @@ impl Choice {
     }
 }
 
-/// `PROVIDER/MODEL/LEVEL`, where no level reads `default`.
+/// `PROVIDER/MODEL/LEVEL`; the level is `default` if there is none.
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let level = self.level.map_or("default", ThinkingLevel::as_str);
@@ -47,20 +47,20 @@ impl fmt::Display for Choice {
     }
 }
 
-/// A model by its size, whatever its name is.
+/// A model by its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Selector {
-    /// Quick and cheap.
+    /// Fast and cheap.
     Small,
     /// For most work.
     Normal,
-    /// The best there is.
+    /// The most capable.
     Big,
 }
 
 impl Selector {
-    /// The sizes that will do, the best first.
+    /// Returns the acceptable sizes, the best first.
     pub(crate) fn sizes(self) -> [ModelSize; 4] {
         use ModelSize::{Large, Normal, Small, Unknown};
         match self {
@@ -71,22 +71,22 @@ impl Selector {
     }
 }
 
-/// What a text asks for.
+/// A parsed text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
-    /// The provider, where one is named.
+pub(crate) struct ModelQuery {
+    /// The provider, if the text names one.
     pub(crate) provider: Option<Name>,
     /// The model.
     pub(crate) model: String,
-    /// The thinking level.
+    /// The thinking level, if the text names one.
     pub(crate) level: Option<ThinkingLevel>,
 }
 
-/// What is known of names.
+/// The names that parsing depends on. The registry has them; tests have a fake.
 pub(crate) trait Names {
     /// Whether there is such a provider.
     fn is_provider(&self, name: &str) -> bool;
-    /// Whether a catalogue has exactly this id; that of `provider`, where one is named.
+    /// Whether a catalogue has exactly this id. `provider` restricts it to that provider's catalogue.
     fn is_model(&self, provider: Option<&Name>, id: &str) -> bool;
 }
 
@@ -95,8 +95,8 @@ const NAME_BYTES: usize = 128;
 /// The rule for model names, in words.
 pub(crate) const NAME_RULE: &str = "a model name has 1 to 128 visible ASCII characters and no white space";
 
-/// Why `name` is not a model name; `None` if it is one. This one rule holds for what a person types, for `config.toml` and
-/// for stored choices.
+/// Returns why `name` is not a model name; `None` if it is one. The same rule applies to typed text, `config.toml` and stored
+/// choices.
 pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
     if name.chars().any(char::is_whitespace) {
         Some("it contains white space")
@@ -113,15 +113,15 @@ pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Reads `[PROVIDER:]MODEL[/THINKING]`. An exact id is taken whole; otherwise with one `/` the tail is the level; with more,
-/// the tail of the last one is, if it is a level at all. A name with an empty part between slashes, or with two levels, is
-/// not a model name, unless a catalogue lists it.
+/// Parses `[PROVIDER:]MODEL[/THINKING]`. A listed id is the whole model. Otherwise the text after the only `/` is the level; with
+/// several `/`, the text after the last one is the level if it is a valid one. A name with an empty part between slashes, or with
+/// two levels, is not a model name unless a catalogue lists it.
 ///
 /// # Errors
 /// [`ModelError::Level`], [`ModelError::NoLevel`], [`ModelError::NoModel`], [`ModelError::NotAName`].
-pub(crate) fn read(text: &str, names: &dyn Names) -> Result<Asked, ModelError> {
+pub(crate) fn parse(text: &str, names: &dyn Names) -> Result<ModelQuery, ModelError> {
     let not_a_name = |why| Err(ModelError::NotAName { text: text.to_owned(), why });
-    // Before the level is judged: an invalid level is shown as it was given, so it must consist of visible characters.
+    // Checked before the level, because the error for an invalid level shows it as it was typed.
     if text.chars().any(char::is_whitespace) || text::clean(text) != text {
         return not_a_name(name_problem(text).unwrap_or_default());
     }
@@ -143,7 +143,7 @@ pub(crate) fn read(text: &str, names: &dyn Names) -> Result<Asked, ModelError> {
         });
         match why {
             Some(why) => not_a_name(why),
-            None => Ok(Asked { provider: provider.clone(), model: model.to_owned(), level }),
+            None => Ok(ModelQuery { provider: provider.clone(), model: model.to_owned(), level }),
         }
     };
     if names.is_model(provider.as_ref(), rest) {
@@ -165,9 +165,9 @@ mod tests {
 
     use super::*;
 
-    struct Known;
+    struct FakeNames;
 
-    impl Names for Known {
+    impl Names for FakeNames {
         fn is_provider(&self, name: &str) -> bool {
             matches!(name, "openai" | "local")
         }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     fn asked(text: &str) -> Result<String, String> {
-        let asked = read(text, &Known).map_err(|error| error.to_string())?;
+        let asked = parse(text, &FakeNames).map_err(|error| error.to_string())?;
         let provider = asked.provider.map_or_else(|| "-".to_owned(), |name| name.to_string());
         Ok(format!("{provider} {} {}", asked.model, asked.level.map_or("-", ThinkingLevel::as_str)))
     }
@@ -242,15 +242,14 @@ mod tests {
     proptest! {
         #[test]
         fn a_model_that_was_read_is_a_model_name(text in "\\PC{0,12}|[a-z/ :\u{1b}\u{200b}]{0,12}/(none|low|med|high)") {
-            if let Ok(Asked { model, .. }) = read(&text, &Known) {
+            if let Ok(ModelQuery { model, .. }) = parse(&text, &FakeNames) {
                 prop_assert_eq!(name_problem(&model), None);
             }
         }
 
-
         #[test]
         fn nothing_is_lost_of_a_text(text in "[a-z:/]{1,12}|(openai|local):[a-z/]{0,9}/(none|low|med|high)") {
-            if let Ok(Asked { provider, model, level }) = read(&text, &Known) {
+            if let Ok(ModelQuery { provider, model, level }) = parse(&text, &FakeNames) {
                 let provider = provider.map(|name| format!("{name}:")).unwrap_or_default();
                 let level = level.map(|level| format!("/{}", level.as_str())).unwrap_or_default();
                 prop_assert_eq!(format!("{}{}{}", provider, model, level), text);

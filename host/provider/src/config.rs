@@ -1,3 +1,5 @@
+//! The providers' part of `config.toml`. `cli` reads the file; a reload takes [`Settings`] from it.
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -45,7 +47,7 @@ pub struct ProviderConfig {
     pub options: BTreeMap<String, String>,
 }
 
-/// A model of the operator's.
+/// A model that the operator adds to a provider's catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelConfig(pub ModelEntry);
 
@@ -111,22 +113,22 @@ fn checked<E: Error>(id: String) -> Result<String, E> {
 fn variable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let variable = String::deserialize(deserializer)?;
     if !variable.is_empty() && !is_variable(&variable) {
-        // What stands there may be the secret itself.
+        // The value may be the secret itself, so that the error does not show it.
         return Err(D::Error::custom("this is not the name of an environment variable: use A-Z, 0-9 and '_'"));
     }
     Ok(Some(variable))
 }
 
-/// What the operator decided for all providers.
+/// The operator's settings for all providers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// `[providers.NAME]`.
     pub providers: BTreeMap<Name, ProviderConfig>,
-    /// `[routes]`: a model's id, or a prefix of ids, and the provider that it goes to.
+    /// `[routes]`: a model's id, or a prefix of ids, and the provider that is asked for it.
     pub routes: BTreeMap<String, Name>,
-    /// The model of who has chosen none.
+    /// `default_model`: the model of an agent for which none was chosen.
     pub default_model: Option<String>,
-    /// The names of `[credentials.NAME]`: their keys are for skills, and never for a provider that is called so.
+    /// The names of `[credentials.NAME]`. Their keys are for skills, never for a provider of the same name.
     pub credentials: BTreeSet<Name>,
 }
 

@@ -1,13 +1,151 @@
+//! The errors of the crate: [`ModelError`] before a provider is asked, [`ExchangeError`] after that, and [`CompleteError`], which
+//! is either. Each has a stable [`Code`] and becomes an [`Outcome`] for the person. No text holds a secret.
+
 use std::time::Duration;
 
-use patchbay_core::{Code, completion::FailureKind};
+use patchbay_core::{Code, Digest, Name, Outcome, completion::FailureKind, text};
 use patchbay_sandbox::Failure;
+use patchbay_store::StoreError;
 
-/// Why a completion failed. No text holds a secret.
+use crate::choice;
+
+/// Why no provider can be asked: the text names no usable model, or its provider may not be asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// The text names no model.
+    #[error("/model requires a model name.")]
+    NoModel(String),
+    /// The text is not a model name.
+    #[error("'{}' is not a model name: {why}; {}.", text::excerpt(.text, 80), choice::NAME_RULE)]
+    NotAName {
+        /// The text as it was typed.
+        text: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// No thinking level follows the `/`.
+    #[error("a thinking level must follow '/' in '{}'.", text::excerpt(.0, 80))]
+    NoLevel(String),
+    /// The text after the `/` is not a thinking level.
+    #[error("Invalid thinking level: {}\nValid levels: none, low, med, high", text::excerpt(.0, 80))]
+    Level(String),
+    /// No provider has the model.
+    #[error("Unknown model: {}{supported}", text::excerpt(.model, 80))]
+    Unknown {
+        /// The model.
+        model: String,
+        /// The models of the ready providers, to follow the message: a blank line, then a line for each provider with a
+        /// catalogue. Empty without any.
+        supported: String,
+    },
+    /// The operator has not allowed the provider.
+    #[error(
+        "provider '{provider}' may not be asked: {why} 'patchbay provider list' shows what it asks for. To allow it: patchbay \
+         provider allow {provider}"
+    )]
+    Pending {
+        /// The provider.
+        provider: Name,
+        /// What is missing, as a sentence.
+        why: String,
+    },
+    /// The provider cannot be used.
+    #[error("provider '{provider}' cannot be used: {why}")]
+    Refused {
+        /// The provider.
+        provider: Name,
+        /// Why.
+        why: String,
+    },
+    /// `[routes]` names a provider that does not exist.
+    #[error(
+        "[routes] of config.toml sends the model '{}' to provider '{provider}', which is not there. /providers lists \
+         what there is; mend the route, or name the provider (PROVIDER:MODEL).",
+        text::excerpt(.model, 80)
+    )]
+    Route {
+        /// The model.
+        model: String,
+        /// The missing provider.
+        provider: Name,
+    },
+    /// The operator has blocked the adapter.
+    #[error(
+        "component {component} of provider '{provider}' is blocked. To lift it: patchbay plugin unblock {component}"
+    )]
+    Blocked {
+        /// The provider.
+        provider: Name,
+        /// Its adapter's component.
+        component: Digest,
+    },
+    /// The provider requests something else than what the operator was shown.
+    #[error(
+        "provider '{0}' asks for something else by now, so that it was allowed nothing. Look at it again: patchbay \
+         provider allow {0}"
+    )]
+    Changed(Name),
+    /// The configured default model cannot be used.
+    #[error("default_model of config.toml, '{}', cannot be used: {error}", text::excerpt(.model, 80))]
+    Default {
+        /// The value of `default_model`.
+        model: String,
+        /// Why.
+        error: Box<Self>,
+    },
+    /// There is no such provider, or no longer.
+    #[error("there is no provider '{0}' any more. /providers lists what there is, /model chooses another model.")]
+    Gone(Name),
+    /// The adapter's component failed.
+    #[error("provider '{provider}': its adapter failed: {failure}.")]
+    Adapter {
+        /// The provider.
+        provider: Name,
+        /// How it failed.
+        failure: Failure,
+    },
+    /// The database failed.
+    #[error("{0}.")]
+    Store(#[from] StoreError),
+}
+
+impl ModelError {
+    /// Returns the stable code.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::NoModel(_) | Self::NoLevel(_) | Self::NotAName { .. } => Code::InvalidArgs,
+            Self::Level(_) => Code::InvalidThinkingLevel,
+            Self::Unknown { .. } => Code::UnknownModel,
+            Self::Pending { .. } | Self::Changed(_) => Code::ProviderPending,
+            Self::Refused { .. } | Self::Gone(_) | Self::Route { .. } => Code::ProviderUnusable,
+            Self::Blocked { .. } => Code::Blocked,
+            Self::Default { error, .. } => error.code(),
+            Self::Adapter { failure, .. } => failure.code(),
+            Self::Store(_) => Code::StoreFailed,
+        }
+    }
+
+    /// Whether fronts print the message without `Error: `. The commands' reference fixes the texts of these two.
+    fn is_refusal(&self) -> bool {
+        matches!(self, Self::Level(_) | Self::Unknown { .. })
+    }
+}
+
+impl From<ModelError> for Outcome {
+    fn from(error: ModelError) -> Self {
+        if error.is_refusal() {
+            return Self::refused(error.code(), error.to_string());
+        }
+        Self::error(error.code(), error)
+    }
+}
+
+/// Why a completion failed after its provider was found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExchangeError {
-    /// The provider's key is not set. The words stand alone, without `Error: `.
+    /// The provider's key is not set. Fronts print the message without `Error: `.
     #[error("{message}")]
     MissingCredentials {
         /// What to set, and where to get a key.
@@ -19,30 +157,30 @@ pub enum ExchangeError {
         /// What is wrong with it, and what to do.
         message: String,
     },
-    /// The provider, or the way to it, failed.
+    /// The provider, or the connection to it, failed.
     #[error("{provider}: {message}")]
     Failed {
         /// The provider.
         provider: String,
         /// What kind of failure it is.
         kind: FailureKind,
-        /// What was said, cleaned and scrubbed, and what to do next.
+        /// What the provider or the network reported, cleaned and scrubbed, and what to do next.
         message: String,
-        /// The status, where there was an answer.
+        /// The HTTP status; `None` without an answer.
         status: Option<u16>,
         /// The provider's own code.
         code: Option<String>,
-        /// When it may work again, where the provider says so.
+        /// When another try may work, if the provider said so.
         again_in: Option<Duration>,
     },
-    /// The adapter broke the contract's law or a limit of the exchange; what and how.
+    /// The adapter broke the contract or a limit of the exchange.
     #[error("provider '{provider}': its adapter {what}")]
     Adapter {
         /// The provider.
         provider: String,
-        /// A stable code: `adapter_violation`, `limit_exchange`.
+        /// `adapter_violation` or `limit_exchange`.
         code: Code,
-        /// What it did.
+        /// What it did, to follow "its adapter".
         what: String,
     },
     /// The adapter's component failed in the sandbox.
@@ -50,13 +188,13 @@ pub enum ExchangeError {
     Sandbox {
         /// The provider.
         provider: String,
-        /// How.
+        /// How it failed.
         failure: Failure,
     },
 }
 
 impl ExchangeError {
-    /// The stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> Code {
         match self {
             Self::MissingCredentials { .. } | Self::UnusableCredentials { .. } => Code::MissingCredentials,
@@ -76,8 +214,7 @@ impl ExchangeError {
         }
     }
 
-    /// What kind of failure it is to whoever asked for the completion. A fault of the adapter's is
-    /// [`FailureKind::Unknown`].
+    /// Returns the kind of failure; [`FailureKind::Unknown`] for a fault of the adapter.
     pub fn kind(&self) -> FailureKind {
         match self {
             Self::MissingCredentials { .. } | Self::UnusableCredentials { .. } => FailureKind::Authentication,
@@ -86,11 +223,44 @@ impl ExchangeError {
         }
     }
 
-    /// When it may work again, where the provider says so.
+    /// Returns when another try may work; `None` if the provider did not say.
     pub fn again_in(&self) -> Option<Duration> {
         match self {
             Self::Failed { again_in, .. } => *again_in,
             _ => None,
+        }
+    }
+}
+
+/// Why a completion failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CompleteError {
+    /// No provider was asked.
+    #[error("{0}")]
+    Model(#[from] ModelError),
+    /// The provider was asked, and the exchange failed.
+    #[error("{0}")]
+    Exchange(#[from] ExchangeError),
+}
+
+impl CompleteError {
+    /// Returns the stable code.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Model(error) => error.code(),
+            Self::Exchange(error) => error.code(),
+        }
+    }
+}
+
+impl From<CompleteError> for Outcome {
+    fn from(error: CompleteError) -> Self {
+        match error {
+            CompleteError::Model(error) => error.into(),
+            CompleteError::Exchange(error @ ExchangeError::MissingCredentials { .. }) => {
+                Self::refused(error.code(), error.to_string())
+            }
+            CompleteError::Exchange(error) => Self::error(error.code(), error),
         }
     }
 }

@@ -1,10 +1,21 @@
-//! One completion: the adapter says what is to be done, and here it is done.
+//! One completion: drives an adapter through its attempts, sends its requests and forwards its stream events.
+//!
+//! [`Providers::complete`](crate::Providers::complete) calls [`complete`]. It runs an [`Attempt`](attempt::Attempt) and, after a
+//! failure that may pass, another one:
+//!
+//! - `attempt`: one instance of the adapter; does its actions in order.
+//! - `request`: checks a request of the adapter and adds the secret.
+//! - `pending_request`: the one open request, its deadlines, and its body in chunks.
+//! - `stream_check`: checks the adapter's stream events and forwards them to the [`Sink`].
+//! - `report`: words a failure for the caller, and decides whether another attempt may follow.
+//! - `adapter`: what an attempt needs of an adapter; the sandbox implements it, and so do scripts in tests.
 
 mod adapter;
 mod attempt;
-mod flight;
-mod law;
+mod pending_request;
+mod report;
 mod request;
+mod stream_check;
 #[cfg(test)]
 mod tests;
 
@@ -15,92 +26,100 @@ use std::{
 
 use patchbay_core::{Code, Name, completion::CompletionRequest};
 use patchbay_egress::{Egress, EgressError, Scrub, Secret, Secrets};
-use patchbay_sandbox::{
-    Sandbox,
-    adapter::{AdapterFailure, RetryHint},
-};
+use patchbay_sandbox::{Sandbox, adapter::AdapterFailure};
+use tracing::Instrument as _;
 
 use self::{
     adapter::{Adapter, Log, Sandboxed},
-    attempt::{Attempt, Ended, sentences},
+    attempt::Attempt,
+    report::given_up,
 };
 use crate::{
     Completed, ExchangeError, ExchangeLimits, Retrying, Sink, retry,
     route::{Base, Route, RouteCredential},
 };
 
-/// What every completion shares.
+/// What all exchanges of a process share.
 #[derive(Clone)]
-pub(crate) struct World {
-    /// What runs adapters.
+pub(crate) struct ExchangeContext {
+    /// Runs the adapters.
     pub(crate) sandbox: Arc<Sandbox>,
-    /// The way out, as [`ExchangeLimits::egress`] makes it of the same limits.
+    /// Sends the requests. Made of `limits` by [`ExchangeLimits::egress`].
     pub(crate) egress: Egress,
-    /// Where keys are.
+    /// Reads the keys of providers.
     pub(crate) secrets: Arc<Secrets>,
-    /// What a completion may take.
+    /// The limits of one completion: `[exchange]` of `config.toml`.
     pub(crate) limits: ExchangeLimits,
 }
 
-/// How one completion gets to its provider.
-struct Way<'a> {
+/// The provider that one completion is sent to, and what its requests need.
+struct RequestTarget<'a> {
     provider: &'a Name,
+    /// Where requests go; `None` if the provider sends none.
     base: Option<&'a Base>,
+    /// The provider's credential; `None` if it needs none.
     credential: Option<&'a RouteCredential>,
     egress: &'a Egress,
     secrets: &'a Secrets,
     limits: &'a ExchangeLimits,
 }
 
-/// The scrub of the attempt that runs.
+/// The scrub of the current attempt, which the adapter's log shares.
 type SharedScrub = Arc<RwLock<Scrub>>;
 
-/// The secrets of one attempt, read before its adapter begins.
+/// The secrets of one attempt, read before its adapter starts.
 struct Keys {
-    /// The provider's own key; `None`: it has none.
+    /// The provider's own key; `None` if it needs none.
     own: Result<Option<Secret>, ExchangeError>,
-    /// Removes every secret that is bound to the provider's origin, whether or not the adapter places one.
+    /// Removes every secret that is bound to the provider's origin, whether or not the adapter uses one.
     scrub: Scrub,
 }
 
 impl Keys {
-    async fn read(way: &Way<'_>) -> Self {
-        let Some(base) = way.base else { return Self { own: Ok(None), scrub: Scrub::default() } };
-        let own = way.credential.map(|credential| request::secret(way, credential)).transpose();
-        let bound = way.secrets.scrub(&base.origin).await;
+    async fn read(target: &RequestTarget<'_>) -> Self {
+        let Some(base) = target.base else { return Self { own: Ok(None), scrub: Scrub::default() } };
+        let own = target.credential.map(|credential| request::secret(target, credential)).transpose();
+        let bound = target.secrets.scrub(&base.origin).await;
         let scrub = bound.and(own.iter().flatten());
         Self { own, scrub }
     }
 }
 
-/// How an attempt stopped.
+/// Why an attempt ended without an answer.
 enum Stop {
-    /// The adapter says that its provider failed.
+    /// The adapter reports that its provider failed.
     Adapter(AdapterFailure),
-    /// The adapter broke the law.
-    Breach(Breach),
-    /// The operator's base URL is none that may be asked.
+    /// The adapter broke the contract or a limit.
+    Violation(Violation),
+    /// The operator's base URL may not be requested.
     Refused(EgressError),
-    /// Anything else, in its last words.
+    /// Any other failure, as the caller gets it.
     Failed(ExchangeError),
 }
 
-/// What an adapter did that it may not.
-struct Breach {
+/// What an adapter did against the contract or a limit.
+struct Violation {
+    /// [`Code::AdapterViolation`] or [`Code::LimitExchange`].
     code: Code,
-    /// To be read after "its adapter".
+    /// What it did, to follow the words "its adapter".
     what: String,
 }
 
-impl Breach {
-    fn violation(what: String) -> Self {
-        Self { code: Code::AdapterViolation, what }
+impl Violation {
+    /// Returns a violation of the contract.
+    fn of_contract(what: impl Into<String>) -> Self {
+        Self { code: Code::AdapterViolation, what: what.into() }
+    }
+
+    /// Returns a violation of a limit of the exchange, which `what` names.
+    fn of_limit(what: String) -> Self {
+        Self { code: Code::LimitExchange, what }
     }
 }
 
-impl From<Breach> for Stop {
-    fn from(breach: Breach) -> Self {
-        Self::Breach(breach)
+impl From<Violation> for Stop {
+    fn from(violation: Violation) -> Self {
+        Self::Violation(violation)
     }
 }
 
@@ -110,15 +129,15 @@ impl From<ExchangeError> for Stop {
     }
 }
 
-/// Asks the provider of `route` for one completion; `sink` hears of it as it comes. A failure before anything came of it
-/// is tried again, up to three times.
+/// Requests one completion from the provider of `route` and forwards it to `sink` as it arrives. A failure before any block of
+/// the answer began is retried, up to three times.
 ///
-/// Dropping the future closes the connection and frees the instance.
+/// Dropping the future closes the connection and frees the adapter's instance.
 ///
 /// # Errors
-/// [`ExchangeError`]; blocks that `sink` heard of by then are the beginning of an answer.
+/// [`ExchangeError`]. Blocks that `sink` has received by then are the beginning of an answer.
 pub(crate) async fn complete(
-    world: &World,
+    context: &ExchangeContext,
     route: &Route,
     request: CompletionRequest,
     sink: &mut dyn Sink,
@@ -126,62 +145,64 @@ pub(crate) async fn complete(
     let scrub = SharedScrub::default();
     let log = Arc::new(Log { provider: route.provider.clone(), scrub: scrub.clone() });
     let adapter = Sandboxed {
-        sandbox: &world.sandbox,
+        sandbox: &context.sandbox,
         adapter: &route.adapter,
         options: &route.options,
-        budgets: world.limits.budgets(),
+        budgets: context.limits.budgets(),
         log,
     };
-    let way = Way {
+    let target = RequestTarget {
         provider: &route.provider,
         base: route.base.as_ref(),
         credential: route.credential.as_ref(),
-        egress: &world.egress,
-        secrets: &world.secrets,
-        limits: &world.limits,
+        egress: &context.egress,
+        secrets: &context.secrets,
+        limits: &context.limits,
     };
-    drive(&way, &adapter, request, sink, &scrub, tokio::time::sleep).await
+    drive(&target, &adapter, request, sink, &scrub, tokio::time::sleep).await
 }
 
-/// As many attempts as it takes, with waits between.
+/// Runs attempts until one succeeds or none may follow. `wait` waits between two attempts. Each attempt has a span `exchange`.
 async fn drive<W: Future<Output = ()> + Send>(
-    way: &Way<'_>,
+    target: &RequestTarget<'_>,
     adapter: &impl Adapter,
     request: CompletionRequest,
     sink: &mut dyn Sink,
     shared: &SharedScrub,
     wait: impl Fn(Duration) -> W,
 ) -> Result<Completed, ExchangeError> {
-    let mut done = 0;
+    let mut retries = 0;
     loop {
-        let keys = Keys::read(way).await;
+        let keys = Keys::read(target).await;
         *shared.write().unwrap_or_else(PoisonError::into_inner) = keys.scrub.clone();
-        // An attempt keeps what it is given only until its instance has read it.
-        let ended = match Attempt::new(way, sink, keys).run(adapter, request.clone()).await {
+        let span = tracing::info_span!(
+            "exchange",
+            provider = target.provider.as_str(),
+            model = request.model,
+            attempt = retries + 1
+        );
+        // The request is cloned because an attempt keeps it only until its instance has read it.
+        let attempt = Attempt::new(target, sink, keys).run(adapter, request.clone());
+        let failure = match attempt.instrument(span).await {
             Ok(completed) => return Ok(completed),
-            Err(ended) => ended,
+            Err(failure) => failure,
         };
-        let Some(delay) = ended.again.then(|| retry::delay(done, ended.hint)).flatten() else {
-            return Err(given_up(ended));
+        let Some(delay) = failure.may_retry.then(|| retry::delay(retries, failure.hint)).flatten() else {
+            return Err(given_up(failure));
         };
-        done += 1;
-        let (provider, what) = (way.provider.to_string(), Retrying::what(ended.error.kind()));
-        sink.retrying(&Retrying { provider, what, delay, attempt: done, of: retry::MOST });
+        retries += 1;
+        let (provider, what) = (target.provider.to_string(), Retrying::what(failure.error.kind()));
+        sink.retrying(&Retrying { provider, what, delay, attempt: retries, of: retry::MAX_RETRIES });
         wait(delay).await;
     }
 }
 
-/// The error, with when to try again where the provider said so.
-fn given_up(ended: Ended) -> ExchangeError {
-    let Ended { mut error, hint, .. } = ended;
-    if let (ExchangeError::Failed { message, again_in, .. }, RetryHint::After(time)) = (&mut error, hint) {
-        *again_in = Some(time);
-        *message = sentences(message, &format!("Try again in {}", retry::in_words(time)));
-    }
-    error
-}
-
 #[cfg(test)]
-fn _it_can_be_spawned(world: &World, route: &Route, request: CompletionRequest, sink: &mut dyn Sink) -> impl Send {
-    complete(world, route, request, sink)
+fn _it_can_be_spawned(
+    context: &ExchangeContext,
+    route: &Route,
+    request: CompletionRequest,
+    sink: &mut dyn Sink,
+) -> impl Send {
+    complete(context, route, request, sink)
 }

@@ -1,26 +1,24 @@
-//! Providers: an adapter each, plus what the operator decided for it.
+//! Model providers. A provider is an adapter (a WebAssembly component that speaks one API) and the operator's settings for it.
 //!
-//! - [`Providers`]: all of them; whose a model is, which one a text names, and asking it.
-//! - [`Checked`]: what a file would be among them.
-//! - [`Settings`], [`ProviderConfig`]: what `config.toml` says of them.
-//! - [`Sink`], [`Completed`], [`ExchangeError`]: one completion as whoever asks sees it.
-//! - [`ExchangeLimits`]: what one completion may take.
+//! - [`Providers`]: all providers of the process. Finds the provider of a model and asks it.
+//! - [`Checked`]: the result of examining an adapter file before it is added.
+//! - [`Settings`], [`ProviderConfig`]: the providers' part of `config.toml`.
+//! - [`Sink`], [`Completed`], [`ExchangeError`]: one completion, as its caller sees it.
+//! - [`ExchangeLimits`]: the limits of one completion.
+//! - [`ProviderStatus`], [`render`]: the list of providers for people and programs.
 //!
-//! Authority is the operator's: what an adapter says of origins and keys is a suggestion. An adapter never sees a key and
-//! never chooses a host; the driver of an exchange does what it asks for, after its checks.
+//! The operator decides: origins and keys of an adapter are suggestions. An adapter never sees a key and never chooses a host. It
+//! requests actions, and the `exchange` does them after its checks.
+//!
+//! Modules, from the outside in: `providers` (the public face), `registry` (which providers there are), `adapters` (their
+//! components), `route` (where requests go), `exchange` (one completion).
 
 mod adapters;
-mod base;
-mod bundled;
 mod choice;
-mod complete_error;
 mod config;
 mod error;
 mod exchange;
 mod limits;
-mod model_error;
-mod path;
-mod prefix;
 mod providers;
 mod registry;
 mod retry;
@@ -29,14 +27,12 @@ mod sink;
 mod status;
 mod watch;
 
-pub use bundled::BundledAdapter;
+pub use adapters::BundledAdapter;
 pub use choice::{Choice, Selector};
-pub use complete_error::CompleteError;
 pub use config::{ModelConfig, ProviderConfig, Settings};
-pub use error::ExchangeError;
+pub use error::{CompleteError, ExchangeError, ModelError};
 pub use limits::{ExchangeLimits, LimitError};
-pub use model_error::ModelError;
 pub use providers::{Checked, DefaultChoice, ModelInfo, Providers, SettingsSource, Sources};
 pub use sink::{Completed, Retrying, Sink};
-pub use status::{ProviderStatus, render};
+pub use status::{ProviderSource, ProviderState, ProviderStatus, render};
 pub use watch::{Watch, WatchError};

@@ -1,3 +1,6 @@
+//! The limits of one completion: `[exchange]` of `config.toml`. `cli` reads them; the exchange, its egress and the adapters'
+//! sandbox apply them.
+
 use std::time::Duration;
 
 use patchbay_egress::{Egress, EgressError, EgressLimits};
@@ -5,14 +8,14 @@ use patchbay_sandbox::{Limits, adapter::Budgets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// No time is longer: nobody waits that long for an answer.
+/// The longest time in milliseconds, an hour: no caller waits longer for an answer.
 const HOUR: u64 = 3_600_000;
 const GIGABYTE: u64 = 1 << 30;
 const MANY: u64 = 1_000_000_000;
-/// Completions that run at once: for each the pool reserves address space.
+/// The most completions that run at once. The pool reserves address space for each.
 const CONCURRENT: u64 = 10_000;
 
-/// A limit with a value that cannot be meant.
+/// A limit whose value is out of range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("exchange.{key} is {value}; it must be from 1 to {most}")]
 pub struct LimitError {
@@ -20,7 +23,7 @@ pub struct LimitError {
     pub key: &'static str,
     /// Its value.
     pub value: u64,
-    /// The most that it may be.
+    /// The largest value that it may have.
     pub most: u64,
 }
 
@@ -100,8 +103,10 @@ impl Default for ExchangeLimits {
 }
 
 impl ExchangeLimits {
+    /// Checks that each limit is in its range.
+    ///
     /// # Errors
-    /// [`LimitError`] names a key whose value cannot be meant.
+    /// [`LimitError`] names the first key whose value is out of range.
     pub fn check(&self) -> Result<(), LimitError> {
         for (key, value, most) in [
             ("connect_ms", self.connect_ms, HOUR),
@@ -127,15 +132,15 @@ impl ExchangeLimits {
         Ok(())
     }
 
-    /// The way out for providers: a model thinks for longer, hears and says more than a tool may.
+    /// Returns the egress of providers, with larger limits than that of skills: a model answers later, and reads and writes more.
     ///
     /// # Errors
-    /// [`EgressError::Limit`] for limits that [`ExchangeLimits::check`] refuses.
+    /// [`EgressError::Limit`] for limits that [`ExchangeLimits::check`] rejects.
     pub fn egress(&self) -> Result<Egress, EgressError> {
         Egress::new(self.of_egress())
     }
 
-    /// What a sandbox of adapters may use: `of_skills`, but for what is an exchange's own.
+    /// Returns the limits of the adapters' sandbox: those of skills, except for the limits of an exchange.
     pub fn sandbox(&self, of_skills: &Limits) -> Limits {
         let Self { step_ms, memory_bytes, concurrent, answer_bytes, .. } = self;
         let input_bytes = usize::try_from(*answer_bytes).unwrap_or(usize::MAX);
@@ -149,25 +154,25 @@ impl ExchangeLimits {
         }
     }
 
-    /// The exchange keeps its times and counts its bytes itself, and these are the net behind it: no text should ever name
-    /// a limit that the operator cannot set.
+    /// Returns the limits of the egress of providers. The exchange applies its own limits first; these are a second line behind
+    /// them, so that no message names a limit that the operator cannot set.
     pub(crate) fn of_egress(&self) -> EgressLimits {
         EgressLimits {
             time_ms: HOUR,
             idle_ms: HOUR,
             connect_ms: self.connect_ms,
             request_bytes: self.request_bytes,
-            // What compression cannot make smaller is a little larger with it.
+            // Compression makes incompressible data a little larger.
             wire_bytes: (self.answer_bytes + self.answer_bytes / 64 + 1024).min(GIGABYTE),
             body_bytes: self.answer_bytes,
-            // One request in each completion; how many of these run at once is a limit of the sandbox.
+            // Each completion has one request at a time, and the sandbox limits the number of completions.
             requests_at_once: self.concurrent as usize,
             owner_requests_at_once: self.concurrent as usize,
             ..EgressLimits::default()
         }
     }
 
-    /// What an adapter may use in one completion. Its memory, and how many run at once, are limits of the sandbox.
+    /// Returns what an adapter may use in one completion. The sandbox limits its memory and the number of completions.
     pub(crate) fn budgets(&self) -> Budgets {
         Budgets {
             step_fuel: self.step_fuel,

@@ -1,5 +1,10 @@
-//! Which providers there are, what the operator decided for each, and whose a model is. Never changes: a change of the folder
-//! or of `config.toml` makes another one.
+//! The registry: which providers there are, what the operator decided for each, and which one owns a model.
+//!
+//! A registry is immutable. A reload builds another one from the adapters that were found, the settings, and the store's claims
+//! (see [`Providers::load`](crate::Providers)).
+//!
+//! - `entry`: puts one provider together from its adapter and its settings.
+//! - `claims`: refuses a provider that claims what another one has.
 
 mod claims;
 mod entry;
@@ -7,180 +12,103 @@ mod entry;
 use std::{collections::BTreeMap, sync::Arc};
 
 use patchbay_core::Name;
-use patchbay_sandbox::adapter::ModelEntry;
 use patchbay_store::Allowance;
 
-pub(crate) use self::claims::{key_taken, prefix_taken};
-use self::{claims::Claims, entry::entry};
+pub(crate) use self::{
+    claims::{key_taken, prefix_taken},
+    entry::{Consent, Entry, EntrySource},
+};
+use self::{claims::Claims, entry::Rank};
 use crate::{
     ModelError, Settings,
-    adapters::{Adapter, Found},
+    adapters::{Adapter, FoundAdapters},
     choice::Names,
-    prefix,
-    route::Base,
+    route::prefix,
 };
 
-/// Where a provider comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Source {
-    /// An adapter of the binary under its own name.
-    Bundled,
-    /// A table of `config.toml` that makes another instance of an adapter.
-    Config,
-    /// A file of the folder.
-    File,
-}
-
-/// Whose yes a provider has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Consent {
-    /// The binary's, or that of `config.toml`.
-    Given,
-    /// It needs a row of the store.
-    Asked,
-}
-
-/// Who is judged first, and so has what two claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
-    /// Those of the binary.
-    Bundled,
-    /// What the operator wrote in `config.toml`.
-    Table,
-    /// Files that were allowed what they ask for.
-    Allowed,
-    /// Files that nobody allowed: they take nothing from anybody, not even from each other.
-    Waiting,
-}
-
-/// One provider.
-pub(crate) struct Entry {
-    pub(crate) name: Name,
-    pub(crate) source: Source,
-    pub(crate) adapter: Arc<Adapter>,
-    /// As it was written.
-    pub(crate) base_url: Option<String>,
-    pub(crate) base: Option<Base>,
-    /// The environment variable of its key.
-    pub(crate) variable: Option<String>,
-    pub(crate) prefixes: Vec<String>,
-    pub(crate) models: Vec<ModelEntry>,
-    pub(crate) context_window: Option<u64>,
-    pub(crate) options: Vec<(String, String)>,
-    pub(crate) consent: Consent,
-    /// Why it cannot be used.
-    pub(crate) refused: Option<String>,
-    /// Whether `refused` is only the lack of an origin, which the operator has to name.
-    pub(crate) needs_origin: bool,
-}
-
-impl Entry {
-    pub(crate) fn model(&self, id: &str) -> Option<&ModelEntry> {
-        self.models.iter().find(|model| model.id == id)
-    }
-
-    /// Whether its requests go where its adapter suggests, and not to an origin that the operator named instead.
-    pub(crate) fn has_own_origin(&self) -> bool {
-        self.base_url == self.adapter.manifest.default_base_url
-    }
-
-    /// The option, and its value, that the operator has set and by which the adapter sends no thinking level. The adapter names it in
-    /// its manifest: `thinking-off-option`, `NAME=VALUE`.
-    pub(crate) fn thinking_off(&self) -> Option<(&str, &str)> {
-        let named = self.adapter.manifest.extra.iter().filter(|(name, _)| name == "thinking-off-option");
-        let mut pairs = named.filter_map(|(_, pair)| pair.split_once('='));
-        pairs.find(|(option, off)| self.options.iter().any(|(name, value)| name == option && value == off))
-    }
-
-    /// What it asks for.
-    pub(crate) fn wanted(&self) -> Allowance {
-        Allowance {
-            base_url: self.base_url.clone().unwrap_or_default(),
-            variable: self.variable.clone().unwrap_or_default(),
-        }
-    }
-
-    fn rank(&self, known: &Known) -> Rank {
-        match (self.source, self.consent) {
-            (Source::Bundled, _) => Rank::Bundled,
-            (_, Consent::Given) => Rank::Table,
-            _ if known.allowances.get(self.name.as_str()) == Some(&self.wanted()) => Rank::Allowed,
-            _ => Rank::Waiting,
-        }
-    }
-}
-
-/// All of them.
+/// The providers of one moment.
 pub(crate) struct Registry {
-    /// The first to have a say come first: by rank, then by name.
+    /// By rank, then by name.
     pub(crate) entries: Vec<Arc<Entry>>,
-    pub(crate) found: Found,
-    /// Tables of `config.toml` whose adapter is not there, and in words which.
+    pub(crate) found: FoundAdapters,
+    /// Tables of `config.toml` whose adapter does not exist, each with a message that names it.
     pub(crate) missing: BTreeMap<Name, String>,
-    /// What these tables would have: a prefix of models or a model's id, and the table.
+    /// What the tables in `missing` claim: a prefix or a model's id, and the table.
     claimed_by_missing: Vec<(String, Name)>,
     routes: BTreeMap<String, Name>,
     pub(crate) default_model: Option<String>,
 }
 
-/// What the store knows that a registry is built by.
+/// What the store contains about providers when a registry is built.
 #[derive(Default)]
-pub(crate) struct Known {
-    /// Each prefix and who had it first.
+pub(crate) struct StoredClaims {
+    /// Each claimed prefix and its owner.
     pub(crate) prefixes: Vec<(String, String)>,
-    /// What was allowed, by provider.
+    /// What the operator allowed, by provider.
     pub(crate) allowances: BTreeMap<String, Allowance>,
 }
 
 impl Registry {
-    /// Builds one of what was found: `bundled` adapters, and those of files. A bad file changes nothing: where a new version
-    /// cannot be used, the one that was good `before` stays.
+    /// Builds a registry of the `bundled` adapters and those that were `found`. If a new version of a file is refused, and the
+    /// version in the registry `before` was good, the earlier version stays in force.
     pub(crate) fn build(
         bundled: &BTreeMap<Name, Arc<Adapter>>,
-        found: Found,
+        found: FoundAdapters,
         settings: &Settings,
-        known: &Known,
+        stored: &StoredClaims,
         before: Option<&Self>,
     ) -> Self {
-        let registry = Self::judge(bundled, found, settings, known);
-        let Some(before) = before else { return registry };
-        let good = |name: &Name| before.get(name.as_str()).filter(|old| old.refused.is_none());
-        let earlier = |entry: &Arc<Entry>| {
-            let why = entry.refused.clone()?;
-            let old = good(&entry.name).filter(|old| old.source == Source::File && entry.source == Source::File)?;
-            let newer = old.adapter.digest != entry.adapter.digest;
-            newer.then(|| (entry.name.clone(), Arc::clone(&old.adapter), why))
-        };
-        let earlier: Vec<_> = registry.entries.iter().filter_map(earlier).collect();
+        let registry = Self::judge(bundled, found, settings, stored);
+        let earlier = before.map(|before| registry.good_earlier_versions(before)).unwrap_or_default();
         if earlier.is_empty() {
             return registry;
         }
         let mut found = registry.found;
         for (name, adapter, why) in earlier {
-            found.bad.insert(format!("{name}.wasm"), why);
+            found.invalid.insert(format!("{name}.wasm"), why);
             found.adapters.insert(name, adapter);
         }
-        Self::judge(bundled, found, settings, known)
+        Self::judge(bundled, found, settings, stored)
     }
 
-    fn judge(bundled: &BTreeMap<Name, Arc<Adapter>>, mut found: Found, settings: &Settings, known: &Known) -> Self {
+    /// Returns the files whose new version is refused and whose version in `before` was good: the provider, the earlier adapter, and
+    /// why the new one is refused.
+    fn good_earlier_versions(&self, before: &Self) -> Vec<(Name, Arc<Adapter>, String)> {
+        let is_good_file = |entry: &&Arc<Entry>| entry.refused.is_none() && entry.source == EntrySource::File;
+        let files = self.entries.iter().filter(|entry| entry.source == EntrySource::File);
+        let earlier = files.filter_map(|entry| {
+            let why = entry.refused.clone()?;
+            let old = before.get(entry.name.as_str()).filter(is_good_file)?;
+            let is_new = old.adapter.digest != entry.adapter.digest;
+            is_new.then(|| (entry.name.clone(), Arc::clone(&old.adapter), why))
+        });
+        earlier.collect()
+    }
+
+    /// Builds the entries and refuses conflicting ones, in the order of their rank.
+    fn judge(
+        bundled: &BTreeMap<Name, Arc<Adapter>>,
+        mut found: FoundAdapters,
+        settings: &Settings,
+        stored: &StoredClaims,
+    ) -> Self {
         let mut entries: Vec<Entry> = Vec::new();
         let mut missing = BTreeMap::new();
         let mut claimed_by_missing = Vec::new();
         for (name, adapter) in bundled {
             let other = settings.providers.get(name).and_then(|config| config.adapter.as_ref());
             if other.is_none_or(|other| other == name) {
-                entries.push(entry(name, Source::Bundled, adapter, settings));
+                entries.push(Entry::new(name, EntrySource::Bundled, adapter, settings));
             }
         }
         for (name, config) in &settings.providers {
             let wanted = config.adapter.as_ref().unwrap_or(name);
-            // A table that is called as its adapter is configures that.
+            // A table with the name of its adapter configures that adapter's own provider.
             if wanted == name && (bundled.contains_key(name) || found.adapters.contains_key(name)) {
                 continue;
             }
             match bundled.get(wanted).or_else(|| found.adapters.get(wanted)) {
-                Some(adapter) => entries.push(entry(name, Source::Config, adapter, settings)),
+                Some(adapter) => entries.push(Entry::new(name, EntrySource::Config, adapter, settings)),
                 None => {
                     let why = format!(
                         "there is no adapter '{wanted}', which [providers.{name}] of config.toml asks for; put \
@@ -194,23 +122,23 @@ impl Registry {
             }
         }
         for (name, adapter) in &found.adapters {
-            if missing.contains_key(name) || entries.iter().any(|there| there.name == *name) {
+            if missing.contains_key(name) || entries.iter().any(|entry| entry.name == *name) {
                 let why =
                     format!("there is a provider '{name}' already, which keeps its name; give the file another one");
-                found.bad.insert(format!("{name}.wasm"), why);
+                found.invalid.insert(format!("{name}.wasm"), why);
                 continue;
             }
-            entries.push(entry(name, Source::File, adapter, settings));
+            entries.push(Entry::new(name, EntrySource::File, adapter, settings));
         }
-        let there = entries.iter().map(|entry| &entry.name).chain(missing.keys()).cloned().collect();
-        let mut claims = Claims::new(known, there);
-        entries.sort_by_key(|entry| entry.rank(known));
+        let existing = entries.iter().map(|entry| &entry.name).chain(missing.keys()).cloned().collect();
+        let mut claims = Claims::new(stored, existing);
+        entries.sort_by_key(|entry| entry.rank(stored));
         for entry in &mut entries {
-            let rank = entry.rank(known);
+            let rank = entry.rank(stored);
             if entry.refused.is_none() {
                 entry.refused = claims.conflict(entry, rank);
             }
-            if entry.refused.is_none() && rank < Rank::Waiting {
+            if entry.refused.is_none() && rank < Rank::Pending {
                 claims.add(entry);
             }
         }
@@ -219,15 +147,15 @@ impl Registry {
         Self { entries, found, missing, claimed_by_missing, routes, default_model }
     }
 
-    /// The provider `name`.
+    /// Returns the provider `name`.
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<Entry>> {
         self.entries.iter().find(|entry| entry.name.as_str() == name)
     }
 
-    /// The provider `name`, or why there is none.
+    /// Returns the provider `name`.
     ///
     /// # Errors
-    /// [`ModelError::Refused`] where only its adapter is missing, [`ModelError::Gone`].
+    /// [`ModelError::Refused`] for a table of `config.toml` whose adapter is missing, else [`ModelError::Gone`].
     pub(crate) fn find(&self, name: &Name) -> Result<&Arc<Entry>, ModelError> {
         self.get(name.as_str()).ok_or_else(|| match self.missing.get(name) {
             Some(why) => ModelError::Refused { provider: name.clone(), why: why.clone() },
@@ -235,7 +163,7 @@ impl Registry {
         })
     }
 
-    /// Where `[routes]` sends `model`: by its id, else by the longest prefix.
+    /// Returns the provider that `[routes]` names for `model`: by its id, else by the longest prefix.
     pub(crate) fn route(&self, model: &str) -> Option<&Name> {
         self.routes.get(model).or_else(|| {
             let routes = self.routes.iter().filter(|(prefix, _)| prefix::matches(prefix, model));
@@ -243,23 +171,21 @@ impl Registry {
         })
     }
 
-    /// The table of `config.toml` that would have `model` if its provider could be used: the provider is refused, or has no
-    /// adapter. What a refused file claims does not count.
+    /// Returns the table of `config.toml` that would own `model` if its provider were not refused, or had an adapter. Refused files
+    /// do not count.
     pub(crate) fn refused_owner(&self, model: &str) -> Option<&Name> {
-        let refused = self
-            .among(|entry| entry.refused.is_some() && entry.source != Source::File)
-            .owner(model)
-            .map(|entry| &entry.name);
+        let refused = self.view(|entry| entry.refused.is_some() && entry.source != EntrySource::File);
+        let refused = refused.owner(model).map(|entry| &entry.name);
         let mut claims = self.claimed_by_missing.iter();
         refused.or_else(|| claims.find(|(claim, _)| prefix::matches(claim, model)).map(|(_, name)| name))
     }
 
-    /// Those of them that `may` have a say.
-    pub(crate) fn among(&self, may: impl Fn(&Entry) -> bool) -> Among<'_> {
-        Among { registry: self, entries: self.entries.iter().filter(|entry| may(entry)).collect() }
+    /// Returns a view that contains the providers for which `filter` returns true.
+    pub(crate) fn view(&self, filter: impl Fn(&Entry) -> bool) -> RegistryView<'_> {
+        RegistryView { registry: self, entries: self.entries.iter().filter(|entry| filter(entry)).collect() }
     }
 
-    /// All of them in the order in which people are shown them.
+    /// Returns all providers in the order of lists for people: the well-known ones, then by name, `demo` last.
     pub(crate) fn shown(&self) -> Vec<&Arc<Entry>> {
         const FIRST: [&str; 5] = ["anthropic", "openai", "google", "xai", "meta"];
         let mut entries: Vec<_> = self.entries.iter().collect();
@@ -272,14 +198,14 @@ impl Registry {
     }
 }
 
-/// Some of the providers, and all the routes.
-pub(crate) struct Among<'a> {
+/// Some of the providers of a registry, with all its routes.
+pub(crate) struct RegistryView<'a> {
     registry: &'a Registry,
     entries: Vec<&'a Arc<Entry>>,
 }
 
-impl<'a> Among<'a> {
-    /// Whose `model` is, routes apart: who has exactly this id, else who has the prefix.
+impl<'a> RegistryView<'a> {
+    /// Returns the provider that owns `model`, ignoring `[routes]`: exact id first, then prefix.
     pub(crate) fn owner(&self, model: &str) -> Option<&'a Arc<Entry>> {
         let exactly = self.entries.iter().find(|entry| entry.model(model).is_some());
         let has = |entry: &Entry| entry.prefixes.iter().any(|prefix| prefix::matches(prefix, model));
@@ -287,14 +213,14 @@ impl<'a> Among<'a> {
     }
 }
 
-impl Names for Among<'_> {
+impl Names for RegistryView<'_> {
     fn is_provider(&self, name: &str) -> bool {
         self.entries.iter().any(|entry| entry.name.as_str() == name)
     }
 
     fn is_model(&self, provider: Option<&Name>, id: &str) -> bool {
-        let mut asked = self.entries.iter().filter(|entry| provider.is_none_or(|name| entry.name == *name));
-        (provider.is_none() && self.registry.routes.contains_key(id)) || asked.any(|entry| entry.model(id).is_some())
+        let mut entries = self.entries.iter().filter(|entry| provider.is_none_or(|name| entry.name == *name));
+        (provider.is_none() && self.registry.routes.contains_key(id)) || entries.any(|entry| entry.model(id).is_some())
     }
 }
 

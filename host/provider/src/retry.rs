@@ -1,35 +1,31 @@
-//! When a completion that failed is tried again.
+//! When a failed completion is retried. The driver of an exchange calls it.
 
-use std::{
-    hash::{BuildHasher as _, RandomState},
-    time::Duration,
-};
+use std::time::Duration;
 
 use patchbay_sandbox::adapter::RetryHint;
 
 /// Retries of one completion.
-pub(crate) const MOST: u32 = 3;
+pub(crate) const MAX_RETRIES: u32 = 3;
 
-/// The longest wait for one: a person would rather know, and try again then.
-const LONGEST: Duration = Duration::from_secs(600);
+/// The longest wait before a retry. Beyond it, the person gets the error and can try again later.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
-/// How long to wait after `done` retries; None: it is given up.
+/// Returns how long to wait before the next retry after `done` retries; `None` if there is none.
 pub(crate) fn delay(done: u32, hint: RetryHint) -> Option<Duration> {
     let delay = match hint {
         RetryHint::Never => return None,
         RetryHint::After(time) => time,
-        RetryHint::Backoff => Duration::from_secs(1 << done.min(MOST)) + up_to_a_second(),
+        RetryHint::Backoff => Duration::from_secs(1 << done.min(MAX_RETRIES)) + jitter(),
     };
-    (done < MOST && delay <= LONGEST).then_some(delay)
+    (done < MAX_RETRIES && delay <= LONGEST_WAIT).then_some(delay)
 }
 
-/// So that not all who were refused at once come back at once.
-fn up_to_a_second() -> Duration {
-    // Hashers are keyed at random.
-    Duration::from_millis(RandomState::new().hash_one(0) % 1000)
+/// Returns up to a second at random, so that clients that were refused together do not return together.
+fn jitter() -> Duration {
+    Duration::from_millis(rand::random_range(0..1000))
 }
 
-/// A time for a person to wait: `60 s`, `12 min`, `2 h 5 min`. What has begun counts.
+/// Returns a time for a person to read, rounded up: `60 s`, `12 min`, `2 h 5 min`.
 pub(crate) fn in_words(time: Duration) -> String {
     let seconds = time.as_millis().div_ceil(1000);
     let minutes = seconds.div_ceil(60);
@@ -45,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_grow_and_end() {
+    fn waits_grow_until_the_last_retry() {
         let second = Duration::from_secs(1);
         for (done, least) in [(0, 1), (1, 2), (2, 4)] {
             let waits: Vec<Duration> = (0..50).map(|_| delay(done, RetryHint::Backoff).unwrap()).collect();
@@ -58,12 +54,12 @@ mod tests {
             assert_eq!(delay(done, RetryHint::Never), None);
         }
         for hint in [RetryHint::Backoff, RetryHint::After(second)] {
-            assert_eq!(delay(MOST, hint), None);
+            assert_eq!(delay(MAX_RETRIES, hint), None);
         }
     }
 
     #[test]
-    fn a_time_is_told_in_words() {
+    fn times_are_rounded_up() {
         for (ms, words) in [
             (0, "0 s"),
             (1, "1 s"),

@@ -1,43 +1,47 @@
+//! Where requests go: the model prefixes by which a provider is found, its base URL, and the path of a request below it.
+//!
+//! - [`prefix`]: whether a prefix matches a model's name. The registry uses it.
+//! - [`Base`]: the base URL of a provider. The registry parses it once for each provider.
+//! - [`join`]: the URL of one request. The exchange calls it for each request of an adapter.
+//! - [`Route`]: everything that one completion needs of its provider.
+
+mod base;
+mod path;
+pub(crate) mod prefix;
+
 use std::sync::Arc;
 
 use patchbay_core::Name;
-use patchbay_egress::Origin;
 use patchbay_sandbox::adapter::LoadedAdapter;
 
-/// All that a completion needs to know of its provider: the adapter that serves it to its end, whatever the registry becomes
-/// meanwhile, and what the operator decided.
+pub(crate) use self::{
+    base::Base,
+    path::{JoinError, join},
+};
+
+/// What one completion needs of its provider. It is taken from the registry once, so that a reload does not affect a completion
+/// that runs.
 #[derive(Clone)]
 pub(crate) struct Route {
     /// The provider.
     pub(crate) provider: Name,
-    /// What serves it.
+    /// Its adapter.
     pub(crate) adapter: Arc<LoadedAdapter>,
-    /// Where its requests go; none: it has no network.
+    /// Where its requests go; `None` for a provider without network.
     pub(crate) base: Option<Base>,
-    /// Its secret; none: it has none.
+    /// Its credential; `None` if it needs none.
     pub(crate) credential: Option<RouteCredential>,
-    /// The operator's settings for the adapter.
+    /// The operator's options for the adapter: names and values.
     pub(crate) options: Vec<(String, String)>,
 }
 
-/// The base URL of a provider.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Base {
-    /// Whom it asks.
-    pub(crate) origin: Origin,
-    /// What every path begins with: empty, or `/` and more, without one at its end.
-    pub(crate) path: String,
-    /// Whether private addresses, and plain http to them, are allowed.
-    pub(crate) allow_private: bool,
-}
-
-/// The secret of a provider.
+/// The credential of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RouteCredential {
-    /// What the adapter names it by.
+    /// The adapter's name for it.
     pub(crate) id: String,
-    /// The environment variable that may hold it; `credentials.json` has it under the provider's name.
+    /// The environment variable that may have the key; `credentials.json` has it under the provider's name.
     pub(crate) variable: String,
-    /// The page that gives one.
+    /// The page where the person can get a key, if the adapter names one.
     pub(crate) obtain_url: Option<String>,
 }

@@ -1,34 +1,36 @@
+//! What the caller of a completion receives: the stream ([`Sink`]), and how it ended ([`Completed`]).
+
 use std::{fmt, time::Duration};
 
 use patchbay_core::completion::{FailureKind, Finish, StreamEvent, TokenUsage};
 
-/// Who hears of a completion while it goes on. Called between two awaits: it must not block.
+/// Receives a completion while it runs. The methods must not block.
 pub trait Sink: Send {
-    /// A piece of the answer. The law of blocks has been checked: each is started once, ended once, numbered from 0.
+    /// Receives a piece of the answer. Blocks are numbered from 0; each is started once and ended once.
     fn event(&mut self, event: StreamEvent);
 
-    /// An attempt failed before any block of an answer began, and another follows. What was told of the failed one
-    /// ([`StreamEvent::Started`], [`StreamEvent::Usage`]) is void.
+    /// Called when an attempt failed before any block began and another one follows. Earlier events of the failed attempt
+    /// ([`StreamEvent::Started`], [`StreamEvent::Usage`]) are void.
     fn retrying(&mut self, retrying: &Retrying);
 }
 
-/// What is said before a completion is tried again: `Rate limit exceeded: openai. Retrying in 60 s (attempt 1 of 3).`
+/// The message before a retry: `Rate limit exceeded: openai. Retrying in 60 s (attempt 1 of 3).`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retrying {
     /// The provider.
     pub provider: String,
-    /// What happened, in words such as `Rate limit exceeded`.
+    /// The kind of failure, such as `Rate limit exceeded`.
     pub what: &'static str,
-    /// How long it waits.
+    /// The wait before the retry.
     pub delay: Duration,
-    /// Which retry comes, from 1.
+    /// The number of the retry, from 1.
     pub attempt: u32,
-    /// How many there are at most.
+    /// The most retries of a completion.
     pub of: u32,
 }
 
 impl Retrying {
-    /// The words for a failure that is tried again.
+    /// Returns the words for a failure that is retried.
     pub(crate) fn what(kind: FailureKind) -> &'static str {
         match kind {
             FailureKind::RateLimit => "Rate limit exceeded",
@@ -43,18 +45,18 @@ impl Retrying {
 impl fmt::Display for Retrying {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { provider, what, delay, attempt, of } = self;
-        // A second that has begun counts, so that nobody is told less than what it takes.
+        // Rounded up, so that the wait is never longer than announced.
         let seconds = delay.as_millis().div_ceil(1000);
         write!(f, "{what}: {provider}. Retrying in {seconds} s (attempt {attempt} of {of}).")
     }
 }
 
-/// How a completion ended well.
+/// The end of a successful completion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completed {
     /// Why the model stopped.
     pub finish: Finish,
-    /// What it took.
+    /// The tokens that it used.
     pub usage: TokenUsage,
 }
 

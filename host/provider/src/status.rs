@@ -1,137 +1,207 @@
-//! Where each provider stands, for people.
+//! The status of each provider: for `/providers`, `patchbay provider list` and its JSON.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use patchbay_core::Digest;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use crate::registry::{Entry, Registry, Source};
+use crate::{
+    providers::Readiness,
+    registry::{Entry, EntrySource, Registry},
+};
 
-/// Whether a provider may be asked, apart from its key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// It may.
+/// Whether a provider can be asked. Shown and serialised as `ready`, `needs key`, `needs origin`, `pending` or `refused`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProviderState {
+    /// It can be asked.
     Ready,
-    /// Only its origin is missing, which the operator has to name; in words.
-    NeedsOrigin(String),
-    /// It waits for the operator's yes, and why.
-    Pending(String),
-    /// It cannot be used, and why.
-    Refused(String),
+    /// Its key is missing or cannot be used.
+    NeedsKey,
+    /// The operator must name its origin.
+    NeedsOrigin,
+    /// The operator must allow it.
+    Pending,
+    /// It cannot be used, or the operator has blocked it.
+    Refused,
 }
 
-/// What `/providers` says of one provider.
+impl fmt::Display for ProviderState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ready => "ready",
+            Self::NeedsKey => "needs key",
+            Self::NeedsOrigin => "needs origin",
+            Self::Pending => "pending",
+            Self::Refused => "refused",
+        })
+    }
+}
+
+impl Serialize for ProviderState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Where a provider comes from. Shown and serialised as `bundled`, `config.toml`, or the name of its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProviderSource {
+    /// The binary.
+    Bundled,
+    /// A table of `config.toml`.
+    Config,
+    /// A file of the providers folder, by its name.
+    File(String),
+}
+
+impl fmt::Display for ProviderSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bundled => "bundled",
+            Self::Config => "config.toml",
+            Self::File(name) => name,
+        })
+    }
+}
+
+impl Serialize for ProviderSource {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The status of one provider, as `/providers` shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProviderStatus {
-    /// What it is called.
+    /// Its name; for a file that is no provider, the file's name without `.wasm`.
     pub name: String,
-    /// For people.
+    /// Its name for people.
     pub display_name: String,
     /// The adapter, with its version.
     pub adapter: String,
-    /// The digest of its component; none for a file that is no adapter, and a table without one.
+    /// The digest of its component; `None` for a file that is no adapter, and for a table without one.
     pub digest: Option<Digest>,
-    /// Where it comes from: `bundled`, `config.toml`, or a file's name.
-    pub source: String,
-    /// `ready`, `needs key`, `needs origin`, `pending` or `refused`.
-    pub state: &'static str,
+    /// Where it comes from.
+    pub source: ProviderSource,
+    /// Whether it can be asked.
+    pub state: ProviderState,
     /// Why it is not ready.
     pub reason: Option<String>,
-    /// Where its requests go; none: nowhere.
+    /// The base URL of its requests; `None` if it sends none.
     pub origin: Option<String>,
-    /// Its prefixes.
+    /// Prefixes of the names of its models.
     pub prefixes: Vec<String>,
-    /// Its models.
+    /// The ids of its catalogue.
     pub models: Vec<String>,
-    /// The environment variable of its key; none: it needs none.
+    /// The environment variable of its key; `None` if it needs none.
     pub variable: Option<String>,
-    /// Whether there is a key. It is looked for where the provider is ready.
+    /// Whether its key was found. Looked for only if the provider may be asked.
     pub credential: bool,
-    /// What is wrong with the key that there is.
+    /// Why its key cannot be used.
     pub credential_problem: Option<String>,
-    /// The model of the agent in view, as `/model` takes it, if this provider answers it. The caller sets it: a provider
-    /// knows of no session.
+    /// The model of the agent in view, as `/model` takes it, if this provider answers it. The caller sets it, because providers
+    /// know no sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_use: Option<String>,
 }
 
+/// Returns the name of a provider for people.
 pub(crate) fn display_name(entry: &Entry) -> String {
-    // Two instances of an adapter are told apart by their own names.
+    // Several instances of an adapter have one display name, so they are shown by their own names.
     match entry.source {
-        Source::Config => entry.name.to_string(),
-        Source::Bundled | Source::File => entry.adapter.manifest.display_name.clone(),
+        EntrySource::Config => entry.name.to_string(),
+        EntrySource::Bundled | EntrySource::File => entry.adapter.manifest.display_name.clone(),
     }
 }
 
-type Judge<'a> = &'a dyn Fn(&Entry) -> State;
-/// Whether there is a key, where one is needed.
-type Keys<'a> = &'a dyn Fn(&Entry) -> Option<Result<bool, String>>;
+/// Returns whether a provider may be asked.
+type GetReadiness<'a> = &'a dyn Fn(&Entry) -> Readiness;
+/// Returns whether a provider's key exists, or what is wrong with it; `None` if the provider needs none.
+type FindKey<'a> = &'a dyn Fn(&Entry) -> Option<Result<bool, String>>;
 
-/// Every provider, every table without an adapter, and every file that is none.
-pub(crate) fn list(registry: &Registry, state: Judge<'_>, keys: Keys<'_>) -> Vec<ProviderStatus> {
-    let mut bad: BTreeMap<&str, &str> =
-        registry.found.bad.iter().map(|(file, why)| (file.as_str(), why.as_str())).collect();
+/// Returns the status of every provider, every table without an adapter, and every file that is no adapter.
+pub(crate) fn list(registry: &Registry, readiness: GetReadiness<'_>, key: FindKey<'_>) -> Vec<ProviderStatus> {
+    let mut invalid: BTreeMap<&str, &str> =
+        registry.found.invalid.iter().map(|(file, why)| (file.as_str(), why.as_str())).collect();
     let mut list: Vec<_> = registry
         .shown()
         .into_iter()
         .map(|entry| {
-            let (word, reason) = match state(entry) {
-                State::Ready => ("ready", None),
-                State::NeedsOrigin(why) => ("needs origin", Some(why)),
-                State::Pending(why) => {
-                    ("pending", Some(format!("{why} To allow it: patchbay provider allow {}", entry.name)))
-                }
-                State::Refused(why) => ("refused", Some(why)),
+            let file = format!("{}.wasm", entry.name);
+            let newer = if entry.source == EntrySource::File { invalid.remove(&*file) } else { None };
+            let source = match entry.source {
+                EntrySource::Bundled => ProviderSource::Bundled,
+                EntrySource::Config => ProviderSource::Config,
+                EntrySource::File => ProviderSource::File(file),
             };
-            // A good version stays in force where a bad file took its place.
-            let bad = (entry.source == Source::File).then(|| bad.remove(&*format!("{}.wasm", entry.name))).flatten();
-            let note = bad.map(|why| format!("the file there now cannot be used, the one before stays: {why}"));
-            let reason = [reason, note].into_iter().flatten().reduce(|reason, note| format!("{reason}; {note}"));
-            // Whoever may not be asked needs no key in memory.
-            let key = if word == "ready" { keys(entry) } else { None };
-            let word = if matches!(key, Some(Ok(false) | Err(_))) { "needs key" } else { word };
-            let (credential, credential_problem) = match key {
-                None | Some(Ok(false)) => (false, None),
-                Some(Ok(true)) => (true, None),
-                Some(Err(why)) => (false, Some(why)),
-            };
-            let manifest = &entry.adapter.manifest;
-            ProviderStatus {
-                name: entry.name.to_string(),
-                display_name: display_name(entry),
-                adapter: format!("{} {}", manifest.name, manifest.version),
-                digest: Some(entry.adapter.digest),
-                source: match entry.source {
-                    Source::Bundled => "bundled".to_owned(),
-                    Source::Config => "config.toml".to_owned(),
-                    Source::File => format!("{}.wasm", entry.name),
-                },
-                state: word,
-                reason,
-                origin: entry.base_url.clone(),
-                prefixes: entry.prefixes.clone(),
-                models: entry.models.iter().map(|model| model.id.clone()).collect(),
-                variable: entry.variable.clone(),
-                credential,
-                credential_problem,
-                in_use: None,
-            }
+            status(entry, source, &readiness(entry), newer, key)
         })
         .collect();
-    list.extend(registry.missing.iter().map(|(name, why)| unusable(name.as_str(), "config.toml", why)));
-    list.extend(bad.into_iter().map(|(file, why)| unusable(file.trim_end_matches(".wasm"), file, why)));
+    let missing = registry.missing.iter();
+    list.extend(missing.map(|(name, why)| unusable(name.as_str(), ProviderSource::Config, why)));
+    list.extend(invalid.into_iter().map(|(file, why)| {
+        let source = ProviderSource::File(file.to_owned());
+        unusable(file.trim_end_matches(".wasm"), source, why)
+    }));
     list
 }
 
-/// What has no adapter.
-fn unusable(name: &str, source: &str, why: &str) -> ProviderStatus {
+/// Returns the status of a provider. `newer`: why the newer version of its file cannot be used.
+fn status(
+    entry: &Entry,
+    source: ProviderSource,
+    readiness: &Readiness,
+    newer: Option<&str>,
+    key: FindKey<'_>,
+) -> ProviderStatus {
+    let why = readiness.why(&entry.name);
+    let reason = match readiness {
+        Readiness::Pending(_) => why.map(|why| format!("{why} To allow it: patchbay provider allow {}", entry.name)),
+        _ => why,
+    };
+    let note = newer.map(|why| format!("the file there now cannot be used, the one before stays: {why}"));
+    // The key of a provider that may not be asked is not read into memory.
+    let key = if *readiness == Readiness::Ready { key(entry) } else { None };
+    let state = match (readiness, &key) {
+        (Readiness::Ready, Some(Ok(false) | Err(_))) => ProviderState::NeedsKey,
+        (Readiness::Ready, _) => ProviderState::Ready,
+        (Readiness::NeedsOrigin(_), _) => ProviderState::NeedsOrigin,
+        (Readiness::Pending(_), _) => ProviderState::Pending,
+        (Readiness::Refused(_) | Readiness::Blocked(_), _) => ProviderState::Refused,
+    };
+    let (credential, credential_problem) = match key {
+        None | Some(Ok(false)) => (false, None),
+        Some(Ok(true)) => (true, None),
+        Some(Err(why)) => (false, Some(why)),
+    };
+    let manifest = &entry.adapter.manifest;
+    ProviderStatus {
+        name: entry.name.to_string(),
+        display_name: display_name(entry),
+        adapter: format!("{} {}", manifest.name, manifest.version),
+        digest: Some(entry.adapter.digest),
+        source,
+        state,
+        reason: [reason, note].into_iter().flatten().reduce(|reason, note| format!("{reason}; {note}")),
+        origin: entry.base_url.clone(),
+        prefixes: entry.prefixes.clone(),
+        models: entry.models.iter().map(|model| model.id.clone()).collect(),
+        variable: entry.variable.clone(),
+        credential,
+        credential_problem,
+        in_use: None,
+    }
+}
+
+/// Returns the status of a table or a file without an adapter.
+fn unusable(name: &str, source: ProviderSource, why: &str) -> ProviderStatus {
     ProviderStatus {
         name: name.to_owned(),
         display_name: name.to_owned(),
         adapter: "none".to_owned(),
         digest: None,
-        source: source.to_owned(),
-        state: "refused",
+        source,
+        state: ProviderState::Refused,
         reason: Some(why.to_owned()),
         origin: None,
         prefixes: Vec::new(),
@@ -143,7 +213,7 @@ fn unusable(name: &str, source: &str, why: &str) -> ProviderStatus {
     }
 }
 
-/// The text of `/providers`: a paragraph each.
+/// Returns the text of `/providers`: a paragraph for each provider.
 pub fn render(providers: &[ProviderStatus]) -> String {
     let shown = providers.iter().map(|provider| {
         let mut lines =
@@ -171,11 +241,10 @@ fn or_none(words: &[String]) -> String {
 }
 
 fn key(provider: &ProviderStatus) -> String {
+    let looked_for = matches!(provider.state, ProviderState::Ready | ProviderState::NeedsKey);
     match (&provider.variable, provider.credential, &provider.credential_problem) {
         (None, ..) => "not needed".to_owned(),
-        (Some(variable), ..) if !matches!(provider.state, "ready" | "needs key") => {
-            format!("{variable}, not looked for")
-        }
+        (Some(variable), ..) if !looked_for => format!("{variable}, not looked for"),
         (Some(_), _, Some(problem)) => problem.clone(),
         (Some(variable), true, None) => format!("present ({variable}, or credentials.json)"),
         (Some(variable), false, None) => {
@@ -184,44 +253,27 @@ fn key(provider: &ProviderStatus) -> String {
     }
 }
 
-/// What has changed from one registry to the next, a sentence each.
-pub(crate) fn changes(before: &Registry, after: &Registry, state: Judge<'_>) -> Vec<String> {
-    let mut notices = Vec::new();
-    for entry in after.shown() {
-        let name = &entry.name;
-        let stands = match state(entry) {
-            State::Ready => "it is ready.".to_owned(),
-            State::Pending(why) => format!("{why} To allow it: patchbay provider allow {name}"),
-            State::NeedsOrigin(why) | State::Refused(why) => format!("it cannot be used: {why}"),
-        };
-        match before.get(name.as_str()) {
-            None => notices.push(format!("Provider '{name}' is new: {stands}")),
-            Some(old) if !same(old, entry) => notices.push(format!("Provider '{name}' has changed: {stands}")),
-            Some(_) => {}
-        }
-    }
-    for entry in before.shown() {
-        if after.get(entry.name.as_str()).is_none() {
-            notices.push(format!("Provider '{}' is gone.", entry.name));
-        }
-    }
-    for (file, why) in &after.found.bad {
-        if before.found.bad.get(file) != Some(why) {
-            let one_before =
-                after.get(file.trim_end_matches(".wasm")).is_some_and(|entry| entry.source == Source::File);
-            let what = if one_before { "cannot be used" } else { "is no provider" };
-            notices.push(format!("The file '{file}' {what}, and changes nothing: {why}"));
-        }
-    }
-    notices
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn same(a: &Entry, b: &Entry) -> bool {
-    a.adapter.digest == b.adapter.digest
-        && a.base_url == b.base_url
-        && a.variable == b.variable
-        && a.prefixes == b.prefixes
-        && a.models == b.models
-        && a.options == b.options
-        && a.refused == b.refused
+    #[test]
+    fn states_and_sources_keep_their_words_in_json() {
+        for (state, word) in [
+            (ProviderState::Ready, "ready"),
+            (ProviderState::NeedsKey, "needs key"),
+            (ProviderState::NeedsOrigin, "needs origin"),
+            (ProviderState::Pending, "pending"),
+            (ProviderState::Refused, "refused"),
+        ] {
+            assert_eq!(serde_json::to_value(state).unwrap(), word);
+        }
+        for (source, word) in [
+            (ProviderSource::Bundled, "bundled"),
+            (ProviderSource::Config, "config.toml"),
+            (ProviderSource::File("zed.wasm".to_owned()), "zed.wasm"),
+        ] {
+            assert_eq!(serde_json::to_value(source).unwrap(), word);
+        }
+    }
 }

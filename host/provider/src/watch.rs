@@ -1,4 +1,5 @@
-//! The folder of adapters and `config.toml`, watched: what is dropped in works within a second, without a restart.
+//! Watches the folder of adapters and `config.toml`: a change takes effect within a second, without a restart. Interactive fronts
+//! start it.
 
 use std::{
     fs, io,
@@ -16,15 +17,15 @@ use tokio::{
 
 use crate::Providers;
 
-/// How long it must be quiet before the folder is looked at: a file is copied piece by piece.
+/// How long there must be no event before a reload: a file is copied piece by piece.
 const SETTLED: Duration = Duration::from_millis(150);
-/// How long is waited for quiet at most.
+/// The longest wait for such a pause.
 const PATIENCE: Duration = Duration::from_millis(600);
-/// How often `config.toml` is looked at until it has stopped changing. What is cut off while it is written is valid TOML with less in
-/// it: providers, their origins and their keys would be gone for a moment.
+/// How often `config.toml` is checked until it has stopped changing. A partly written file is valid TOML with fewer tables: without
+/// the wait, providers, their origins and their keys would be gone for a moment.
 const LOOKS: u32 = 20;
 
-/// Watches as long as it is held.
+/// A running watch. Dropping it ends the watch.
 #[derive(Debug)]
 pub struct Watch {
     task: JoinHandle<()>,
@@ -36,81 +37,86 @@ impl Drop for Watch {
     }
 }
 
-/// Why nothing is watched. What is there works nevertheless; changes are seen at the next start.
+/// Why the watch did not start. Providers work without it; changes take effect at the next start.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// The folder cannot be made.
+    /// The folder cannot be created.
     #[error("the folder of providers cannot be made: {0}")]
     Folder(#[from] io::Error),
-    /// The system does not tell of changes.
+    /// The system cannot report changes.
     #[error("the folder of providers cannot be watched: {0}")]
     Watch(#[from] notify::Error),
 }
 
 impl Providers {
-    /// Watches the folder of adapters, which is made if it is not there, and `config.toml` beside it. Within a runtime.
+    /// Starts to watch the folder of adapters, which is created if it is missing, and `config.toml` beside it. Must be called within
+    /// a runtime.
     ///
     /// # Errors
     /// [`WatchError`].
     pub fn watch(self: &Arc<Self>) -> Result<Watch, WatchError> {
         let folder = self.folder().to_owned();
         fs::create_dir_all(&folder)?;
-        let (tell, told) = mpsc::unbounded_channel();
-        let mine = folder.clone();
+        let (sender, changes) = mpsc::unbounded_channel();
+        let watched = folder.clone();
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            // Where events were lost nobody knows what they were about.
-            let about = event.as_ref().map_or(true, |event| !event.kind.is_access() && concerns(event, &mine));
-            if about {
-                // It may be gone, or there again, which the watch on what was there before knows nothing of.
-                let anew = event.map_or(true, |event| event.paths.contains(&mine));
-                let _ = tell.send(anew);
+            // An error means that events were lost, which may have been relevant.
+            let relevant = event.as_ref().map_or(true, |event| !event.kind.is_access() && is_relevant(event, &watched));
+            if relevant {
+                // The folder may have been deleted or created again; the present watch would not see the new one.
+                let folder_changed = event.map_or(true, |event| event.paths.contains(&watched));
+                let _ = sender.send(folder_changed);
             }
         })?;
         watcher.watch(&folder, RecursiveMode::NonRecursive)?;
         if let Some(config) = folder.parent() {
             watcher.watch(config, RecursiveMode::NonRecursive)?;
         }
-        let task = tokio::spawn(reload(Arc::downgrade(self), watcher, told));
+        let task = tokio::spawn(reload(Arc::downgrade(self), watcher, changes));
         Ok(Watch { task })
     }
 }
 
 /// Whether an event is about an adapter or about `config.toml`.
-fn concerns(event: &Event, folder: &Path) -> bool {
+fn is_relevant(event: &Event, folder: &Path) -> bool {
     let adapter = |path: &Path| path.parent() == Some(folder) && path.extension().is_some_and(|end| end == "wasm");
     event.paths.iter().any(|path| adapter(path) || path == folder || path.ends_with("config.toml"))
 }
 
-/// `told`: that something has changed, and whether the folder itself has.
-async fn reload(providers: Weak<Providers>, mut watcher: RecommendedWatcher, mut told: mpsc::UnboundedReceiver<bool>) {
-    // What comes later is told as a change of what there was.
+/// Reloads the providers after each change. `changes` says for each whether the folder itself changed.
+async fn reload(
+    providers: Weak<Providers>,
+    mut watcher: RecommendedWatcher,
+    mut changes: mpsc::UnboundedReceiver<bool>,
+) {
+    // Load now, so that notices of later changes compare with the present state.
     match providers.upgrade() {
         Some(providers) => drop(providers.registry().await),
         None => return,
     }
-    while let Some(mut anew) = told.recv().await {
+    while let Some(mut folder_changed) = changes.recv().await {
         let patience = Instant::now() + PATIENCE;
-        while let Ok(Ok(Some(also))) = timeout_at(patience, timeout(SETTLED, told.recv())).await {
-            anew |= also;
+        while let Ok(Ok(Some(also))) = timeout_at(patience, timeout(SETTLED, changes.recv())).await {
+            folder_changed |= also;
         }
         let Some(folder) = providers.upgrade().map(|providers| providers.folder().to_owned()) else { return };
         if let Some(config) = folder.parent() {
             settled(&config.join("config.toml")).await;
         }
-        // They are about what is read now.
-        while let Ok(also) = told.try_recv() {
-            anew |= also;
+        // The reload below covers these changes.
+        while let Ok(also) = changes.try_recv() {
+            folder_changed |= also;
         }
         let Some(providers) = providers.upgrade() else { return };
-        if anew {
-            // None there: its return is told by the watch on the folder above.
+        if folder_changed {
+            // Fails if the folder is gone; the watch on the parent reports its return.
             let _ = watcher.watch(providers.folder(), RecursiveMode::NonRecursive);
         }
         providers.reload().await;
     }
 }
 
-/// Waits until the size and the time of change of `file` are the same twice.
+/// Waits until two checks in a row find the same size and modification time of `file`.
 async fn settled(file: &Path) {
     let mut before = stamp(file);
     for _ in 0..LOOKS {
@@ -154,19 +160,19 @@ mod tests {
         Providers::new(store, sandbox, Arc::new(Secrets::open(&config)), sources).unwrap()
     }
 
-    /// Waits until somebody tells of `file`.
-    async fn told(notices: &mut broadcast::Receiver<String>, file: &str) {
-        let told = async { while !notices.recv().await.unwrap().contains(file) {} };
-        timeout(Duration::from_secs(30), told).await.unwrap();
+    /// Waits for a notice about `file`.
+    async fn wait_for_notice(notices: &mut broadcast::Receiver<String>, file: &str) {
+        let received = async { while !notices.recv().await.unwrap().contains(file) {} };
+        timeout(Duration::from_secs(30), received).await.unwrap();
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_is_dropped_in_is_told_also_where_the_folder_was_made_anew() {
+    async fn new_file_is_noticed_after_the_folder_was_created_again() {
         let home = tempfile::tempdir().unwrap();
         let all = providers(home.path());
         let mut notices = all.notices();
         let _watch = all.watch().unwrap();
-        // Nobody asks for providers but the watch.
+        // Only the watch loads the providers.
         let read = async {
             while all.current().is_none() {
                 sleep(Duration::from_millis(10)).await;
@@ -175,18 +181,19 @@ mod tests {
         timeout(Duration::from_secs(30), read).await.unwrap();
         let folder = home.path().join("config/providers");
         fs::write(folder.join("a.wasm"), "x").unwrap();
-        told(&mut notices, "a.wasm").await;
+        wait_for_notice(&mut notices, "a.wasm").await;
         for file in ["b.wasm", "c.wasm"] {
             fs::remove_dir_all(&folder).unwrap();
             sleep(Duration::from_secs(1)).await;
             fs::create_dir(&folder).unwrap();
-            // As long as it takes to be watched again.
+            // The folder must be watched again before the next file is written.
             sleep(Duration::from_secs(2)).await;
             fs::write(folder.join(file), "x").unwrap();
-            told(&mut notices, file).await;
+            wait_for_notice(&mut notices, file).await;
         }
     }
-    /// Written in pieces for longer than anybody is patient.
+
+    /// The file is written in pieces for longer than the wait for a pause.
     #[tokio::test(flavor = "multi_thread")]
     async fn config_toml_is_read_once_it_has_stopped_changing() {
         let home = tempfile::tempdir().unwrap();

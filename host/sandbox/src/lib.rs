@@ -47,7 +47,7 @@ pub use capability::{
     http::{Auth, Http, HttpRequest, HttpResponse, Placement},
     inference::{Inference, estimated_tokens},
     kv::Kv,
-    log::{Level, LogSink},
+    log::{Level, LogSink, PluginLog, log_plugin_line},
     progress::Progress,
     tools::ToolCaller,
 };

@@ -92,7 +92,7 @@ impl Session {
         let agent = Agent::new(
             place,
             Arc::clone(&feed),
-            Arc::new(Arc::clone(&host.providers)),
+            Arc::clone(&host.providers) as Arc<dyn patchbay_agent::Model>,
             Arc::clone(&host.tools),
             Arc::clone(&spending),
             host.compaction.clone(),
@@ -151,7 +151,7 @@ impl Session {
     /// # Errors
     /// What the person is told where there is none.
     pub(crate) async fn model(&self) -> Result<Choice, Outcome> {
-        let choice = self.agent.chosen().effective(&self.host.providers).await?;
+        let choice = self.agent.chosen().effective(self.host.providers.as_ref()).await?;
         self.host.providers.check_choice(&choice).await?;
         Ok(choice)
     }

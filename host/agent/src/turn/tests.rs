@@ -8,7 +8,7 @@ use patchbay_core::{
     completion::{Block, BlockKind, Finish, Message, Part, Role, StreamEvent, TokenUsage},
 };
 use patchbay_egress::{Credentials, Egress, EgressLimits};
-use patchbay_provider::{Selector, Sink};
+use patchbay_provider::{ModelInfo, Selector, Sink};
 use patchbay_sandbox::{BoxFuture, Limits, Sandbox};
 use patchbay_skill::{Platform, SnapshotRules, build};
 use patchbay_store::{KvStore, NewSnapshot, SessionRow, Store};
@@ -35,7 +35,7 @@ enum Does {
 struct Script {
     does: Mutex<VecDeque<Does>>,
     asked: Mutex<Vec<(Choice, CompletionRequest)>>,
-    about: About,
+    about: ModelInfo,
 }
 
 const USAGE: TokenUsage = TokenUsage { input: 100, output: 10, thinking: 0, cache_read: 0, cache_write: 0 };
@@ -69,7 +69,7 @@ impl Model for Script {
         Box::pin(async move { Ok(choice(text)) })
     }
 
-    fn about<'a>(&'a self, _: &'a Choice) -> BoxFuture<'a, About> {
+    fn about<'a>(&'a self, _: &'a Choice) -> BoxFuture<'a, ModelInfo> {
         Box::pin(async { self.about.clone() })
     }
 
@@ -180,7 +180,7 @@ impl Stage {
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(home.path(), BTreeMap::new());
         let tools = Arc::new(Tools::new(sandbox, store.clone(), kv, egress, credentials, &[]));
-        let about = About { adapter: "demo".to_owned(), context_window: Some(window), input_media: Vec::new() };
+        let about = ModelInfo { adapter: "demo".to_owned(), context_window: Some(window), input_media: Vec::new() };
         let script = Arc::new(Script { does: Mutex::new(does.into_iter().collect()), asked: Mutex::default(), about });
         let feed = Feed::new(hold.clone(), store.clone(), 0);
         let place = Place { hold, agent, workspace: "/".to_owned() };

@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::io::AsyncWriteExt;
 
 use crate::{
-    Egress, EgressError, EgressLimits, Request, Resolver, Resolving,
+    Egress, EgressError, EgressLimits, LimitKey, Request, Resolver, Resolving,
     tests::{
         egress, get, limits,
         server::{Server, gzip, hang, ok},
@@ -33,7 +33,7 @@ async fn a_gzip_bomb_goes_off_in_a_small_room() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(error, EgressError::TooLarge { key: "body_bytes", .. }), "{error}");
+    assert!(matches!(error, EgressError::TooLarge { key: LimitKey::BodyBytes, .. }), "{error}");
     assert!(shown <= limits.body_bytes);
 }
 
@@ -115,7 +115,7 @@ async fn a_head_that_drips_is_silence() {
 async fn a_body_that_drips_is_over_in_the_end() {
     let limits = EgressLimits { time_ms: 200, ..limits() };
     let error = over(limits.clone(), dripping("HTTP/1.1 200 OK\r\n\r\n", "x").await, "time_ms").await;
-    assert!(matches!(error, EgressError::Timeout { key: "time_ms", ms: 200, .. }));
+    assert!(matches!(error, EgressError::Timeout { key: LimitKey::TimeMs, ms: 200, .. }));
     // A request may ask for less, and not for more.
     let server = dripping("HTTP/1.1 200 OK\r\n\r\n", "x").await;
     for (timeout, own) in [(Duration::from_millis(50), true), (Duration::ZERO, true), (Duration::MAX, false)] {
@@ -149,7 +149,7 @@ async fn a_connection_that_never_comes_is_given_up() {
     let limits = EgressLimits { connect_ms: 50, ..limits() };
     let egress = Egress::with(limits, Arc::new(Never), Trust::System).unwrap();
     let error = egress.send(get("http://localhost:9/")).await.unwrap_err();
-    assert!(matches!(error, EgressError::Timeout { key: "connect_ms", .. }), "{error}");
+    assert!(matches!(error, EgressError::Timeout { key: LimitKey::ConnectMs, .. }), "{error}");
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn a_head_has_limits() {
     assert!(matches!(error, EgressError::HeadTooLarge { headers: 10, bytes: 1000 }));
     let long = format!("X: {}\r\n", "y".repeat(1000));
     let error = over(limits.clone(), Server::answering(ok(&long, "")).await, "response_header_bytes").await;
-    assert!(matches!(error, EgressError::TooLarge { key: "response_header_bytes", .. }));
+    assert!(matches!(error, EgressError::TooLarge { key: LimitKey::ResponseHeaderBytes, .. }));
     // It is not read for ever: neither one header without end, nor headers without end.
     for (head, more) in [("HTTP/1.1 200 OK\r\nX: ", "y".repeat(1000)), ("HTTP/1.1 200 OK\r\n", "X: y\r\n".repeat(100))]
     {

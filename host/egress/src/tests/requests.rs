@@ -121,7 +121,7 @@ async fn a_request_has_limits_that_are_named() {
         (Request { body: Bytes::from_static(b"12345"), ..request.clone() }, "request_bytes"),
     ] {
         let error = egress.send(request).await.unwrap_err();
-        assert!(matches!(error, EgressError::TooLarge { key: found, .. } if found == key), "{error}");
+        assert!(matches!(error, EgressError::TooLarge { key: found, .. } if found.to_string() == key), "{error}");
         assert!(error.to_string().contains(&format!("'egress.{key}'")), "{error}");
     }
     assert_eq!(server.connections(), 0);

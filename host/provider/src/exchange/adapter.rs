@@ -1,4 +1,4 @@
-//! What an exchange wants of an adapter. The sandbox has it; tests have scripts.
+//! What an exchange needs of an adapter. The sandbox implements it; tests implement it by scripts.
 
 use std::sync::{Arc, PoisonError};
 
@@ -7,30 +7,31 @@ use patchbay_core::{
     completion::{Blob, CompletionRequest},
 };
 use patchbay_sandbox::{
-    Failure, Level, LogSink, Sandbox,
+    Failure, Level, LogSink, PluginLog, Sandbox,
     adapter::{Action, Budgets, Input, LoadedAdapter, Running},
+    log_plugin_line,
 };
 
 use super::SharedScrub;
 
-/// Where instances of an adapter come from.
+/// Starts instances of an adapter.
 pub(crate) trait Adapter: Sync {
-    /// What serves one attempt.
+    /// The instance that serves one attempt.
     type Instance: Instance;
 
-    /// A fresh instance, and its first actions.
+    /// Starts an instance. Returns it with its first actions.
     fn begin(
         &self,
         request: CompletionRequest,
     ) -> impl Future<Output = Result<(Self::Instance, Vec<Action>), Failure>> + Send;
 }
 
-/// What serves one attempt.
+/// An instance of an adapter, which serves one attempt.
 pub(crate) trait Instance: Send {
-    /// Goes on with what came.
+    /// Resumes the instance with `input`. Returns its next actions.
     fn resume(&mut self, input: Input) -> impl Future<Output = Result<Vec<Action>, Failure>> + Send;
 
-    /// The bytes that it knows by `id`.
+    /// Returns the blob of the request that the instance knows by `id`.
     fn blob(&self, id: u32) -> Option<&Blob>;
 }
 
@@ -44,7 +45,7 @@ impl Instance for Running {
     }
 }
 
-/// An adapter in the sandbox.
+/// An adapter that runs in the sandbox.
 pub(crate) struct Sandboxed<'a> {
     pub(crate) sandbox: &'a Arc<Sandbox>,
     pub(crate) adapter: &'a LoadedAdapter,
@@ -61,7 +62,7 @@ impl Adapter for Sandboxed<'_> {
     }
 }
 
-/// Where an adapter's log goes: what it puts together again of an echo is scrubbed here.
+/// Writes an adapter's log lines to the operator's log, without secrets that the adapter copied from an answer.
 pub(crate) struct Log {
     pub(crate) provider: Name,
     pub(crate) scrub: SharedScrub,
@@ -69,13 +70,7 @@ pub(crate) struct Log {
 
 impl LogSink for Log {
     fn write(&self, level: Level, message: &str) {
-        let provider = self.provider.as_str();
         let message = self.scrub.read().unwrap_or_else(PoisonError::into_inner).text(message);
-        match level {
-            Level::Debug => tracing::debug!(target: "plugin", provider, "{message}"),
-            Level::Info => tracing::info!(target: "plugin", provider, "{message}"),
-            Level::Warn => tracing::warn!(target: "plugin", provider, "{message}"),
-            Level::Error => tracing::error!(target: "plugin", provider, "{message}"),
-        }
+        log_plugin_line(PluginLog::Provider(self.provider.as_str()), level, &message);
     }
 }

@@ -1,67 +1,57 @@
-//! One attempt: an instance is begun, its actions done in order, and what comes of them handed to it, until it ends.
+//! One attempt: starts an instance of the adapter, does its actions in order, and resumes it with the results until it ends.
 //!
-//! What may be pending: one request and one timer, each replaced by the next of its kind, and neither by the other. A step
-//! that leaves both is told of whichever comes first, and then of the other; a timer that is due goes before an answer,
-//! which may never pause. A step that leaves neither, and does not end, breaks the law.
+//! At most one request and one timer are pending. A new request replaces the previous request, a new timer the previous timer.
+//! If both are pending, the instance is resumed with whichever is ready first; a timer that is due comes before data of an
+//! answer, which may never pause. A step that ends nothing and leaves nothing pending is a violation.
 
 use std::time::Duration;
 
-use patchbay_core::{
-    Code,
-    completion::{CompletionRequest, FailureKind},
-};
-use patchbay_egress::EgressError;
-use patchbay_sandbox::{
-    Failure,
-    adapter::{Action, AdapterFailure, AdapterRequest, Input, RetryHint},
-};
+use patchbay_core::completion::{CompletionRequest, FailureKind};
+use patchbay_sandbox::adapter::{Action, AdapterRequest, Input, TransportKind};
 use tokio::time::Instant;
 
 use super::{
-    Breach, Keys, Stop, Way,
+    Keys, RequestTarget, Stop, Violation,
     adapter::{Adapter, Instance},
-    flight::{self, Flight},
-    law::Law,
+    pending_request::{self, PendingRequest},
+    report::{AttemptFailure, LostConnection, Progress, Reporter},
     request,
+    stream_check::StreamCheck,
 };
-use crate::{Completed, ExchangeError, Sink};
+use crate::{Completed, Sink};
 
-/// How an attempt ended that did not go well.
-pub(super) struct Ended {
-    pub(super) error: ExchangeError,
-    /// What the adapter says of another attempt.
-    pub(super) hint: RetryHint,
-    /// Whether another may follow: nothing came of this one, and the next may have more luck.
-    pub(super) again: bool,
-}
+/// The longest timer that a clock can take. Every exchange ends long before.
+const LONGEST_TIMER: Duration = Duration::from_secs(u32::MAX as u64);
 
+/// The state of an attempt. Made and run once by [`drive`](super::drive).
 pub(super) struct Attempt<'a> {
-    way: &'a Way<'a>,
+    target: &'a RequestTarget<'a>,
     sink: &'a mut dyn Sink,
     keys: Keys,
-    /// When it must be over.
+    /// When the attempt times out.
     until: Instant,
-    law: Law,
-    flight: Option<Flight>,
+    check: StreamCheck,
+    pending: Option<PendingRequest>,
     timer: Option<Instant>,
+    /// Number of requests sent.
     requests: u32,
-    /// Bytes of answers.
+    /// Bytes of answers received.
     received: u64,
-    /// What the adapter was last told of a connection that failed, and whether that was for its size.
-    lost: Option<(bool, String)>,
+    /// The connection that failed last, unless another request followed.
+    lost: Option<LostConnection>,
 }
 
 impl<'a> Attempt<'a> {
-    /// Its time runs from now.
-    pub(super) fn new(way: &'a Way<'a>, sink: &'a mut dyn Sink, keys: Keys) -> Self {
-        let until = Instant::now() + way.limits.total();
+    /// Returns an attempt that times out `exchange.total_ms` from now.
+    pub(super) fn new(target: &'a RequestTarget<'a>, sink: &'a mut dyn Sink, keys: Keys) -> Self {
+        let until = Instant::now() + target.limits.total();
         Self {
-            way,
+            target,
             sink,
             keys,
             until,
-            law: Law::default(),
-            flight: None,
+            check: StreamCheck::default(),
+            pending: None,
             timer: None,
             requests: 0,
             received: 0,
@@ -69,68 +59,77 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// From its beginning to its end.
-    pub(super) async fn run(mut self, adapter: &impl Adapter, request: CompletionRequest) -> Result<Completed, Ended> {
+    /// Runs the attempt to its end.
+    pub(super) async fn run(
+        mut self,
+        adapter: &impl Adapter,
+        request: CompletionRequest,
+    ) -> Result<Completed, AttemptFailure> {
         let until = self.until;
         let result = match tokio::time::timeout_at(until, self.steps(adapter, request)).await {
             Ok(result) => result,
             Err(_) => {
-                let ms = self.way.limits.total_ms;
+                let ms = self.target.limits.total_ms;
                 let message = format!("the answer took longer than {ms} ms, the limit 'exchange.total_ms'");
-                Err(self.failed(FailureKind::Timeout, message).into())
+                Err(self.reporter().failed(FailureKind::Timeout, message).into())
             }
         };
         result.map_err(|stop| {
-            self.law.cut(self.sink);
-            self.ended(stop)
+            self.check.flush(self.sink);
+            let progress = Progress {
+                received: self.received,
+                has_begun: self.check.has_begun(),
+                lost: self.lost.as_ref(),
+            };
+            self.reporter().failure(stop, &progress)
         })
     }
 
     async fn steps(&mut self, adapter: &impl Adapter, request: CompletionRequest) -> Result<Completed, Stop> {
-        let (mut instance, mut actions) = adapter.begin(request).await.map_err(|failure| self.broken(failure))?;
+        let begun = adapter.begin(request).await;
+        let (mut instance, mut actions) = begun.map_err(|failure| self.reporter().sandbox_failure(failure))?;
         loop {
             if let Some(completed) = self.act(actions, &instance)? {
                 return Ok(completed);
             }
             let input = self.next().await?;
-            actions = instance.resume(input).await.map_err(|failure| self.broken(failure))?;
+            let resumed = instance.resume(input).await;
+            actions = resumed.map_err(|failure| self.reporter().sandbox_failure(failure))?;
         }
     }
 
-    /// Does what the adapter wants, in order. The sandbox counts the actions.
+    /// Does the actions of one step in order. Returns the completion if the adapter finished. The sandbox counts the actions.
     fn act(&mut self, actions: Vec<Action>, instance: &impl Instance) -> Result<Option<Completed>, Stop> {
         let mut actions = actions.into_iter();
         while let Some(action) = actions.next() {
             let last = actions.len() == 0;
             match action {
                 Action::Send(request) => self.send(request, instance)?,
-                // As far as a clock goes: the exchange is over long before.
-                Action::Wait(time) => {
-                    self.timer = Some(Instant::now() + time.min(Duration::from_secs(u32::MAX.into())))
-                }
+                Action::Wait(time) => self.timer = Some(Instant::now() + time.min(LONGEST_TIMER)),
                 Action::Emit(event) => {
-                    self.law.tell(event, self.way.limits.answer_bytes, &self.keys.scrub, self.sink)?;
+                    self.check.forward(event, self.target.limits.answer_bytes, &self.keys.scrub, self.sink)?;
                 }
                 Action::Finish(_) | Action::Fail(_) if !last => {
-                    return Err(Breach::violation("wanted more after it had ended".to_owned()).into());
+                    return Err(Violation::of_contract("wanted more after it had ended").into());
                 }
                 Action::Finish(mut finish) => {
-                    self.law.finish()?;
-                    finish.raw = self.clean(finish.raw);
-                    return Ok(Some(Completed { finish, usage: self.law.usage }));
+                    self.check.finish()?;
+                    finish.raw = self.keys.scrub.clean(finish.raw);
+                    return Ok(Some(Completed { finish, usage: self.check.usage }));
                 }
                 Action::Fail(failure) => return Err(Stop::Adapter(failure)),
             }
         }
-        match (&self.flight, self.timer) {
+        match (&self.pending, self.timer) {
             (None, None) => {
                 let what = "stopped half-way: it neither sent a request, nor waited, nor ended, with nothing in flight";
-                Err(Breach::violation(what.to_owned()).into())
+                Err(Violation::of_contract(what).into())
             }
-            // Nothing else can come, and the timer comes too late.
+            // Nothing else can arrive, and the timer ends after the attempt does.
             (None, Some(timer)) if timer > self.until => {
-                let ms = self.way.limits.total_ms;
-                Err(over(format!("waits for longer than the {ms} ms of 'exchange.total_ms' allow")).into())
+                let ms = self.target.limits.total_ms;
+                let what = format!("waits for longer than the {ms} ms of 'exchange.total_ms' allow");
+                Err(Violation::of_limit(what).into())
             }
             _ => Ok(None),
         }
@@ -138,34 +137,36 @@ impl<'a> Attempt<'a> {
 
     fn send(&mut self, request: AdapterRequest, instance: &impl Instance) -> Result<(), Stop> {
         self.requests += 1;
-        let most = self.way.limits.requests;
+        let most = self.target.limits.requests;
         if self.requests > most {
-            return Err(over(format!("made more than {most} requests, the limit 'exchange.requests'")).into());
+            let what = format!("made more than {most} requests, the limit 'exchange.requests'");
+            return Err(Violation::of_limit(what).into());
         }
-        // The earlier answer goes first, so that never two bodies stand side by side.
-        self.flight = None;
+        // Drop the previous response first, so that only one body is in memory.
+        self.pending = None;
         self.lost = None;
-        let request = request::build(self.way, request, instance, &self.keys)?;
-        self.flight = Some(Flight::new(self.way.egress, request, self.way.limits));
+        let request = request::build(self.target, request, instance, &self.keys)?;
+        self.pending = Some(PendingRequest::new(self.target.egress, request, self.target.limits));
         Ok(())
     }
 
-    /// What comes of what is pending.
+    /// Waits for the timer or for the next input from the pending request.
     async fn next(&mut self) -> Result<Input, Stop> {
-        let (flight, timer) = (&mut self.flight, self.timer);
+        let (pending, timer) = (&mut self.pending, self.timer);
         let input = tokio::select! {
             biased;
-            () = at(timer) => {
+            () = sleep_until(timer) => {
                 self.timer = None;
                 return Ok(Input::Timer);
             }
-            input = hear(flight) => input?,
+            input = receive(pending) => input?,
         };
         let input = match input {
             Input::Chunk(chunk) => {
                 self.received = self.received.saturating_add(chunk.len() as u64);
-                if self.received > self.way.limits.answer_bytes {
-                    Input::TransportFailed { kind: "too-large", message: flight::too_large(self.way.limits) }
+                if self.received > self.target.limits.answer_bytes {
+                    let message = pending_request::too_large(self.target.limits);
+                    Input::TransportFailed { kind: TransportKind::TooLarge, message }
                 } else {
                     Input::Chunk(chunk)
                 }
@@ -173,134 +174,31 @@ impl<'a> Attempt<'a> {
             input => input,
         };
         if let Input::TransportFailed { kind, message } = &input {
-            self.lost = Some((*kind == "too-large", message.clone()));
+            self.lost = Some(LostConnection { kind: *kind, message: message.clone() });
         }
         if matches!(input, Input::End | Input::TransportFailed { .. }) {
-            self.flight = None;
+            self.pending = None;
         }
         Ok(input)
     }
 
-    /// What an ending comes to for whoever asked, without the secret.
-    fn ended(&self, stop: Stop) -> Ended {
-        let never = |error| Ended { error, hint: RetryHint::Never, again: false };
-        let provider = self.way.provider.to_string();
-        match stop {
-            Stop::Adapter(failure) => self.failure(failure),
-            Stop::Failed(error) => never(error),
-            Stop::Refused(error) => never(self.failed(FailureKind::Network, self.refused(&error))),
-            Stop::Breach(Breach { code, what }) => {
-                never(ExchangeError::Adapter { provider, code, what: self.clean(what) })
-            }
-        }
-    }
-
-    /// What the adapter says of its provider's failure.
-    fn failure(&self, failure: AdapterFailure) -> Ended {
-        let AdapterFailure { kind, message, http_status, code, retry } = failure;
-        let mut message = self.clean(message);
-        if message.is_empty() {
-            message = http_status.map_or_else(|| "it failed".to_owned(), |status| format!("it answered {status}"));
-        }
-        let lost = self.lost.as_ref();
-        // Which limit it was must be seen, whatever the adapter makes of it.
-        if let Some((_, lost)) = lost.filter(|(_, lost)| !message.contains(lost.as_str())) {
-            message = format!("{message} ({lost})");
-        }
-        let again = match kind {
-            FailureKind::RateLimit | FailureKind::Server | FailureKind::Timeout => true,
-            FailureKind::Network => self.received == 0,
-            _ => false,
-        };
-        let again = again && !self.law.has_begun() && !lost.is_some_and(|(too_large, _)| *too_large);
-        let error = ExchangeError::Failed {
-            provider: self.way.provider.to_string(),
-            kind,
-            message: self.advised(message, kind, http_status),
-            status: http_status,
-            code: code.map(|code| self.clean(code)),
-            again_in: None,
-        };
-        Ended { error, hint: retry, again }
-    }
-
-    /// A failure with what to do next.
-    fn advised(&self, message: String, kind: FailureKind, status: Option<u16>) -> String {
-        let next = match (kind, self.way.credential) {
-            (FailureKind::Authentication, Some(credential)) if credential.variable.is_empty() => {
-                "Check its key in credentials.json".to_owned()
-            }
-            (FailureKind::Authentication, Some(credential)) => {
-                format!("Check {} or credentials.json", credential.variable)
-            }
-            (FailureKind::Authentication, None) => {
-                format!("It has no credential: name one in [providers.{}]", self.way.provider)
-            }
-            _ if status.is_some_and(|status| (300..400).contains(&status)) => {
-                "A redirect is not followed: check the provider's base URL".to_owned()
-            }
-            (FailureKind::NotFound, _) => "Check the model's name, and the provider's base URL".to_owned(),
-            _ => return message,
-        };
-        sentences(&message, &next)
-    }
-
-    /// What the operator is told of a base URL that may not be asked.
-    fn refused(&self, error: &EgressError) -> String {
-        let private = self.way.base.is_some_and(|base| base.allow_private);
-        let provider = self.way.provider;
-        match error {
-            EgressError::Address { host, address, what, .. } if !private => format!(
-                "'{host}' is {address}, {what}, which it may not reach; private addresses need allow_private = true in [providers.{provider}]"
-            ),
-            EgressError::PlainHttp { origin } => format!(
-                "{origin} would be asked without encryption. Use https; for a private address, set allow_private = true in [providers.{provider}]"
-            ),
-            error => self.clean(error.to_string()),
-        }
-    }
-
-    fn failed(&self, kind: FailureKind, message: String) -> ExchangeError {
-        let provider = self.way.provider.to_string();
-        ExchangeError::Failed { provider, kind, message, status: None, code: None, again_in: None }
-    }
-
-    fn broken(&self, failure: Failure) -> Stop {
-        let failure = match failure {
-            Failure::Trap { reason, printed } => Failure::Trap {
-                reason: self.clean(reason),
-                printed: printed.into_iter().map(|line| self.clean(line)).collect(),
-            },
-            Failure::InvalidOutput(text) => Failure::InvalidOutput(self.clean(text)),
-            failure => failure,
-        };
-        Stop::Failed(ExchangeError::Sandbox { provider: self.way.provider.to_string(), failure })
-    }
-
-    fn clean(&self, text: String) -> String {
-        self.keys.scrub.text(&text)
+    fn reporter(&self) -> Reporter<'_> {
+        Reporter { target: self.target, scrub: &self.keys.scrub }
     }
 }
 
-/// Both, as sentences.
-pub(super) fn sentences(first: &str, second: &str) -> String {
-    format!("{}. {second}", first.trim_end_matches('.'))
-}
-
-fn over(what: String) -> Breach {
-    Breach { code: Code::LimitExchange, what }
-}
-
-async fn at(timer: Option<Instant>) {
+/// Sleeps until `timer`; forever without one.
+async fn sleep_until(timer: Option<Instant>) {
     match timer {
         Some(timer) => tokio::time::sleep_until(timer).await,
         None => std::future::pending().await,
     }
 }
 
-async fn hear(flight: &mut Option<Flight>) -> Result<Input, Stop> {
-    match flight {
-        Some(flight) => flight.next().await,
+/// Returns the next input from `pending`; waits forever without one.
+async fn receive(pending: &mut Option<PendingRequest>) -> Result<Input, Stop> {
+    match pending {
+        Some(pending) => pending.next().await,
         None => std::future::pending().await,
     }
 }

@@ -1,48 +1,51 @@
-//! An adapter's request, judged and made whole: the path joined to the base, the secret in its place, the body put together.
+//! Checks an adapter's request and completes it: joins the path to the base URL, adds the secret and assembles the body.
+//! Called by `attempt` for each request.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use patchbay_core::{Code, text};
+use patchbay_core::text;
 use patchbay_egress::{CredentialError, Placed, Placement, Request, Scrub, Secret};
 use patchbay_sandbox::{
     Auth,
     adapter::{AdapterRequest, BodyPiece},
 };
 
-use super::{Breach, Keys, Stop, Way, adapter::Instance};
+use super::{Keys, RequestTarget, Stop, Violation, adapter::Instance};
 use crate::{
     ExchangeError,
-    path::{JoinError, join},
-    route::{Base, RouteCredential},
+    route::{Base, JoinError, RouteCredential, join},
 };
 
-/// What is to be sent for `request`.
+/// Returns the request to send for `request` of an adapter.
+///
+/// # Errors
+/// A [`Stop`] for a request against the contract or a limit, for a refused base URL, and for a missing key.
 pub(super) fn build(
-    way: &Way<'_>,
+    target: &RequestTarget<'_>,
     request: AdapterRequest,
     instance: &impl Instance,
     keys: &Keys,
 ) -> Result<Request, Stop> {
     let AdapterRequest { method, path_and_query, headers, auth, body } = scrubbed(request, &keys.scrub);
-    let Some(base) = way.base else {
-        let provider = way.provider;
+    let Some(base) = target.base else {
+        let provider = target.provider;
         let what = format!("made a request, and there is no base URL: set origin in [providers.{provider}]");
-        return Err(Breach::violation(what).into());
+        return Err(Violation::of_contract(what).into());
     };
-    let target = join(base, &path_and_query).map_err(|error| match error {
+    let url = join(base, &path_and_query).map_err(|error| match error {
         JoinError::Path(error) => {
             let path = text::excerpt(&path_and_query, 80);
-            Stop::from(Breach::violation(format!("asked for the path '{path}', which {error}")))
+            Stop::from(Violation::of_contract(format!("asked for the path '{path}', which {error}")))
         }
         JoinError::Base(error) => Stop::Refused(error),
     })?;
-    let body = assemble(body, instance, way.limits.request_bytes)?;
-    let secrets = place(way, base, auth, keys)?;
-    let owner = format!("provider:{}", way.provider);
-    Ok(Request { owner, method, target, headers, body, timeout: None, secrets, scrub: keys.scrub.clone() })
+    let body = assemble(body, instance, target.limits.request_bytes)?;
+    let secrets = place(target, base, auth, keys)?;
+    let owner = format!("provider:{}", target.provider);
+    Ok(Request { owner, method, target: url, headers, body, timeout: None, secrets, scrub: keys.scrub.clone() })
 }
 
-/// What an adapter put together again of an echo is in no line of a request, and in no error about one.
+/// Removes secrets that an adapter copied from an answer, so that they are in no part of a request and in no error about one.
 fn scrubbed(mut request: AdapterRequest, scrub: &Scrub) -> AdapterRequest {
     if !scrub.is_empty() {
         let pairs = request.headers.iter_mut().flat_map(|(name, value)| [name, value]);
@@ -54,16 +57,16 @@ fn scrubbed(mut request: AdapterRequest, scrub: &Scrub) -> AdapterRequest {
     request
 }
 
-/// The secret in its one place, bound to the base's origin.
-fn place(way: &Way<'_>, base: &Base, auth: Vec<Auth>, keys: &Keys) -> Result<Vec<Placed>, Stop> {
-    // A local server wants no key, and its adapter need not know.
-    let Some(credential) = way.credential else { return Ok(Vec::new()) };
+/// Returns the secret at its one place in the request, bound to the base URL's origin; nothing if the adapter asks for none.
+fn place(target: &RequestTarget<'_>, base: &Base, auth: Vec<Auth>, keys: &Keys) -> Result<Vec<Placed>, Stop> {
+    // A local server needs no key, whatever its adapter asks for.
+    let Some(credential) = target.credential else { return Ok(Vec::new()) };
     if auth.len() > 1 {
-        return Err(Breach::violation("put its credential into more than one place of a request".to_owned()).into());
+        return Err(Violation::of_contract("put its credential into more than one place of a request").into());
     }
     if let Some(other) = auth.iter().find(|auth| auth.credential != credential.id) {
         let (other, own) = (text::excerpt(&other.credential, 40), &credential.id);
-        return Err(Breach::violation(format!("asked for the credential '{other}'; its own is '{own}'")).into());
+        return Err(Violation::of_contract(format!("asked for the credential '{other}'; its own is '{own}'")).into());
     }
     if auth.is_empty() {
         return Ok(Vec::new());
@@ -80,13 +83,13 @@ fn place(way: &Way<'_>, base: &Base, auth: Vec<Auth>, keys: &Keys) -> Result<Vec
     Ok(auth.into_iter().map(placed).collect())
 }
 
-/// The provider's key.
+/// Reads the provider's key.
 ///
 /// # Errors
 /// [`ExchangeError::MissingCredentials`] and [`ExchangeError::UnusableCredentials`].
-pub(super) fn secret(way: &Way<'_>, credential: &RouteCredential) -> Result<Secret, ExchangeError> {
-    way.secrets.get(way.provider, &credential.variable).map_err(|error| {
-        let (provider, variable) = (way.provider, &credential.variable);
+pub(super) fn secret(target: &RequestTarget<'_>, credential: &RouteCredential) -> Result<Secret, ExchangeError> {
+    target.secrets.get(target.provider, &credential.variable).map_err(|error| {
+        let (provider, variable) = (target.provider, &credential.variable);
         let mut message = match error {
             CredentialError::NoSecret { .. } | CredentialError::NotConfigured { .. } if variable.is_empty() => {
                 format!("No credentials for {provider}. Add to credentials.json")
@@ -94,7 +97,7 @@ pub(super) fn secret(way: &Way<'_>, credential: &RouteCredential) -> Result<Secr
             CredentialError::NoSecret { .. } | CredentialError::NotConfigured { .. } => {
                 format!("No credentials for {provider}. Set {variable} or add to credentials.json")
             }
-            // There is one, or a file where one should be.
+            // There is a key or a file, which cannot be used.
             error => return ExchangeError::UnusableCredentials { message: format!("{error}.") },
         };
         if let Some(page) = &credential.obtain_url {
@@ -105,8 +108,8 @@ pub(super) fn secret(way: &Way<'_>, credential: &RouteCredential) -> Result<Secr
     })
 }
 
-/// The body, weighed before it is made.
-fn assemble(pieces: Vec<BodyPiece>, instance: &impl Instance, most: usize) -> Result<Bytes, Breach> {
+/// Assembles the body. Its size is checked before memory is allocated.
+fn assemble(pieces: Vec<BodyPiece>, instance: &impl Instance, most: usize) -> Result<Bytes, Violation> {
     let mut size = 0_usize;
     for piece in &pieces {
         size = size.saturating_add(match piece {
@@ -114,13 +117,13 @@ fn assemble(pieces: Vec<BodyPiece>, instance: &impl Instance, most: usize) -> Re
             BodyPiece::BlobBase64(id) => {
                 let blob = instance.blob(*id);
                 let blob =
-                    blob.ok_or_else(|| Breach::violation(format!("put blob {id} into a body; there is none")))?;
+                    blob.ok_or_else(|| Violation::of_contract(format!("put blob {id} into a body; there is none")))?;
                 base64::encoded_len(blob.data.len(), true).unwrap_or(usize::MAX)
             }
         });
         if size > most {
             let what = format!("made a request with a body of over {most} bytes, the limit 'exchange.request_bytes'");
-            return Err(Breach { code: Code::LimitExchange, what });
+            return Err(Violation::of_limit(what));
         }
     }
     if let [BodyPiece::Bytes(_)] = pieces.as_slice() {
@@ -136,7 +139,7 @@ fn assemble(pieces: Vec<BodyPiece>, instance: &impl Instance, most: usize) -> Re
         match piece {
             BodyPiece::Bytes(bytes) => whole.extend_from_slice(&bytes),
             BodyPiece::BlobBase64(id) => {
-                // Piece by piece of a length that divides by three, so that no second copy of the blob stands beside the body.
+                // In pieces whose length divides by three, so that no second copy of the whole blob is in memory.
                 for part in instance.blob(id).map(|blob| blob.data.chunks(3 << 12)).into_iter().flatten() {
                     body.clear();
                     STANDARD.encode_string(part, &mut body);

@@ -1,4 +1,4 @@
-//! What a file would be as a provider, before it is one.
+//! Examines an adapter file before it is added: `patchbay provider check` and `patchbay provider add`.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -6,40 +6,40 @@ use patchbay_core::{Digest, Name};
 use patchbay_sandbox::adapter::AdapterManifest;
 
 use crate::{
-    ProviderStatus, Providers,
-    adapters::{self, Adapter, Asked, Describe as _, Found},
-    registry::{Registry, Source},
+    ProviderState, ProviderStatus, Providers,
+    adapters::{self, Adapter, Describe as _, SandboxDescriber},
+    registry::{EntrySource, Registry},
 };
 
-/// A file that was looked at.
+/// The result of examining a file.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    /// What it would be called; none where nothing gives it a name that could be one.
+    /// The name of the provider; `None` if neither the file nor its adapter has a valid name.
     pub name: Option<Name>,
-    /// What was looked at; the file may be another one by now.
+    /// The bytes that were examined. The file may have changed since.
     pub bytes: Arc<[u8]>,
     /// The digest of `bytes`.
     pub digest: Digest,
-    /// What it says of itself; none where it is no adapter.
+    /// The adapter's manifest; `None` if the file is no adapter.
     pub manifest: Option<AdapterManifest>,
-    /// Where it would stand among the providers; none where it could not stand there at all.
+    /// The status that the provider would have; `None` if it cannot be added.
     pub status: Option<ProviderStatus>,
-    /// Why it would not work, in words. None: it works, once it is allowed.
+    /// Why it would not work, in words. Empty if it works once it is allowed.
     pub problems: Vec<String>,
     /// The last lines that it printed before it trapped, cleaned.
     pub printed: Vec<String>,
 }
 
 impl Providers {
-    /// Looks at a file as if it lay in the folder, under `name`, else under the name that it has there, else under its
-    /// adapter's. Nothing is changed.
+    /// Examines a file as if it were in the providers folder. Its name is `name`, else its name in the folder if it is there, else
+    /// the adapter's. Changes nothing.
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    /// The file cannot be read.
     pub async fn check(&self, path: &Path, name: Option<&Name>) -> io::Result<Checked> {
         let (digest, bytes) = adapters::read(path)?;
-        let asked = Asked { store: &self.store, sandbox: &self.world.sandbox };
-        let described = asked.describe(digest, Arc::clone(&bytes)).await;
+        let describer = SandboxDescriber { store: &self.store, sandbox: &self.exchange.sandbox };
+        let described = describer.describe(digest, Arc::clone(&bytes)).await;
         let there = self.name_there(path).filter(|_| name.is_none());
         let misnamed = there.as_ref().and_then(|there| there.as_ref().err().cloned());
         let own = described.as_ref().ok().map(|manifest| manifest.name.clone());
@@ -63,7 +63,7 @@ impl Providers {
         Ok(checked)
     }
 
-    /// The name that a file of the folder has; none for one that lies elsewhere.
+    /// Returns the provider name of a file in the folder, or what is wrong with it; `None` for a file elsewhere.
     fn name_there(&self, path: &Path) -> Option<Result<Name, String>> {
         let folder = path.canonicalize().ok()?.parent()?.to_owned();
         let there = self.folder.canonicalize().is_ok_and(|own| own == folder);
@@ -71,25 +71,26 @@ impl Providers {
         there.then(|| stem.parse::<Name>().map_err(|error| error.to_string()))
     }
 
-    /// Works out where it would stand, in the place of a file of its name.
+    /// Sets the status that the provider would have, in place of the file of its name.
     async fn place(&self, checked: &mut Checked, name: &Name, manifest: &AdapterManifest) {
         let before = self.registry().await;
-        let settings = self.making.lock().await.clone().unwrap_or_default();
+        let settings = self.reload_lock.lock().await.clone().unwrap_or_default();
         let file = format!("{name}.wasm");
-        let Found { mut adapters, mut bad, hopeless } = before.found.clone();
-        bad.remove(&file);
+        let mut found = before.found.clone();
+        found.invalid.remove(&file);
         let adapter = Adapter::read(checked.digest, Arc::clone(&checked.bytes), manifest.clone());
-        adapters.insert(name.clone(), Arc::new(adapter));
-        let known = self.known().await;
-        let registry = Registry::build(&self.bundled, Found { adapters, bad, hopeless }, &settings, &known, None);
-        if let Some(why) = registry.found.bad.get(&file) {
+        found.adapters.insert(name.clone(), Arc::new(adapter));
+        let registry = Registry::build(&self.bundled, found, &settings, &self.stored_claims().await, None);
+        if let Some(why) = registry.found.invalid.get(&file) {
             checked.problems.push(why.clone());
             return;
         }
-        // A table of `config.toml` may make its instance of this very file.
-        let Some(entry) = registry.get(name.as_str()).filter(|entry| entry.source == Source::File) else { return };
+        // A table of `config.toml` may use this file as its adapter.
+        let Some(entry) = registry.get(name.as_str()).filter(|entry| entry.source == EntrySource::File) else { return };
         let status = self.statuses(&registry).await.into_iter().find(|status| status.name == entry.name.as_str());
-        let refused = status.as_ref().filter(|status| matches!(status.state, "refused" | "needs origin"));
+        let refused = status
+            .as_ref()
+            .filter(|status| matches!(status.state, ProviderState::Refused | ProviderState::NeedsOrigin));
         checked.problems.extend(refused.and_then(|status| status.reason.clone()));
         checked.status = status;
     }

@@ -1,18 +1,69 @@
-//! Which providers may be asked, and the operator's consent.
+//! Whether a provider may be asked, and what the operator allows.
+//!
+//! [`Consents::readiness`] is the only place that decides it; `reload`, `ask`, `status` and `notices` use its result.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use patchbay_core::Name;
+use patchbay_core::{Digest, Name};
 use patchbay_store::{Allowance, Rules, StoreError, Taken};
 
 use super::Providers;
 use crate::{
     ModelError,
-    registry::{Consent, Entry, Known, Registry, Source, key_taken, prefix_taken},
-    status::State,
+    registry::{Consent, Entry, Registry, StoredClaims, key_taken, prefix_taken},
 };
 
-/// What the store says about every provider at one moment. It is read for each use, because another process may allow or
+/// Whether a provider may be asked. Its key is not part of it: only a list for people looks for keys in advance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    /// It may be asked.
+    Ready,
+    /// The operator must name its origin. The reason, as a sentence.
+    NeedsOrigin(String),
+    /// The operator must allow it. The reason, as a sentence.
+    Pending(String),
+    /// It cannot be used. The reason.
+    Refused(String),
+    /// The operator has blocked its component.
+    Blocked(Digest),
+}
+
+impl Readiness {
+    /// Returns the readiness of `entry`; refused with the store's error if the store could not be read.
+    pub(super) fn of(consents: &Result<Consents, StoreError>, entry: &Entry) -> Self {
+        match consents {
+            Ok(consents) => consents.readiness(entry),
+            Err(error) => Self::Refused(error.to_string()),
+        }
+    }
+
+    /// Returns why `provider` may not be asked, in words for the person; `None` if it may.
+    pub(crate) fn why(&self, provider: &Name) -> Option<String> {
+        match self {
+            Self::Ready => None,
+            Self::NeedsOrigin(why) | Self::Pending(why) | Self::Refused(why) => Some(why.clone()),
+            Self::Blocked(component) => {
+                Some(ModelError::Blocked { provider: provider.clone(), component: *component }.to_string())
+            }
+        }
+    }
+
+    /// Checks that `provider` may be asked.
+    ///
+    /// # Errors
+    /// [`ModelError::Pending`], [`ModelError::Refused`], [`ModelError::Blocked`].
+    fn require(self, provider: &Name) -> Result<(), ModelError> {
+        let provider = provider.clone();
+        match self {
+            Self::Ready => Ok(()),
+            Self::Pending(why) => Err(ModelError::Pending { provider, why }),
+            Self::NeedsOrigin(why) | Self::Refused(why) => Err(ModelError::Refused { provider, why }),
+            Self::Blocked(component) => Err(ModelError::Blocked { provider, component }),
+        }
+    }
+}
+
+/// The operator's decisions about all providers at one moment. Read again for each use, because another process may allow or
 /// block a provider at any time.
 pub(super) struct Consents {
     rules: Arc<Rules>,
@@ -21,138 +72,106 @@ pub(super) struct Consents {
 }
 
 impl Consents {
-    /// Returns whether a provider may be asked, apart from its key.
-    pub(super) fn state(&self, entry: &Entry) -> State {
-        if let Some(why) = &entry.refused {
-            let why = why.clone();
-            return if entry.needs_origin { State::NeedsOrigin(why) } else { State::Refused(why) };
+    /// Returns whether a provider may be asked. The operator's block goes before any other reason.
+    pub(super) fn readiness(&self, entry: &Entry) -> Readiness {
+        if let Some(component) = self.rules.first_blocked([entry.adapter.digest]) {
+            return Readiness::Blocked(component);
         }
-        if let Some(blocked) = self.blocked(entry) {
-            return State::Refused(blocked.to_string());
+        if let Some(why) = entry.refused.clone() {
+            return if entry.needs_origin { Readiness::NeedsOrigin(why) } else { Readiness::Refused(why) };
         }
         if entry.consent == Consent::Given {
-            return State::Ready;
+            return Readiness::Ready;
         }
         match self.allowances.get(entry.name.as_str()) {
-            Some(given) if *given == entry.wanted() => State::Ready,
-            Some(_) => State::Pending("it asks for something else than it was allowed.".to_owned()),
-            None => State::Pending("you have not allowed it yet.".to_owned()),
+            Some(allowed) if *allowed == entry.requested() => Readiness::Ready,
+            Some(_) => Readiness::Pending("it asks for something else than it was allowed.".to_owned()),
+            None => Readiness::Pending("you have not allowed it yet.".to_owned()),
         }
     }
 
+    /// Whether a provider may be asked.
     pub(super) fn is_ready(&self, entry: &Entry) -> bool {
-        self.state(entry) == State::Ready
+        self.readiness(entry) == Readiness::Ready
     }
 
-    fn blocked(&self, entry: &Entry) -> Option<ModelError> {
-        let component = self.rules.first_blocked([entry.adapter.digest])?;
-        Some(ModelError::Blocked { provider: entry.name.clone(), component })
-    }
-
-    /// Returns the provider `name`, if it may be asked.
+    /// Returns the provider `name` if it may be asked.
+    ///
+    /// # Errors
+    /// [`ModelError`], if there is no such provider or it may not be asked.
     pub(super) fn ready(&self, registry: &Registry, name: &Name) -> Result<Arc<Entry>, ModelError> {
         let entry = registry.find(name)?;
-        match self.standing(entry)? {
-            None => Ok(Arc::clone(entry)),
-            Some(why) => Err(ModelError::Pending { provider: name.clone(), why }),
-        }
+        self.readiness(entry).require(name)?;
+        Ok(Arc::clone(entry))
     }
 
-    /// Returns what a provider waits for; `None` if it may be asked.
-    fn standing(&self, entry: &Entry) -> Result<Option<String>, ModelError> {
-        if let Some(blocked) = self.blocked(entry) {
-            return Err(blocked);
-        }
-        match self.state(entry) {
-            State::Ready => Ok(None),
-            State::Pending(why) => Ok(Some(why)),
-            State::NeedsOrigin(why) | State::Refused(why) => {
-                Err(ModelError::Refused { provider: entry.name.clone(), why })
-            }
+    /// Whether a provider waits for the operator.
+    ///
+    /// # Errors
+    /// [`ModelError`], if allowing it would not help.
+    fn is_pending(&self, entry: &Entry) -> Result<bool, ModelError> {
+        match self.readiness(entry) {
+            Readiness::Pending(_) => Ok(true),
+            readiness => readiness.require(&entry.name).map(|()| false),
         }
     }
 }
 
 impl Providers {
-    /// Reads what the store says about every provider at this moment.
+    /// Reads the operator's decisions of this moment.
     pub(super) async fn consents(&self) -> Result<Consents, StoreError> {
         Ok(Consents { rules: self.store.rules().await?, allowances: self.store.allowances().await? })
     }
 
-    /// Returns the provider `name`, if it may be asked at this moment.
+    /// Returns the provider `name` if it may be asked at this moment.
+    ///
+    /// # Errors
+    /// [`ModelError`], if there is no such provider or it may not be asked.
     pub(super) async fn ready(&self, registry: &Registry, name: &Name) -> Result<Arc<Entry>, ModelError> {
         self.consents().await?.ready(registry, name)
     }
 
-    /// Reads what a registry is built by. Without a readable store, no provider owns a prefix and none is allowed.
-    pub(super) async fn known(&self) -> Known {
+    /// Reads the claims that a registry is built with. If the store cannot be read, no provider is allowed and no prefix is owned.
+    pub(super) async fn stored_claims(&self) -> StoredClaims {
         let read = async {
             let prefixes = self.store.prefix_owners().await?;
-            Ok::<_, StoreError>(Known { prefixes, allowances: self.store.allowances().await? })
+            Ok::<_, StoreError>(StoredClaims { prefixes, allowances: self.store.allowances().await? })
         };
         read.await.unwrap_or_else(|error| {
             tracing::error!("who has which model prefix cannot be read: {error}");
-            Known::default()
+            StoredClaims::default()
         })
     }
 
-    /// Keeps that prefixes belong to those who are ready. Whether another process was first with one of them, so that
-    /// everybody is to be judged again.
-    pub(super) async fn claim(&self, registry: &Registry, known: &Known) -> bool {
-        let mut late = false;
-        let consents = match self.consents().await {
-            Ok(consents) => consents,
-            Err(error) => {
-                tracing::error!("which providers are ready cannot be read: {error}");
-                return late;
-            }
-        };
-        for entry in registry.entries.iter().filter(|entry| consents.is_ready(entry)) {
-            let name = entry.name.to_string();
-            let new = |prefix: &&String| !known.prefixes.iter().any(|(own, owner)| own == *prefix && *owner == name);
-            let prefixes: Vec<_> = entry.prefixes.iter().filter(new).cloned().collect();
-            if prefixes.is_empty() {
-                continue;
-            }
-            match self.store.claim_prefixes(name, prefixes).await {
-                Ok(None) => {}
-                // Those of the binary have theirs whatever the store says.
-                Ok(Some(_)) => late |= entry.source != Source::Bundled,
-                Err(error) => tracing::error!("the prefixes of '{}' could not be kept: {error}", entry.name),
-            }
-        }
-        late
-    }
-
-    /// What allowing `name` would allow it; `None`: there is nothing to allow.
+    /// Returns what [`Providers::allow`] would allow `name`; `None` if there is nothing to allow.
     ///
     /// # Errors
-    /// [`ModelError`] where there is no such provider, or it cannot be used.
+    /// [`ModelError`], if there is no such provider or it cannot be used.
     pub async fn asks(&self, name: &Name) -> Result<Option<Allowance>, ModelError> {
         let registry = self.registry().await;
         let entry = registry.find(name)?;
-        Ok(self.consents().await?.standing(entry)?.map(|_| entry.wanted()))
+        Ok(self.consents().await?.is_pending(entry)?.then(|| entry.requested()))
     }
 
-    /// Allows `name` what it asks for at this moment, if that is still `allowance`, and makes its prefixes its own.
+    /// Allows `name` what it requests, if that is still `allowance`, and makes it the owner of its prefixes.
     ///
     /// # Errors
-    /// [`ModelError`]; [`ModelError::Changed`] where it asks for something else by now.
+    /// [`ModelError`]; [`ModelError::Changed`] if it requests something else by now.
     pub async fn allow(&self, name: &Name, allowance: Allowance) -> Result<(), ModelError> {
-        // The file may be another one than that which was looked at.
+        // The file may have been replaced since the operator was shown what it requests.
         self.reload().await;
         let registry = self.registry().await;
         let entry = registry.find(name)?;
-        let waits = self.consents().await?.standing(entry)?.is_some();
-        if entry.wanted() != allowance {
+        let is_pending = self.consents().await?.is_pending(entry)?;
+        if entry.requested() != allowance {
             return Err(ModelError::Changed(name.clone()));
         }
-        if !waits {
+        if !is_pending {
             return Ok(());
         }
         let why = match self.store.allow(name.to_string(), allowance, entry.prefixes.clone()).await? {
             None => {
-                // Now it goes before those who wait.
+                // An allowed provider has a higher rank than pending ones.
                 self.reload().await;
                 return Ok(());
             }
@@ -162,7 +181,7 @@ impl Providers {
         Err(ModelError::Refused { provider: name.clone(), why })
     }
 
-    /// Takes back what `name` was allowed, and its prefixes. Whether there was anything.
+    /// Withdraws what `name` was allowed, and frees its prefixes. Returns whether there was anything to withdraw.
     ///
     /// # Errors
     /// The database.

@@ -6,8 +6,9 @@ use patchbay_store::Allowance;
 
 use super::*;
 use crate::{
+    ModelError, ProviderSource, ProviderState,
     adapters::WORLD,
-    registry::tests::{manifest, settings},
+    registry::{StoredClaims, tests::{manifest, settings}},
 };
 
 /// A home with a store, as several processes see it.
@@ -112,7 +113,7 @@ async fn what_is_allowed_is_what_was_looked_at() {
     home.drop_in(&manifest("zed", &[], &[])).await;
     process.reload().await;
     assert_eq!(process.asks(&name("zed")).await.unwrap(), Some(asked));
-    assert_eq!(status(&process, "zed").await.state, "pending");
+    assert_eq!(status(&process, "zed").await.state, ProviderState::Pending);
 }
 
 #[tokio::test]
@@ -141,7 +142,7 @@ async fn a_blocked_adapter_stops_at_once() {
     assert_eq!((code, &words), (Code::Blocked, &expected));
     assert_eq!(process.explain(&choice).await.unwrap_err().to_string(), expected);
     let shown = status(&process, "zed").await;
-    assert_eq!((shown.state, shown.reason), ("refused", Some(expected)));
+    assert_eq!((shown.state, shown.reason), (ProviderState::Refused, Some(expected)));
     home.store.unblock(digest).await.unwrap();
     assert_eq!(resolved(&process, "zed-1").await.as_deref(), Ok("zed/zed-1/default"));
     // Nor is a blocked one asked what it is.
@@ -169,7 +170,7 @@ async fn a_route_and_a_default_say_that_they_are_wrong() {
         assert!(words.contains("there is no adapter 'missing', which [providers.work]"), "{words}");
     }
     let shown = status(&process, "work").await;
-    assert_eq!((shown.state, shown.source.as_str()), ("refused", "config.toml"));
+    assert_eq!((shown.state, shown.source), (ProviderState::Refused, ProviderSource::Config));
     let error = process.default_choice().await.unwrap_err();
     let words = error.to_string();
     assert!(words.starts_with("default_model of config.toml, 'zed-1/high', cannot be used: [routes]"), "{words}");
@@ -234,12 +235,12 @@ async fn who_claims_too_late_is_judged_again() {
     home.drop_in(&manifest("zed", &[], &[])).await;
     let process = home.process();
     let registry = process.registry().await;
-    let known = Known::default();
-    assert!(!process.claim(&registry, &known).await, "its own");
+    let known = StoredClaims::default();
+    assert!(!process.claim_prefixes(&registry, &known).await, "its own");
     // Another process is first, after this one had read what the store knows.
     home.store.forget_provider("two".to_owned()).await.unwrap();
     home.store.claim_prefixes("one".to_owned(), vec!["foo-".to_owned()]).await.unwrap();
-    assert!(process.claim(&registry, &known).await);
+    assert!(process.claim_prefixes(&registry, &known).await);
     process.reload().await;
     let why = status(&process, "two").await.reason.unwrap();
     assert!(why.contains("'foo-bar-' belongs by 'foo-' to provider 'one'"), "{why}");
@@ -268,7 +269,7 @@ async fn a_bad_version_is_told_and_shown_beside_the_good_one() {
     assert_eq!(resolved(&process, "zed-1").await.as_deref(), Ok("zed/zed-1/default"));
     let shown = status(&process, "zed").await;
     let note = shown.reason.unwrap();
-    assert!(shown.state == "needs key" && note.contains("the one before stays") && note.contains(why), "{note}");
+    assert!(shown.state == ProviderState::NeedsKey && note.contains("the one before stays") && note.contains(why), "{note}");
 }
 
 #[tokio::test]

@@ -1,29 +1,29 @@
-//! What is whose: keys, prefixes and models. Who is judged first has it.
+//! Ownership of keys, prefixes and models. The provider with the higher rank wins.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_core::Name;
 
-use super::{Entry, Known, Rank, Source};
-use crate::prefix;
+use super::{Entry, EntrySource, StoredClaims, entry::Rank};
+use crate::route::prefix;
 
-/// What was claimed by those who were judged so far, and by whom the store has.
+/// The claims of the providers that were judged so far, and those in the store.
 pub(super) struct Claims<'a> {
-    known: &'a Known,
-    /// Who is there, whatever becomes of them.
-    there: BTreeSet<Name>,
+    stored: &'a StoredClaims,
+    /// All providers of the registry, refused ones included.
+    existing: BTreeSet<Name>,
     keys: BTreeMap<String, Name>,
     prefixes: Vec<(String, Name)>,
     models: BTreeMap<String, Name>,
 }
 
 impl<'a> Claims<'a> {
-    /// None yet but those of the store.
-    pub(super) fn new(known: &'a Known, there: BTreeSet<Name>) -> Self {
-        Self { known, there, keys: BTreeMap::new(), prefixes: Vec::new(), models: BTreeMap::new() }
+    /// Returns the claims of the store alone.
+    pub(super) fn new(stored: &'a StoredClaims, existing: BTreeSet<Name>) -> Self {
+        Self { stored, existing, keys: BTreeMap::new(), prefixes: Vec::new(), models: BTreeMap::new() }
     }
 
-    /// Makes what `entry` claims its own.
+    /// Makes `entry` the owner of what it claims.
     pub(super) fn add(&mut self, entry: &Entry) {
         let name = &entry.name;
         self.keys.extend(entry.variable.iter().map(|variable| (variable.clone(), name.clone())));
@@ -33,7 +33,7 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// What `entry` claims that is another one's, in words.
+    /// Returns a message if `entry` claims what another provider owns.
     pub(super) fn conflict(&self, entry: &Entry, rank: Rank) -> Option<String> {
         self.key(entry, rank).or_else(|| self.prefix(entry, rank)).or_else(|| self.model(entry))
     }
@@ -43,8 +43,8 @@ impl<'a> Claims<'a> {
         if let Some(owner) = self.keys.get(variable) {
             return Some(key_taken(variable, owner.as_str(), &entry.name));
         }
-        // The operator's own tables may take it from a file that was allowed it.
-        let mut stored = self.known.allowances.iter().filter(|_| rank > Rank::Table);
+        // A table of the operator may take the key from an allowed file.
+        let mut stored = self.stored.allowances.iter().filter(|_| rank > Rank::Table);
         let (owner, _) = stored.find(|(owner, of)| *owner != entry.name.as_str() && of.variable == *variable)?;
         Some(key_taken(variable, owner, &entry.name) + &self.freed(owner))
     }
@@ -55,16 +55,16 @@ impl<'a> Claims<'a> {
             if let Some((theirs, owner)) = self.prefixes.iter().find(|(theirs, _)| prefix::overlap(own, theirs)) {
                 return Some(words(theirs, owner.as_str()));
             }
-            // Those of the binary have theirs whatever the store says.
-            let mut stored = self.stored(entry).filter(|_| rank > Rank::Bundled);
+            // Bundled adapters own their prefixes, whatever the store contains.
+            let mut stored = self.prefixes_of_others(entry).filter(|_| rank > Rank::Bundled);
             let (theirs, owner) = stored.find(|(theirs, _)| prefix::overlap(own, theirs))?;
             Some(words(theirs, owner) + &self.freed(owner))
         })
     }
 
-    /// The operator's tables may name models of others; what a file brings along may not.
+    /// Only a file is refused for a model of another provider; the operator's tables may name any model.
     fn model(&self, entry: &Entry) -> Option<String> {
-        let models = entry.models.iter().filter(|_| entry.source == Source::File);
+        let models = entry.models.iter().filter(|_| entry.source == EntrySource::File);
         models.map(|model| &model.id).find_map(|id| {
             if let Some(owner) = self.models.get(id) {
                 return Some(taken("model", id, id, owner.as_str()));
@@ -72,27 +72,27 @@ impl<'a> Claims<'a> {
             if let Some((theirs, owner)) = self.prefixes.iter().find(|(theirs, _)| prefix::matches(theirs, id)) {
                 return Some(taken("model", id, theirs, owner.as_str()));
             }
-            let (theirs, owner) = self.stored(entry).find(|(theirs, _)| prefix::matches(theirs, id))?;
+            let (theirs, owner) = self.prefixes_of_others(entry).find(|(theirs, _)| prefix::matches(theirs, id))?;
             Some(taken("model", id, theirs, owner) + &self.freed(owner))
         })
     }
 
-    /// The prefixes of others that the store has.
-    fn stored(&self, entry: &Entry) -> impl Iterator<Item = &'a (String, String)> {
+    /// Returns the prefixes of other providers in the store.
+    fn prefixes_of_others(&self, entry: &Entry) -> impl Iterator<Item = &'a (String, String)> {
         let name = entry.name.clone();
-        self.known.prefixes.iter().filter(move |(_, owner)| *owner != name.as_str())
+        self.stored.prefixes.iter().filter(move |(_, owner)| *owner != name.as_str())
     }
 
-    /// How one gets what belongs to somebody who is not there any more.
+    /// Returns how to free a claim of a provider that does not exist any more.
     fn freed(&self, owner: &str) -> String {
-        if self.there.iter().any(|name| name.as_str() == owner) {
+        if self.existing.iter().any(|name| name.as_str() == owner) {
             return String::new();
         }
         format!(" To free it: patchbay provider remove {owner}")
     }
 }
 
-/// That a key is the `owner`'s, to `name`.
+/// Returns the message for `name` that a key belongs to `owner`.
 pub(crate) fn key_taken(variable: &str, owner: &str, name: &Name) -> String {
     format!(
         "the key {variable} belongs to provider '{owner}', and to no other; name another variable (env in \
@@ -100,7 +100,7 @@ pub(crate) fn key_taken(variable: &str, owner: &str, name: &Name) -> String {
     )
 }
 
-/// That a prefix is the `owner`'s, to `name`.
+/// Returns the message for `name` that a prefix belongs to `owner`.
 pub(crate) fn prefix_taken(own: &str, theirs: &str, owner: &str, name: &Name) -> String {
     taken("prefix", own, theirs, owner) + &format!(" Other prefixes can be given in [providers.{name}] of config.toml.")
 }

@@ -1,81 +1,179 @@
-//! One provider, put together of what its adapter suggests and what the operator decided.
+//! One provider: what its adapter suggests, and what the operator decided. The registry builds it.
 
 use std::sync::Arc;
 
 use patchbay_core::Name;
+use patchbay_sandbox::adapter::ModelEntry;
+use patchbay_store::Allowance;
 
-use super::{Consent, Entry, Source};
+use super::StoredClaims;
 use crate::{ProviderConfig, Settings, adapters::Adapter, route::Base};
 
-/// A provider as its adapter suggests and the operator decided.
-pub(super) fn entry(name: &Name, source: Source, adapter: &Arc<Adapter>, settings: &Settings) -> Entry {
-    let manifest = &adapter.manifest;
-    let none = ProviderConfig::default();
-    let config = settings.providers.get(name).unwrap_or(&none);
-    // What the adapter suggests counts for the provider that is called as it is; another instance would collide with it.
-    let suggests = source != Source::Config;
-    let own_origin = || manifest.default_base_url.clone().filter(|_| suggests);
-    let base_url = config.origin.clone().or_else(own_origin);
-    let named = config.origin.is_some();
-    let own_variable = || {
-        let hint = manifest.credential.as_ref()?.env.clone();
-        hint.filter(|_| source == Source::Bundled || (source == Source::File && !named))
-    };
-    let variable = config.env.clone().or_else(own_variable).filter(|variable| !variable.is_empty());
-    let own_prefixes = || if suggests { manifest.model_prefixes.clone() } else { Vec::new() };
-    let mut models = if suggests { manifest.models.clone() } else { Vec::new() };
-    for model in &config.models {
-        models.retain(|there| there.id != model.0.id);
-        models.push(model.0.clone());
+/// Where a provider comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum EntrySource {
+    /// An adapter of the binary, under its own name.
+    Bundled,
+    /// A table of `config.toml`: another instance of an adapter.
+    Config,
+    /// A file of the folder.
+    File,
+}
+
+/// Whether the operator must allow a provider before it may be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Consent {
+    /// No: it is bundled, or `config.toml` names its origin.
+    Given,
+    /// Yes: by `patchbay provider allow`, which the store records.
+    Required,
+}
+
+/// The order in which providers are judged. If two claim the same thing, the first one has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    /// Bundled providers.
+    Bundled,
+    /// Providers that the operator configured in `config.toml`.
+    Table,
+    /// Files that the operator allowed what they request.
+    Allowed,
+    /// Files that are not allowed. They own nothing, not even against each other.
+    Pending,
+}
+
+/// One provider.
+pub(crate) struct Entry {
+    pub(crate) name: Name,
+    pub(crate) source: EntrySource,
+    pub(crate) adapter: Arc<Adapter>,
+    /// The base URL as it was written.
+    pub(crate) base_url: Option<String>,
+    /// The base URL if it is valid.
+    pub(crate) base: Option<Base>,
+    /// The environment variable of its key; `None` if it needs none.
+    pub(crate) variable: Option<String>,
+    /// Prefixes of the names of its models.
+    pub(crate) prefixes: Vec<String>,
+    /// The models of its catalogue.
+    pub(crate) models: Vec<ModelEntry>,
+    /// Tokens that its models can read, for models whose entry does not say so.
+    pub(crate) context_window: Option<u64>,
+    /// The operator's options for the adapter.
+    pub(crate) options: Vec<(String, String)>,
+    pub(crate) consent: Consent,
+    /// Why it cannot be used.
+    pub(crate) refused: Option<String>,
+    /// Whether it is refused only because the operator has to name its origin.
+    pub(crate) needs_origin: bool,
+}
+
+impl Entry {
+    /// Puts a provider together. It is refused if its origin or its key cannot be used.
+    pub(super) fn new(name: &Name, source: EntrySource, adapter: &Arc<Adapter>, settings: &Settings) -> Self {
+        let manifest = &adapter.manifest;
+        let none = ProviderConfig::default();
+        let config = settings.providers.get(name).unwrap_or(&none);
+        // The adapter's suggestions are for the provider with its own name. Another instance with them would conflict with it.
+        let suggests = source != EntrySource::Config;
+        let own_origin = || manifest.default_base_url.clone().filter(|_| suggests);
+        let base_url = config.origin.clone().or_else(own_origin);
+        let named = config.origin.is_some();
+        let own_variable = || {
+            let hint = manifest.credential.as_ref()?.env.clone();
+            hint.filter(|_| source == EntrySource::Bundled || (source == EntrySource::File && !named))
+        };
+        let variable = config.env.clone().or_else(own_variable).filter(|variable| !variable.is_empty());
+        let own_prefixes = || if suggests { manifest.model_prefixes.clone() } else { Vec::new() };
+        let mut models = if suggests { manifest.models.clone() } else { Vec::new() };
+        for model in &config.models {
+            models.retain(|there| there.id != model.0.id);
+            models.push(model.0.clone());
+        }
+        let (base, refused) = match base_url.as_deref().map(|url| Base::parse(url, config.allow_private)) {
+            None if requires_origin(adapter) || (source == EntrySource::Config && manifest.default_base_url.is_some()) => {
+                (None, Some(format!("it needs to know where its requests go: origin in [providers.{name}] of config.toml")))
+            }
+            None => (None, None),
+            Some(Ok(base)) => (Some(base), None),
+            Some(Err(why)) => {
+                let hint =
+                    if config.allow_private { "" } else { "; for a machine of your own network, allow_private = true" };
+                (None, Some(format!("its origin cannot be used: {why}{hint}")))
+            }
+        };
+        let needs_origin = base_url.is_none() && refused.is_some();
+        let suggested_here =
+            source == EntrySource::File && !named && base_url.as_deref().is_some_and(|url| !Base::is_public(url));
+        let refused = refused.or_else(|| {
+            suggested_here.then(|| {
+                format!(
+                    "it suggests an origin that is none of the internet; to allow that, name it in [providers.{name}] of \
+                     config.toml"
+                )
+            })
+        });
+        // `credentials.json` has keys by name: the key of a skill's credential may not go to a provider.
+        let is_of_skills = variable.is_some() && settings.credentials.contains(name);
+        let refused = refused.or_else(|| {
+            is_of_skills.then(|| {
+                format!(
+                    "its key would be the entry '{name}' of credentials.json, which belongs to [credentials.{name}] of \
+                     config.toml; give that table and its entry another name{}",
+                    if source == EntrySource::Bundled { "" } else { ", or the provider" }
+                )
+            })
+        });
+        Self {
+            name: name.clone(),
+            source,
+            adapter: Arc::clone(adapter),
+            base_url,
+            base,
+            variable,
+            prefixes: config.prefixes.clone().unwrap_or_else(own_prefixes),
+            models,
+            context_window: config.context_window,
+            options: config.options.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+            consent: if source == EntrySource::File && !named { Consent::Required } else { Consent::Given },
+            refused,
+            needs_origin,
+        }
     }
-    let (base, refused) = match base_url.as_deref().map(|url| Base::parse(url, config.allow_private)) {
-        None if requires_origin(adapter) || (source == Source::Config && manifest.default_base_url.is_some()) => {
-            (None, Some(format!("it needs to know where its requests go: origin in [providers.{name}] of config.toml")))
+
+    /// Returns the entry of the catalogue with exactly this id.
+    pub(crate) fn model(&self, id: &str) -> Option<&ModelEntry> {
+        self.models.iter().find(|model| model.id == id)
+    }
+
+    /// Whether requests go to the origin that the adapter suggests.
+    pub(crate) fn has_own_origin(&self) -> bool {
+        self.base_url == self.adapter.manifest.default_base_url
+    }
+
+    /// Returns the option, and its value, by which the operator has turned thinking levels off. The adapter's manifest names such
+    /// options: `thinking-off-option`, `NAME=VALUE`.
+    pub(crate) fn thinking_off(&self) -> Option<(&str, &str)> {
+        let named = self.adapter.manifest.extra.iter().filter(|(name, _)| name == "thinking-off-option");
+        let mut pairs = named.filter_map(|(_, pair)| pair.split_once('='));
+        pairs.find(|(option, off)| self.options.iter().any(|(name, value)| name == option && value == off))
+    }
+
+    /// Returns what the operator would allow it.
+    pub(crate) fn requested(&self) -> Allowance {
+        Allowance {
+            base_url: self.base_url.clone().unwrap_or_default(),
+            variable: self.variable.clone().unwrap_or_default(),
         }
-        None => (None, None),
-        Some(Ok(base)) => (Some(base), None),
-        Some(Err(why)) => {
-            let hint =
-                if config.allow_private { "" } else { "; for a machine of your own network, allow_private = true" };
-            (None, Some(format!("its origin cannot be used: {why}{hint}")))
+    }
+
+    pub(super) fn rank(&self, stored: &StoredClaims) -> Rank {
+        match (self.source, self.consent) {
+            (EntrySource::Bundled, _) => Rank::Bundled,
+            (_, Consent::Given) => Rank::Table,
+            _ if stored.allowances.get(self.name.as_str()) == Some(&self.requested()) => Rank::Allowed,
+            _ => Rank::Pending,
         }
-    };
-    let needs_origin = base_url.is_none() && refused.is_some();
-    let suggested_here =
-        source == Source::File && !named && base_url.as_deref().is_some_and(|url| !Base::is_public(url));
-    let refused = refused.or_else(|| {
-        suggested_here.then(|| {
-            format!(
-                "it suggests an origin that is none of the internet; to allow that, name it in [providers.{name}] of \
-                 config.toml"
-            )
-        })
-    });
-    // Keys lie in one file by name: that of a skill's credential may not go to a provider.
-    let skills = variable.is_some() && settings.credentials.contains(name);
-    let refused = refused.or_else(|| {
-        skills.then(|| {
-            format!(
-                "its key would be the entry '{name}' of credentials.json, which belongs to [credentials.{name}] of \
-                 config.toml; give that table and its entry another name{}",
-                if source == Source::Bundled { "" } else { ", or the provider" }
-            )
-        })
-    });
-    Entry {
-        name: name.clone(),
-        source,
-        adapter: Arc::clone(adapter),
-        base_url,
-        base,
-        variable,
-        prefixes: config.prefixes.clone().unwrap_or_else(own_prefixes),
-        models,
-        context_window: config.context_window,
-        options: config.options.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-        consent: if source == Source::File && !named { Consent::Asked } else { Consent::Given },
-        refused,
-        needs_origin,
     }
 }
 

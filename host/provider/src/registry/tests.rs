@@ -1,12 +1,12 @@
 use std::{collections::BTreeSet, sync::Mutex};
 
 use patchbay_core::Digest;
-use patchbay_sandbox::adapter::{AdapterManifest, CredentialHint, ModelSize};
+use patchbay_sandbox::adapter::{AdapterManifest, CredentialHint, ModelEntry, ModelSize};
 
 use super::*;
 use crate::{
     ProviderConfig,
-    adapters::{Bad, Describe, files},
+    adapters::{DescribeError, Describe, files},
 };
 
 fn model(id: &str, size: ModelSize) -> ModelEntry {
@@ -51,9 +51,9 @@ fn bundled() -> BTreeMap<Name, Arc<Adapter>> {
     [open, compatible].map(|manifest| (manifest.name.clone(), adapter(manifest))).into()
 }
 
-fn found(manifests: impl IntoIterator<Item = AdapterManifest>) -> Found {
+fn found(manifests: impl IntoIterator<Item = AdapterManifest>) -> FoundAdapters {
     let adapters = manifests.into_iter().map(|manifest| (manifest.name.clone(), adapter(manifest))).collect();
-    Found { adapters, ..Found::default() }
+    FoundAdapters { adapters, ..FoundAdapters::default() }
 }
 
 pub(crate) fn settings(text: &str) -> Settings {
@@ -69,17 +69,17 @@ pub(crate) fn settings(text: &str) -> Settings {
     Settings { providers, routes, default_model, credentials }
 }
 
-fn build(found: Found, text: &str) -> Registry {
-    build_known(found, text, &Known::default())
+fn build(found: FoundAdapters, text: &str) -> Registry {
+    build_known(found, text, &StoredClaims::default())
 }
 
-fn build_known(found: Found, text: &str, known: &Known) -> Registry {
+fn build_known(found: FoundAdapters, text: &str, known: &StoredClaims) -> Registry {
     Registry::build(&bundled(), found, &settings(text), known, None)
 }
 
 /// What the store knows where each was allowed what its manifest suggests.
-fn known(allowed: &[AdapterManifest]) -> Known {
-    let mut known = Known::default();
+fn known(allowed: &[AdapterManifest]) -> StoredClaims {
+    let mut known = StoredClaims::default();
     for manifest in allowed {
         let name = manifest.name.to_string();
         let prefixes = manifest.model_prefixes.iter();
@@ -101,7 +101,7 @@ fn refused(registry: &Registry, name: &str) -> String {
 }
 
 fn owner(registry: &Registry, model: &str) -> Option<String> {
-    let owner = || registry.among(|entry| entry.refused.is_none()).owner(model).map(|entry| entry.name.clone());
+    let owner = || registry.view(|entry| entry.refused.is_none()).owner(model).map(|entry| entry.name.clone());
     registry.route(model).cloned().or_else(owner).map(|name| name.to_string())
 }
 
@@ -122,7 +122,7 @@ fn a_model_is_whose_it_is() {
     ] {
         assert_eq!(owner(&registry, model).as_deref(), expected, "{model}");
     }
-    let routed = build(Found::default(), &format!("{local}[routes]\n\"gpt-\" = \"local\"\n\"gpt-4o\" = \"openai\"\n"));
+    let routed = build(FoundAdapters::default(), &format!("{local}[routes]\n\"gpt-\" = \"local\"\n\"gpt-4o\" = \"openai\"\n"));
     assert_eq!(owner(&routed, "gpt-5").as_deref(), Some("local"));
     assert_eq!(owner(&routed, "gpt-4o").as_deref(), Some("openai"));
 }
@@ -130,16 +130,16 @@ fn a_model_is_whose_it_is() {
 #[test]
 fn another_instance_takes_nothing_but_what_its_table_says() {
     let text = "[providers.work]\nadapter = \"openai\"\norigin = \"https://work.example.com\"\nenv = \"WORK_KEY\"\n";
-    let registry = build(Found::default(), text);
+    let registry = build(FoundAdapters::default(), text);
     let work = registry.get("work").unwrap();
     assert_eq!(work.refused, None);
     assert!(work.prefixes.is_empty() && work.models.is_empty() && work.consent == Consent::Given);
     assert_eq!(work.variable.as_deref(), Some("WORK_KEY"));
     assert_eq!(owner(&registry, "gpt-4o").as_deref(), Some("openai"));
     // Without an origin it would ask the adapter's own, with nobody's word for it.
-    let registry = build(Found::default(), "[providers.work]\nadapter = \"openai\"\nenv = \"WORK_KEY\"\n");
+    let registry = build(FoundAdapters::default(), "[providers.work]\nadapter = \"openai\"\nenv = \"WORK_KEY\"\n");
     assert!(refused(&registry, "work").contains("origin in [providers.work]"));
-    let registry = build(Found::default(), "");
+    let registry = build(FoundAdapters::default(), "");
     assert!(refused(&registry, "openai-compatible").contains("origin in [providers.openai-compatible]"));
 }
 
@@ -148,7 +148,7 @@ fn a_key_belongs_to_one_provider() {
     let registry = build(found([with_key("OPENAI_KEY", manifest("thief", &["thief-"], &[]))]), "");
     assert!(refused(&registry, "thief").contains("OPENAI_KEY belongs to provider 'openai'"));
     let text = "[providers.work]\nadapter = \"openai\"\norigin = \"https://evil.example.com\"\nenv = \"OPENAI_KEY\"\n";
-    assert!(refused(&build(Found::default(), text), "work").contains("belongs to provider 'openai'"));
+    assert!(refused(&build(FoundAdapters::default(), text), "work").contains("belongs to provider 'openai'"));
     let known = known(&[with_key("SECOND_KEY", manifest("first", &[], &[]))]);
     let registry = build_known(found([manifest("second", &["second-"], &[])]), "", &known);
     let why = refused(&registry, "second");
@@ -164,21 +164,21 @@ fn who_had_a_prefix_first_keeps_it() {
     let registry = build(found([manifest("late", &["late-"], &["gpt-4o"])]), "");
     assert!(refused(&registry, "late").contains("its model 'gpt-4o' belongs to provider 'openai'"));
     // Kept in the store, also of one that is not there any more.
-    let known = Known { prefixes: vec![("late-".to_owned(), "gone".to_owned())], ..Known::default() };
+    let known = StoredClaims { prefixes: vec![("late-".to_owned(), "gone".to_owned())], ..StoredClaims::default() };
     let files = || found([manifest("late", &["late-x"], &[])]);
     let registry = build_known(files(), "", &known);
     let why = refused(&registry, "late");
     assert!(why.contains("'late-x' belongs by 'late-' to provider 'gone'"), "{why}");
     assert!(why.ends_with("To free it: patchbay provider remove gone"), "{why}");
-    let own = Known { prefixes: vec![("late-".to_owned(), "late".to_owned())], ..Known::default() };
+    let own = StoredClaims { prefixes: vec![("late-".to_owned(), "late".to_owned())], ..StoredClaims::default() };
     assert_eq!(refused(&build_known(files(), "", &own), "late"), "");
 }
 
 #[test]
 fn a_file_takes_no_name_that_is_there_and_suggests_no_place_but_the_internet() {
     let registry = build(found([manifest("openai", &[], &[])]), "");
-    assert_eq!(registry.get("openai").unwrap().source, Source::Bundled);
-    assert!(registry.found.bad["openai.wasm"].contains("keeps its name"));
+    assert_eq!(registry.get("openai").unwrap().source, EntrySource::Bundled);
+    assert!(registry.found.invalid["openai.wasm"].contains("keeps its name"));
     for origin in ["http://localhost:1", "https://10.0.0.1", "https://169.254.169.254", "http://example.com"] {
         let mut near = manifest("near", &[], &[]);
         near.default_base_url = Some(origin.to_owned());
@@ -197,7 +197,7 @@ fn a_file_takes_no_name_that_is_there_and_suggests_no_place_but_the_internet() {
 fn a_file_waits_for_the_operator() {
     let registry = build(found([manifest("zed", &["zed-"], &[])]), "[providers.zed]\noptions = { a = \"b\" }\n");
     let zed = registry.get("zed").unwrap();
-    assert_eq!((zed.consent, zed.variable.as_deref()), (Consent::Asked, Some("ZED_KEY")));
+    assert_eq!((zed.consent, zed.variable.as_deref()), (Consent::Required, Some("ZED_KEY")));
     assert_eq!(zed.options, [("a".to_owned(), "b".to_owned())]);
 }
 
@@ -249,8 +249,8 @@ fn refused_of(registry: &Registry, name: &str) -> Option<String> {
 fn what_the_operator_wrote_goes_before_files() {
     let thief = || with_key("ZED_KEY", manifest("aaa", &["zed-"], &[]));
     let text = "[providers.zed]\norigin = \"https://zed.example.com\"\nenv = \"ZED_KEY\"\n";
-    for known in [Known::default(), known(&[thief()])] {
-        let known = Known { prefixes: Vec::new(), ..known };
+    for known in [StoredClaims::default(), known(&[thief()])] {
+        let known = StoredClaims { prefixes: Vec::new(), ..known };
         let registry = build_known(found([thief(), manifest("zed", &["zed-"], &[])]), text, &known);
         assert_eq!(refused(&registry, "zed"), "");
         assert!(refused(&registry, "aaa").contains("ZED_KEY belongs to provider 'zed'"));
@@ -267,11 +267,11 @@ fn a_table_without_its_adapter_is_refused_and_keeps_its_name() {
         let error = registry.find(&name.parse().unwrap()).err().unwrap().to_string();
         assert!(error.contains(&format!("there is no adapter '{adapter}', which [providers.{name}]")), "{error}");
     }
-    assert!(registry.found.bad["work.wasm"].contains("keeps its name"));
+    assert!(registry.found.invalid["work.wasm"].contains("keeps its name"));
     // With the adapter it is what the table says, whatever is called as the table is.
     let registry = build(found([manifest("work", &[], &[]), manifest("missing", &[], &[])]), text);
     let work = registry.get("work").unwrap();
-    assert_eq!((work.source, work.adapter.manifest.name.as_str()), (Source::Config, "missing"));
+    assert_eq!((work.source, work.adapter.manifest.name.as_str()), (EntrySource::Config, "missing"));
 }
 
 #[test]
@@ -294,9 +294,9 @@ fn a_provider_takes_no_key_of_a_credential_for_skills() {
 fn who_may_not_be_asked_changes_nothing_of_how_a_text_is_read() {
     let registry = build(found([manifest("aaa", &[], &["gpt-4o/high"])]), "[routes]\n\"a/high\" = \"openai\"\n");
     assert_ne!(refused(&registry, "aaa"), "");
-    let useful = registry.among(|entry| entry.refused.is_none());
+    let useful = registry.view(|entry| entry.refused.is_none());
     for (text, model) in [("gpt-4o/high", "gpt-4o"), ("aaa:gpt-4o/high", "aaa:gpt-4o"), ("a/high", "a/high")] {
-        assert_eq!(crate::choice::read(text, &useful).unwrap().model, model);
+        assert_eq!(crate::choice::parse(text, &useful).unwrap().model, model);
     }
 }
 
@@ -304,7 +304,7 @@ fn who_may_not_be_asked_changes_nothing_of_how_a_text_is_read() {
 async fn a_new_version_that_may_not_have_what_it_claims_changes_nothing() {
     struct Versions;
     impl Describe for Versions {
-        async fn describe(&self, _: Digest, bytes: Arc<[u8]>) -> Result<AdapterManifest, Bad> {
+        async fn describe(&self, _: Digest, bytes: Arc<[u8]>) -> Result<AdapterManifest, DescribeError> {
             Ok(match &*bytes {
                 b"good" => manifest("zed", &["zed-"], &[]),
                 b"conflicting" => manifest("zed", &["zed-", "gpt-5"], &[]),
@@ -316,7 +316,7 @@ async fn a_new_version_that_may_not_have_what_it_claims_changes_nothing() {
     let known = known(&[manifest("zed", &["zed-"], &[])]);
     let next = async |bytes: &str, before: Option<Registry>| {
         std::fs::write(home.path().join("zed.wasm"), bytes).unwrap();
-        let none = Found::default();
+        let none = FoundAdapters::default();
         let found = files(home.path(), before.as_ref().map_or(&none, |before| &before.found), &Versions).await;
         Registry::build(&bundled(), found, &Settings::default(), &known, before.as_ref())
     };
@@ -327,11 +327,11 @@ async fn a_new_version_that_may_not_have_what_it_claims_changes_nothing() {
     // However often it is looked at.
     for _ in 0..2 {
         assert_eq!((refused(&after, "zed").as_str(), digest(&after)), ("", Digest::of(b"good")));
-        assert!(after.found.bad["zed.wasm"].contains("'gpt-5' belongs by 'gpt-' to provider 'openai'"));
+        assert!(after.found.invalid["zed.wasm"].contains("'gpt-5' belongs by 'gpt-' to provider 'openai'"));
         after = next("conflicting", Some(after)).await;
     }
     let better = next("better", Some(after)).await;
-    assert_eq!((digest(&better), better.found.bad.len()), (Digest::of(b"better"), 0));
+    assert_eq!((digest(&better), better.found.invalid.len()), (Digest::of(b"better"), 0));
     // There was never another one.
     assert_ne!(refused(&next("conflicting", None).await, "zed"), "");
 }
@@ -340,11 +340,11 @@ async fn a_new_version_that_may_not_have_what_it_claims_changes_nothing() {
 struct ByBytes(Mutex<usize>);
 
 impl Describe for ByBytes {
-    async fn describe(&self, _: Digest, bytes: Arc<[u8]>) -> Result<AdapterManifest, Bad> {
+    async fn describe(&self, _: Digest, bytes: Arc<[u8]>) -> Result<AdapterManifest, DescribeError> {
         *self.0.lock().unwrap() += 1;
         match std::str::from_utf8(&bytes).unwrap() {
-            "bad" => Err(Bad { why: "it is bad".to_owned(), lasting: true, printed: Vec::new() }),
-            "busy" => Err(Bad { why: "no time".to_owned(), lasting: false, printed: Vec::new() }),
+            "bad" => Err(DescribeError { why: "it is bad".to_owned(), permanent: true, printed: Vec::new() }),
+            "busy" => Err(DescribeError { why: "no time".to_owned(), permanent: false, printed: Vec::new() }),
             version => Ok(AdapterManifest { version: version.to_owned(), ..manifest("zed", &[], &[]) }),
         }
     }
@@ -355,7 +355,7 @@ async fn a_bad_file_changes_nothing_that_was_there() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("providers");
     let asked = ByBytes(Mutex::new(0));
-    let none = Found::default();
+    let none = FoundAdapters::default();
     assert!(files(&folder, &none, &asked).await.adapters.is_empty());
     std::fs::create_dir(&folder).unwrap();
     let write = |name: &str, bytes: &str| std::fs::write(folder.join(name), bytes).unwrap();
@@ -365,15 +365,15 @@ async fn a_bad_file_changes_nothing_that_was_there() {
     std::fs::create_dir(folder.join("folder.wasm")).unwrap();
     let first = files(&folder, &none, &asked).await;
     assert_eq!(first.adapters.keys().map(Name::as_str).collect::<Vec<_>>(), ["zed"]);
-    assert_eq!(first.bad.keys().collect::<Vec<_>>(), ["Bad Name.wasm", "folder.wasm"]);
-    let version = |found: &Found| found.adapters.values().next().map(|adapter| adapter.manifest.version.clone());
+    assert_eq!(first.invalid.keys().collect::<Vec<_>>(), ["Bad Name.wasm", "folder.wasm"]);
+    let version = |found: &FoundAdapters| found.adapters.values().next().map(|adapter| adapter.manifest.version.clone());
     // What has not changed is not asked again.
     let again = files(&folder, &first, &asked).await;
     assert_eq!((version(&again).as_deref(), *asked.0.lock().unwrap()), (Some("1"), 1));
     write("zed.wasm", "bad");
     let bad = files(&folder, &again, &asked).await;
     assert_eq!(version(&bad).as_deref(), Some("1"));
-    assert_eq!(bad.bad["zed.wasm"], "it is bad");
+    assert_eq!(bad.invalid["zed.wasm"], "it is bad");
     // What is bad for good is not asked again; what had bad luck is.
     for (bytes, more) in [("bad", 0), ("busy", 1), ("busy", 1)] {
         write("zed.wasm", bytes);
@@ -384,10 +384,10 @@ async fn a_bad_file_changes_nothing_that_was_there() {
     let large = std::fs::File::create(folder.join("zed.wasm")).unwrap();
     large.set_len(patchbay_core::COMPONENT_BYTES + 1).unwrap();
     let bad = files(&folder, &bad, &asked).await;
-    assert!(version(&bad).as_deref() == Some("1") && bad.bad["zed.wasm"].contains("it has over 33554432 bytes"));
+    assert!(version(&bad).as_deref() == Some("1") && bad.invalid["zed.wasm"].contains("it has over 33554432 bytes"));
     write("zed.wasm", "2");
     let good = files(&folder, &bad, &asked).await;
-    assert_eq!((version(&good).as_deref(), good.bad.contains_key("zed.wasm")), (Some("2"), false));
+    assert_eq!((version(&good).as_deref(), good.invalid.contains_key("zed.wasm")), (Some("2"), false));
     std::fs::remove_file(folder.join("zed.wasm")).unwrap();
     assert!(files(&folder, &good, &asked).await.adapters.is_empty());
 }

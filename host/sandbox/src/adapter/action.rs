@@ -59,13 +59,41 @@ pub enum Input {
     End,
     /// There is no answer, or no more of it.
     TransportFailed {
-        /// A stable word, as the contract lists them.
-        kind: &'static str,
+        /// How it failed.
+        kind: TransportKind,
         /// For a person, without a secret.
         message: String,
     },
     /// The wait is over.
     Timer,
+}
+
+/// How a connection failed. [`TransportKind::as_str`] is the word of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransportKind {
+    /// There was no connection.
+    Connect,
+    /// A limit of time ran out.
+    Timeout,
+    /// The connection ended before the answer was complete.
+    Reset,
+    /// The answer is over a limit of size.
+    TooLarge,
+    /// The answer cannot be read.
+    Failed,
+}
+
+impl TransportKind {
+    /// Returns the word that the contract of adapters has for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Timeout => "timeout",
+            Self::Reset => "reset",
+            Self::TooLarge => "too-large",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 /// How an adapter sees a failure.

@@ -9,7 +9,7 @@ mod running;
 mod wire;
 mod world;
 
-pub use action::{Action, AdapterFailure, AdapterRequest, BodyPiece, Input, RetryHint};
+pub use action::{Action, AdapterFailure, AdapterRequest, BodyPiece, Input, RetryHint, TransportKind};
 pub use budgets::{Budgets, Exceeded};
 pub use manifest::{AdapterManifest, CredentialHint, ModelEntry, ModelSize, ThinkingPlan};
 pub use running::Running;

@@ -91,7 +91,7 @@ impl From<Input> for wit::Input {
             Input::Chunk(bytes) => Self::BodyChunk(bytes),
             Input::End => Self::BodyEnd,
             Input::TransportFailed { kind, message } => {
-                Self::TransportFailed(wit::TransportFailure { kind: kind.to_owned(), message })
+                Self::TransportFailed(wit::TransportFailure { kind: kind.as_str().to_owned(), message })
             }
             Input::Timer => Self::Timer,
         }

@@ -23,6 +23,30 @@ pub trait LogSink: Send + Sync {
     fn write(&self, level: Level, message: &str);
 }
 
+/// The plugin whose line is logged.
+#[derive(Clone, Copy, Debug)]
+pub enum PluginLog<'a> {
+    /// A skill, by name.
+    Skill(&'a str),
+    /// A provider, by name.
+    Provider(&'a str),
+}
+
+/// Writes a plugin's line to the operator's log, with the target `plugin` and the plugin's name as the field `skill` or
+/// `provider`.
+pub fn log_plugin_line(plugin: PluginLog<'_>, level: Level, message: &str) {
+    let (skill, provider) = match plugin {
+        PluginLog::Skill(name) => (Some(name), None),
+        PluginLog::Provider(name) => (None, Some(name)),
+    };
+    match level {
+        Level::Debug => tracing::debug!(target: "plugin", skill, provider, "{message}"),
+        Level::Info => tracing::info!(target: "plugin", skill, provider, "{message}"),
+        Level::Warn => tracing::warn!(target: "plugin", skill, provider, "{message}"),
+        Level::Error => tracing::error!(target: "plugin", skill, provider, "{message}"),
+    }
+}
+
 impl wit::Host for State {
     async fn write(&mut self, level: wit::Level, message: String) -> wasmtime::Result<()> {
         self.count_host_call()?;

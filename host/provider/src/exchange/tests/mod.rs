@@ -1,11 +1,11 @@
 //! The driver with adapters of a few lines, against servers that mean no good.
 
 mod answers;
-mod law;
 mod requests;
 mod retries;
 mod secrets;
 mod server;
+mod stream_check;
 
 use std::{
     collections::VecDeque,
@@ -24,7 +24,7 @@ use patchbay_sandbox::{
 };
 
 use super::{
-    Way, World,
+    ExchangeContext, RequestTarget,
     adapter::{Adapter, Instance},
     complete, drive,
 };
@@ -94,7 +94,7 @@ impl Script {
     /// The kind and message of the last connection that failed.
     pub(super) fn lost(&self) -> (&'static str, String) {
         let lost = |input: &Input| match input {
-            Input::TransportFailed { kind, message } => Some((*kind, message.clone())),
+            Input::TransportFailed { kind, message } => Some((kind.as_str(), message.clone())),
             _ => None,
         };
         self.heard().iter().rev().find_map(lost).expect("a connection that failed")
@@ -210,7 +210,7 @@ impl Bench {
 
     pub(super) async fn run(&mut self, adapter: &impl Adapter) -> Result<Completed, ExchangeError> {
         let egress = self.egress.get_or_init(|| self.limits.egress().unwrap());
-        let way = Way {
+        let target = RequestTarget {
             provider: &self.provider,
             base: self.base.as_ref(),
             credential: self.credential.as_ref(),
@@ -223,7 +223,7 @@ impl Bench {
             self.waits.lock().unwrap().push(delay);
             std::future::ready(())
         };
-        let exchange = drive(&way, adapter, question(), &mut self.heard, &scrub, wait);
+        let exchange = drive(&target, adapter, question(), &mut self.heard, &scrub, wait);
         // No test hangs.
         tokio::time::timeout(Duration::from_secs(60), exchange).await.expect("an exchange that ends")
     }
@@ -285,6 +285,6 @@ pub(super) fn fail(kind: FailureKind, message: &str, retry: RetryHint) -> Action
 }
 
 /// Turns run as tasks.
-fn _a_completion_can_be_spawned(w: &World, r: &Route, request: CompletionRequest, s: &mut dyn Sink) -> impl Send {
+fn _a_completion_can_be_spawned(w: &ExchangeContext, r: &Route, request: CompletionRequest, s: &mut dyn Sink) -> impl Send {
     complete(w, r, request, s)
 }

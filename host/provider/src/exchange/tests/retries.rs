@@ -135,7 +135,7 @@ async fn a_connection_that_breaks_is_made_anew_only_before_the_first_byte() {
         let script = Script::new(|input| match input {
             None => vec![Action::Send(get("/"))],
             Some(Input::TransportFailed { kind, message }) => {
-                assert_eq!(*kind, "reset");
+                assert_eq!(*kind, TransportKind::Reset);
                 vec![fail(FailureKind::Network, message, RetryHint::Backoff)]
             }
             Some(_) => vec![],
@@ -188,7 +188,7 @@ async fn a_silent_server_is_asked_again() {
     .await;
     let script = Script::new(|input| match input {
         None => vec![Action::Send(get("/"))],
-        Some(Input::TransportFailed { kind: "timeout", message }) => {
+        Some(Input::TransportFailed { kind: TransportKind::Timeout, message }) => {
             vec![fail(FailureKind::Timeout, message, RetryHint::Backoff)]
         }
         Some(Input::End) => vec![finish()],

@@ -1,14 +1,25 @@
-use patchbay_egress::{EgressError, Target, UrlError};
+//! The base URL of a provider: parsed and checked once, when the registry is built.
+
+use patchbay_egress::{EgressError, Origin, Target, UrlError};
 use patchbay_policy::Host;
 
-use crate::route::Base;
+/// The base URL of a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Base {
+    /// The server that every request goes to.
+    pub(crate) origin: Origin,
+    /// The beginning of every path: empty, or `/` and more, without a `/` at its end.
+    pub(crate) path: String,
+    /// Whether private addresses, and plain `http` to them, are allowed.
+    pub(crate) allow_private: bool,
+}
 
 impl Base {
-    /// Reads a base URL: `https://HOST[:PORT][/PATH]`, `http` for this machine; with `allow_private` also machines of the
-    /// private network, and `http` to these.
+    /// Parses a base URL: `https://HOST[:PORT][/PATH]`, or `http` for this machine. With `allow_private`, hosts of the private
+    /// network and `http` to them are allowed, too.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// What is wrong with it, in words for the operator.
     pub(crate) fn parse(text: &str, allow_private: bool) -> Result<Self, String> {
         if text.contains(['?', '#']) {
             return Err("a base URL has neither query nor fragment".to_owned());
@@ -27,8 +38,8 @@ impl Base {
         }
     }
 
-    /// Whether it is a place of the internet, which a plugin may suggest; this machine and its network are the operator's to
-    /// name.
+    /// Whether a base URL leads to the internet. A plugin may suggest only such a URL; only the operator can name this machine
+    /// or its network.
     pub(crate) fn is_public(text: &str) -> bool {
         let any = |target: Target| target.allow(Host::Any).is_ok();
         Target::parse(text).is_ok_and(|target| {
@@ -38,7 +49,7 @@ impl Base {
     }
 }
 
-/// The words of `error` for a provider's origin. Those of egress are for skills and speak of their grants.
+/// Words an error for the operator of a provider; egress words it for skills and mentions their grants.
 fn url_words(error: &UrlError) -> String {
     match error {
         UrlError::Host(host) => {

@@ -1,25 +1,25 @@
-//! Where a request goes: the adapter's path below the operator's base URL.
+//! The URL of a request: the adapter's path below the operator's base URL. The exchange calls [`join`] for each request.
 //!
-//! What an adapter writes is refused rather than mended, so that no two readers of a URL (this host, a proxy, a server)
-//! can disagree on where it leads.
+//! An unusual path is rejected and never corrected, so that two readers of a URL (this host, a proxy, a server) cannot disagree
+//! on where it leads.
 
 use patchbay_egress::{Checked, EgressError, Target, UrlError};
 use patchbay_policy::Host;
 
-use crate::route::Base;
+use super::Base;
 
-/// Why there is no target.
+/// Why a path cannot be joined to a base URL.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum JoinError {
-    /// The adapter's path is none that may be asked.
+    /// The adapter's path is invalid.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// The operator's base URL is none that may be asked.
+    /// The operator's base URL may not be requested.
     #[error(transparent)]
     Base(#[from] EgressError),
 }
 
-/// What is wrong with the path and query of an adapter.
+/// What is wrong with an adapter's path and query, to follow "which".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PathError {
     #[error("does not begin with '/'")]
@@ -42,23 +42,23 @@ pub(crate) enum PathError {
     Outside,
 }
 
-/// The target that `path_and_query` of an adapter comes to below `base`.
+/// Returns the target of a request for `path_and_query` below `base`.
 pub(crate) fn join(base: &Base, path_and_query: &str) -> Result<Checked, JoinError> {
     check(path_and_query)?;
     let Base { origin, path, allow_private } = base;
     let target = Target::parse(&format!("{origin}{path}{path_and_query}")).map_err(PathError::Url)?;
-    // What was checked above leaves no way out; this is the word of whoever reads the URL when it is sent.
+    // `check` leaves no way out of the base; this repeats the check with the parser that is used to send the request.
     let below = target.path().strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with('/'));
     if target.origin() != origin || !below {
         return Err(PathError::Outside.into());
     }
     let port = (!origin.is_default_port()).then_some(origin.port());
-    // An origin is always one that a pattern can name.
+    // A pattern can name every origin that was parsed.
     let exact = Host::exactly(origin.host(), port).ok_or(PathError::Outside)?;
     Ok(if *allow_private { target.allow_private(exact) } else { target.allow(exact) }?)
 }
 
-/// One `/` and more, in printable ASCII, with nothing in it that some reader takes for a step up.
+/// Checks that a path begins with one `/`, is printable ASCII, and has nothing that a server could read as `..`.
 fn check(written: &str) -> Result<(), PathError> {
     let rest = written.strip_prefix('/').ok_or(PathError::NoSlash)?;
     if rest.starts_with('/') {
@@ -88,7 +88,7 @@ fn check(written: &str) -> Result<(), PathError> {
         }
         decoded.push(byte);
     }
-    // An overlong form of a dot is no UTF-8, and a dot to some.
+    // An overlong encoding of a dot is invalid UTF-8, and some servers decode it to a dot.
     std::str::from_utf8(&decoded).map_err(|_| PathError::Utf8).map(drop)
 }
 

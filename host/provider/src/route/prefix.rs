@@ -1,7 +1,9 @@
-//! Prefixes of models' names: `claude-` matches every model that begins so, but not itself, since no model is called so; one
-//! that ends in another character matches that name alone, or followed by `-`: `o3` is for `o3` and `o3-mini`, not for `o30`.
+//! Prefixes of model names, by which the registry finds the provider of a model.
+//!
+//! A prefix that ends in `-`, such as `claude-`, matches every longer name. Any other prefix matches exactly its own name and
+//! names that continue with `-`: `o3` matches `o3` and `o3-mini`, not `o30`.
 
-/// Whether `prefix` is for `model`.
+/// Whether `prefix` matches `model`.
 pub(crate) fn matches(prefix: &str, model: &str) -> bool {
     match model.strip_prefix(prefix) {
         None => false,
@@ -10,7 +12,7 @@ pub(crate) fn matches(prefix: &str, model: &str) -> bool {
     }
 }
 
-/// Whether two prefixes could be for the same model.
+/// Whether two prefixes could match the same model.
 pub(crate) fn overlap(a: &str, b: &str) -> bool {
     a.starts_with(b) || b.starts_with(a)
 }

@@ -1,59 +1,61 @@
-//! The law of blocks, and what of them is told.
+//! Checks an adapter's stream events and forwards them to the sink, without secrets. Fed by `attempt`.
+//!
+//! Blocks are numbered from 0; each is started once and ended once, and deltas go to open blocks only.
 
 use std::collections::BTreeMap;
 
-use patchbay_core::{
-    Code,
-    completion::{BlockKind, StreamEvent, TokenUsage},
-};
+use patchbay_core::completion::{BlockKind, StreamEvent, TokenUsage};
 use patchbay_egress::{Scrub, Scrubber};
 
-use super::Breach;
+use super::Violation;
 use crate::Sink;
 
-/// What an adapter has told of its answer.
+/// The state of the answer that an adapter emits.
 #[derive(Default)]
-pub(super) struct Law {
+pub(super) struct StreamCheck {
     /// The number of the next block.
     next: u32,
-    open: BTreeMap<u32, Open>,
-    /// The last that was told.
+    open: BTreeMap<u32, OpenBlock>,
+    /// The usage that the adapter reported last.
     pub(super) usage: TokenUsage,
-    /// Bytes of text.
-    told: u64,
+    /// Bytes of all events so far.
+    bytes: u64,
 }
 
-/// A block that has begun and not ended.
-struct Open {
-    /// Whether only the adapter reads it: it has no deltas.
+/// A block that was started and not ended.
+struct OpenBlock {
+    /// Whether only the adapter can read the block; such a block has no deltas.
     opaque: bool,
-    /// What takes the secret out of its deltas, wherever it is cut.
+    /// Removes secrets that are split across deltas; `None` before the first delta and without secrets.
     scrubber: Option<Scrubber>,
 }
 
-impl Law {
-    /// Blocks that are open at once. Answers have two or three.
-    const OPEN: usize = 100;
+impl StreamCheck {
+    /// Blocks that may be open at once. Answers have two or three.
+    const MAX_OPEN: usize = 100;
 
-    /// Whether a block has begun.
+    /// Whether a block was started.
     pub(super) fn has_begun(&self) -> bool {
         self.next > 0
     }
 
-    /// Judges an event and tells it, without the secret. `most`: bytes that may be told in all.
-    pub(super) fn tell(
+    /// Checks an event and forwards it without secrets. `most`: the bytes that all events of an answer may have.
+    ///
+    /// # Errors
+    /// A [`Violation`] for an event that breaks the order of blocks or the limit; it is not forwarded.
+    pub(super) fn forward(
         &mut self,
         event: StreamEvent,
         most: u64,
         scrub: &Scrub,
         sink: &mut dyn Sink,
-    ) -> Result<(), Breach> {
-        self.told = self.told.saturating_add(weight(&event));
-        if self.told > most {
+    ) -> Result<(), Violation> {
+        self.bytes = self.bytes.saturating_add(size(&event));
+        if self.bytes > most {
             let what = format!("told more than {most} bytes, the limit 'exchange.answer_bytes'");
-            return Err(Breach { code: Code::LimitExchange, what });
+            return Err(Violation::of_limit(what));
         }
-        let clean = |text: String| scrub.text(&text);
+        let clean = |text| scrub.clean(text);
         let event = match event {
             StreamEvent::BlockStart { index, kind } => {
                 self.start(index, &kind)?;
@@ -73,7 +75,7 @@ impl Law {
             }
             StreamEvent::BlockEnd { index, opaque } => {
                 let open = self.open.remove(&index).ok_or_else(|| self.not_open("ended", index))?;
-                rest(index, open, sink);
+                flush_block(index, open, sink);
                 StreamEvent::BlockEnd { index, opaque: opaque.map(clean) }
             }
             StreamEvent::Usage(usage) => {
@@ -87,68 +89,71 @@ impl Law {
         Ok(())
     }
 
-    /// That no block is open at the end of an answer.
-    pub(super) fn finish(&self) -> Result<(), Breach> {
+    /// Checks that no block is open at the end of an answer.
+    ///
+    /// # Errors
+    /// A [`Violation`] that names the first open block.
+    pub(super) fn finish(&self) -> Result<(), Violation> {
         match self.open.first_key_value() {
-            Some((index, _)) => Err(Breach::violation(format!("finished while block {index} was open"))),
+            Some((index, _)) => Err(Violation::of_contract(format!("finished while block {index} was open"))),
             None => Ok(()),
         }
     }
 
-    /// Tells what was held back of an answer that goes no further.
-    pub(super) fn cut(&mut self, sink: &mut dyn Sink) {
+    /// Forwards the withheld text of the open blocks of an answer that was cut short.
+    pub(super) fn flush(&mut self, sink: &mut dyn Sink) {
         while let Some((index, open)) = self.open.pop_first() {
-            rest(index, open, sink);
+            flush_block(index, open, sink);
         }
     }
 
-    fn start(&mut self, index: u32, kind: &BlockKind) -> Result<(), Breach> {
+    fn start(&mut self, index: u32, kind: &BlockKind) -> Result<(), Violation> {
         if index != self.next {
             let next = self.next;
-            return Err(Breach::violation(format!("started block {index} where block {next} is next")));
+            return Err(Violation::of_contract(format!("started block {index} where block {next} is next")));
         }
-        if self.open.len() >= Self::OPEN {
-            return Err(Breach::violation(format!("had more than {} blocks open at once", Self::OPEN)));
+        if self.open.len() >= Self::MAX_OPEN {
+            return Err(Violation::of_contract(format!("had more than {} blocks open at once", Self::MAX_OPEN)));
         }
         self.next += 1;
-        self.open.insert(index, Open { opaque: matches!(kind, BlockKind::Opaque(_)), scrubber: None });
+        self.open.insert(index, OpenBlock { opaque: matches!(kind, BlockKind::Opaque(_)), scrubber: None });
         Ok(())
     }
 
-    /// What of a delta may be told by now.
-    fn delta(&mut self, index: u32, text: String, scrub: &Scrub) -> Result<String, Breach> {
+    /// Returns the text to forward now: without secrets, and without an end that may be the beginning of one.
+    fn delta(&mut self, index: u32, text: String, scrub: &Scrub) -> Result<String, Violation> {
         let Some(open) = self.open.get_mut(&index) else { return Err(self.not_open("added to", index)) };
         if open.opaque {
-            return Err(Breach::violation(format!("added to block {index}, which is opaque")));
+            return Err(Violation::of_contract(format!("added to block {index}, which is opaque")));
         }
         if scrub.is_empty() {
             return Ok(text);
         }
         let scrubber = open.scrubber.get_or_insert_with(|| scrub.stream());
-        Ok(as_text(scrubber.push(text.as_bytes())))
+        Ok(into_text(scrubber.push(text.as_bytes())))
     }
 
-    fn not_open(&self, did: &str, index: u32) -> Breach {
+    fn not_open(&self, did: &str, index: u32) -> Violation {
         let why = if index < self.next { "had ended" } else { "was never started" };
-        Breach::violation(format!("{did} block {index}, which {why}"))
+        Violation::of_contract(format!("{did} block {index}, which {why}"))
     }
 }
 
-/// Tells what was held back of a block.
-fn rest(index: u32, open: Open, sink: &mut dyn Sink) {
-    let text = as_text(open.scrubber.map(|mut scrubber| scrubber.finish()).unwrap_or_default());
+/// Forwards the withheld text of a block.
+fn flush_block(index: u32, open: OpenBlock, sink: &mut dyn Sink) {
+    let text = into_text(open.scrubber.map(|mut scrubber| scrubber.finish()).unwrap_or_default());
     if !text.is_empty() {
         sink.event(StreamEvent::BlockDelta { index, text });
     }
 }
 
-/// Secrets are ASCII, so that no character is ever cut.
-fn as_text(bytes: Vec<u8>) -> String {
+/// Secrets are ASCII, so that a scrubber never splits a character.
+fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// The bytes that an event holds.
-fn weight(event: &StreamEvent) -> u64 {
+/// Bytes of the texts of an event.
+fn size(event: &StreamEvent) -> u64 {
     let bytes = match event {
         StreamEvent::Started(text) | StreamEvent::BlockDelta { text, .. } => text.len(),
         StreamEvent::BlockStart { kind: BlockKind::ToolCall { id, name }, .. } => id.len() + name.len(),

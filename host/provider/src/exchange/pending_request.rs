@@ -1,0 +1,188 @@
+//! The open request of an attempt: its head, its body in chunks of bounded size, and its deadlines. Driven by `attempt`.
+
+use std::pin::Pin;
+
+use bytes::BytesMut;
+use patchbay_egress::{Answer, Egress, EgressError, LimitKey, Request};
+use patchbay_sandbox::adapter::{Input, TransportKind};
+use tokio::time::{Instant, timeout_at};
+
+use super::{Stop, Violation};
+use crate::ExchangeLimits;
+
+/// Bytes of one chunk for an adapter: room for many events in a step, and an upper bound for the work of one.
+const CHUNK_BYTES: usize = 16 << 10;
+
+/// A request and its answer. Dropping it closes the connection, unless the answer is complete.
+pub(super) struct PendingRequest {
+    state: State,
+    /// When the wait for the next data times out; `None` while the adapter runs and nothing waits.
+    until: Option<Instant>,
+    /// Whether data of the body has arrived.
+    begun: bool,
+    /// Data that has arrived and was not returned yet.
+    buffer: BytesMut,
+    /// How the body ended, which may be known before `buffer` is empty.
+    end: Option<Result<(), EgressError>>,
+    limits: ExchangeLimits,
+}
+
+enum State {
+    /// The head of the answer has not arrived.
+    Opening(Pin<Box<dyn Future<Output = Result<Answer, EgressError>> + Send>>),
+    /// The body is being read.
+    Body(Box<Answer>),
+}
+
+/// Why no more of an answer arrives.
+enum Loss {
+    /// The first byte of the body did not arrive within `exchange.first_byte_ms`.
+    FirstByte,
+    /// No further data arrived within `exchange.idle_ms`.
+    Idle,
+    /// The request failed.
+    Egress(EgressError),
+}
+
+impl From<EgressError> for Loss {
+    fn from(error: EgressError) -> Self {
+        Self::Egress(error)
+    }
+}
+
+impl PendingRequest {
+    /// Returns a request that is sent on the first call of [`PendingRequest::next`]. Its first deadline runs from now.
+    pub(super) fn new(egress: &Egress, request: Request, limits: &ExchangeLimits) -> Self {
+        let egress = egress.clone();
+        Self {
+            state: State::Opening(Box::pin(async move { egress.open(request).await })),
+            until: Some(Instant::now() + limits.first_byte()),
+            begun: false,
+            buffer: BytesMut::new(),
+            end: None,
+            limits: limits.clone(),
+        }
+    }
+
+    /// Returns the next input for the adapter. Must not be called again after [`Input::End`], [`Input::TransportFailed`] or an
+    /// error. Dropping the future loses no data.
+    pub(super) async fn next(&mut self) -> Result<Input, Stop> {
+        match self.receive().await {
+            Ok(input) => Ok(input),
+            Err(loss) => transport_failed(loss, &self.limits),
+        }
+    }
+
+    async fn receive(&mut self) -> Result<Input, Loss> {
+        let limits = &self.limits;
+        let until = *self.until.get_or_insert_with(|| Instant::now() + limits.idle());
+        let silent = |begun: bool| if begun { Loss::Idle } else { Loss::FirstByte };
+        let answer = match &mut self.state {
+            State::Opening(opening) => {
+                let mut answer = timeout_at(until, opening).await.map_err(|_| silent(self.begun))??;
+                let (status, headers) = (answer.status, std::mem::take(&mut answer.headers));
+                self.state = State::Body(Box::new(answer));
+                return Ok(Input::Head { status, headers });
+            }
+            State::Body(answer) => answer,
+        };
+        let mut until = until;
+        while self.buffer.is_empty() && self.end.is_none() {
+            match timeout_at(until, answer.chunk()).await.map_err(|_| silent(self.begun))? {
+                Ok(Some(piece)) => self.buffer.extend_from_slice(&piece),
+                Ok(None) => self.end = Some(Ok(())),
+                Err(error) => self.end = Some(Err(error)),
+            }
+            self.begun = true;
+            // A withheld piece counts as data, so that the idle timer starts again.
+            until = Instant::now() + limits.idle();
+            self.until = Some(until);
+        }
+        // A server sends small pieces faster than an adapter steps: all that have arrived go into one chunk.
+        while self.buffer.len() < CHUNK_BYTES && self.end.is_none() {
+            // The connection runs in its own task, which delivers its next piece once this one is taken.
+            tokio::task::yield_now().await;
+            match answer.chunk_ready() {
+                Some(Ok(Some(piece))) => self.buffer.extend_from_slice(&piece),
+                Some(Ok(None)) => self.end = Some(Ok(())),
+                Some(Err(error)) => self.end = Some(Err(error)),
+                None => break,
+            }
+        }
+        // The time that the adapter takes does not count as silence of the server.
+        self.until = None;
+        if !self.buffer.is_empty() {
+            let length = self.buffer.len().min(CHUNK_BYTES);
+            return Ok(Input::Chunk(self.buffer.split_to(length).to_vec()));
+        }
+        match self.end.clone() {
+            None | Some(Ok(())) => Ok(Input::End),
+            Some(Err(error)) => Err(error.into()),
+        }
+    }
+}
+
+/// Returns the input that reports `loss` to the adapter.
+///
+/// # Errors
+/// A [`Stop`] if the adapter could not continue: the request itself is invalid, or the operator's base URL may not be requested.
+fn transport_failed(loss: Loss, limits: &ExchangeLimits) -> Result<Input, Stop> {
+    let failed = |kind, message| Ok(Input::TransportFailed { kind, message });
+    let error = match loss {
+        Loss::FirstByte => {
+            let ms = limits.first_byte_ms;
+            let message =
+                format!("the first byte of the answer took longer than {ms} ms, the limit 'exchange.first_byte_ms'");
+            return failed(TransportKind::Timeout, message);
+        }
+        Loss::Idle => {
+            let ms = limits.idle_ms;
+            let message = format!("the next piece of the answer took longer than {ms} ms, the limit 'exchange.idle_ms'");
+            return failed(TransportKind::Timeout, message);
+        }
+        Loss::Egress(error) => error,
+    };
+    // Messages name keys of `[exchange]`, which the operator can set, and no keys of `[egress]`.
+    match &error {
+        EgressError::Timeout { what, key, ms } => {
+            // `connect_ms` has the same name in both tables; the other times of egress are longer than those of the exchange.
+            let message = format!("{what} took longer than {ms} ms, the limit 'exchange.{key}'");
+            failed(TransportKind::Timeout, message)
+        }
+        EgressError::Deadline { .. } => failed(TransportKind::Timeout, error.to_string()),
+        EgressError::Resolve { .. } | EgressError::Connect { .. } | EgressError::Tls { .. } => {
+            failed(TransportKind::Connect, error.to_string())
+        }
+        EgressError::Truncated { .. } => failed(TransportKind::Reset, error.to_string()),
+        EgressError::Protocol { .. } | EgressError::Encoding { .. } => failed(TransportKind::Failed, error.to_string()),
+        EgressError::HeadTooLarge { headers, bytes } => {
+            let message = format!("the answer's headers are more than {headers}, or over {bytes} bytes");
+            failed(TransportKind::TooLarge, message)
+        }
+        EgressError::TooLarge { what, key, limit } => match key {
+            LimitKey::RequestHeaders | LimitKey::RequestHeaderBytes | LimitKey::RequestBytes => {
+                Err(unsendable(format_args!("the {what} is over {limit}")).into())
+            }
+            LimitKey::WireBytes | LimitKey::BodyBytes => failed(TransportKind::TooLarge, too_large(limits)),
+            _ => failed(TransportKind::TooLarge, format!("the {what} is over {limit}")),
+        },
+        EgressError::Request(error) => Err(unsendable(error).into()),
+        // Only the operator can change these.
+        EgressError::Url(_)
+        | EgressError::NotCovered { .. }
+        | EgressError::PlainHttp { .. }
+        | EgressError::Address { .. }
+        | EgressError::Origin { .. }
+        | EgressError::Limit { .. }
+        | EgressError::Setup { .. } => Err(Stop::Refused(error)),
+    }
+}
+
+/// Returns the message for an answer over the limit.
+pub(super) fn too_large(limits: &ExchangeLimits) -> String {
+    format!("the answer is over {} bytes, the limit 'exchange.answer_bytes'", limits.answer_bytes)
+}
+
+fn unsendable(why: impl std::fmt::Display) -> Violation {
+    Violation::of_contract(format!("made a request that cannot be sent: {why}"))
+}

@@ -1,0 +1,160 @@
+//! Words the failure of an attempt for the caller, and decides whether another attempt may follow.
+//!
+//! Called by `attempt` when an attempt ends, and by [`drive`](super::drive) when it gives up. No text that leaves here holds a
+//! secret.
+
+use patchbay_core::completion::FailureKind;
+use patchbay_egress::{EgressError, Scrub};
+use patchbay_sandbox::{
+    Failure,
+    adapter::{AdapterFailure, RetryHint, TransportKind},
+};
+
+use super::{RequestTarget, Stop, Violation};
+use crate::{ExchangeError, retry};
+
+/// A failed attempt.
+pub(super) struct AttemptFailure {
+    pub(super) error: ExchangeError,
+    /// When the adapter wants another attempt.
+    pub(super) hint: RetryHint,
+    /// Whether another attempt may follow: this one produced nothing, and the failure may pass.
+    pub(super) may_retry: bool,
+}
+
+/// How far an attempt got before it failed.
+pub(super) struct Progress<'a> {
+    /// Bytes of answers that were received.
+    pub(super) received: u64,
+    /// Whether a block of the answer began.
+    pub(super) has_begun: bool,
+    /// The last connection that failed, unless another request followed it.
+    pub(super) lost: Option<&'a LostConnection>,
+}
+
+/// A failed connection, as the adapter was told of it.
+pub(super) struct LostConnection {
+    pub(super) kind: TransportKind,
+    pub(super) message: String,
+}
+
+/// Words failures of exchanges with one provider. `scrub` removes the secrets.
+#[derive(Clone, Copy)]
+pub(super) struct Reporter<'a> {
+    pub(super) target: &'a RequestTarget<'a>,
+    pub(super) scrub: &'a Scrub,
+}
+
+impl Reporter<'_> {
+    /// Returns the failure of an attempt that ended by `stop`.
+    pub(super) fn failure(&self, stop: Stop, progress: &Progress<'_>) -> AttemptFailure {
+        let final_failure = |error| AttemptFailure { error, hint: RetryHint::Never, may_retry: false };
+        match stop {
+            Stop::Adapter(failure) => self.provider_failure(failure, progress),
+            Stop::Failed(error) => final_failure(error),
+            Stop::Refused(error) => final_failure(self.failed(FailureKind::Network, self.refused_base(&error))),
+            Stop::Violation(Violation { code, what }) => {
+                let provider = self.target.provider.to_string();
+                final_failure(ExchangeError::Adapter { provider, code, what: self.scrub.clean(what) })
+            }
+        }
+    }
+
+    /// Returns a failure of `kind` that has neither a status nor a code of the provider.
+    pub(super) fn failed(&self, kind: FailureKind, message: String) -> ExchangeError {
+        let provider = self.target.provider.to_string();
+        ExchangeError::Failed { provider, kind, message, status: None, code: None, again_in: None }
+    }
+
+    /// Returns the failure of the adapter's component.
+    pub(super) fn sandbox_failure(&self, failure: Failure) -> ExchangeError {
+        let clean = |text| self.scrub.clean(text);
+        let failure = match failure {
+            Failure::Trap { reason, printed } => {
+                Failure::Trap { reason: clean(reason), printed: printed.into_iter().map(clean).collect() }
+            }
+            Failure::InvalidOutput(text) => Failure::InvalidOutput(clean(text)),
+            failure => failure,
+        };
+        ExchangeError::Sandbox { provider: self.target.provider.to_string(), failure }
+    }
+
+    /// Returns the provider's failure, as its adapter reports it.
+    fn provider_failure(&self, failure: AdapterFailure, progress: &Progress<'_>) -> AttemptFailure {
+        let AdapterFailure { kind, message, http_status, code, retry } = failure;
+        let mut message = self.scrub.clean(message);
+        if message.is_empty() {
+            message = http_status.map_or_else(|| "it failed".to_owned(), |status| format!("it answered {status}"));
+        }
+        // The operator must see which limit it was, even if the adapter's message does not say so.
+        if let Some(lost) = progress.lost.filter(|lost| !message.contains(lost.message.as_str())) {
+            message = format!("{message} ({})", lost.message);
+        }
+        let may_pass = match kind {
+            FailureKind::RateLimit | FailureKind::Server | FailureKind::Timeout => true,
+            FailureKind::Network => progress.received == 0,
+            _ => false,
+        };
+        let was_too_large = progress.lost.is_some_and(|lost| lost.kind == TransportKind::TooLarge);
+        let error = ExchangeError::Failed {
+            provider: self.target.provider.to_string(),
+            kind,
+            message: self.with_advice(message, kind, http_status),
+            status: http_status,
+            code: code.map(|code| self.scrub.clean(code)),
+            again_in: None,
+        };
+        AttemptFailure { error, hint: retry, may_retry: may_pass && !progress.has_begun && !was_too_large }
+    }
+
+    /// Appends to `message` what the person can do about a failure of `kind`.
+    fn with_advice(&self, message: String, kind: FailureKind, status: Option<u16>) -> String {
+        let advice = match (kind, self.target.credential) {
+            (FailureKind::Authentication, Some(credential)) if credential.variable.is_empty() => {
+                "Check its key in credentials.json".to_owned()
+            }
+            (FailureKind::Authentication, Some(credential)) => {
+                format!("Check {} or credentials.json", credential.variable)
+            }
+            (FailureKind::Authentication, None) => {
+                format!("It has no credential: name one in [providers.{}]", self.target.provider)
+            }
+            _ if status.is_some_and(|status| (300..400).contains(&status)) => {
+                "A redirect is not followed: check the provider's base URL".to_owned()
+            }
+            (FailureKind::NotFound, _) => "Check the model's name, and the provider's base URL".to_owned(),
+            _ => return message,
+        };
+        sentences(&message, &advice)
+    }
+
+    /// Returns why the operator's base URL may not be requested.
+    fn refused_base(&self, error: &EgressError) -> String {
+        let private = self.target.base.is_some_and(|base| base.allow_private);
+        let provider = self.target.provider;
+        match error {
+            EgressError::Address { host, address, what, .. } if !private => format!(
+                "'{host}' is {address}, {what}, which it may not reach; private addresses need allow_private = true in [providers.{provider}]"
+            ),
+            EgressError::PlainHttp { origin } => format!(
+                "{origin} would be asked without encryption. Use https; for a private address, set allow_private = true in [providers.{provider}]"
+            ),
+            error => self.scrub.clean(error.to_string()),
+        }
+    }
+}
+
+/// Returns the error of the last attempt, with the time of the next try if the provider gave one.
+pub(super) fn given_up(failure: AttemptFailure) -> ExchangeError {
+    let AttemptFailure { mut error, hint, .. } = failure;
+    if let (ExchangeError::Failed { message, again_in, .. }, RetryHint::After(time)) = (&mut error, hint) {
+        *again_in = Some(time);
+        *message = sentences(message, &format!("Try again in {}", retry::in_words(time)));
+    }
+    error
+}
+
+/// Joins two sentences, the first of which may have a full stop at its end.
+fn sentences(first: &str, second: &str) -> String {
+    format!("{}. {second}", first.trim_end_matches('.'))
+}

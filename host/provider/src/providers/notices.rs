@@ -1,0 +1,53 @@
+//! Words the changes from one registry to the next, for the person. A reload sends them.
+
+use patchbay_store::StoreError;
+
+use super::consent::{Consents, Readiness};
+use crate::registry::{Entry, EntrySource, Registry};
+
+/// Returns a sentence for each provider that is new, changed or gone, and for each file that is newly invalid.
+pub(super) fn changes(
+    before: &Registry,
+    after: &Registry,
+    consents: &Result<Consents, StoreError>,
+) -> Vec<String> {
+    let mut notices = Vec::new();
+    for entry in after.shown() {
+        let name = &entry.name;
+        let state = match Readiness::of(consents, entry) {
+            Readiness::Ready => "it is ready.".to_owned(),
+            Readiness::Pending(why) => format!("{why} To allow it: patchbay provider allow {name}"),
+            refused => format!("it cannot be used: {}", refused.why(name).unwrap_or_default()),
+        };
+        match before.get(name.as_str()) {
+            None => notices.push(format!("Provider '{name}' is new: {state}")),
+            Some(old) if !same(old, entry) => notices.push(format!("Provider '{name}' has changed: {state}")),
+            Some(_) => {}
+        }
+    }
+    for entry in before.shown() {
+        if after.get(entry.name.as_str()).is_none() {
+            notices.push(format!("Provider '{}' is gone.", entry.name));
+        }
+    }
+    for (file, why) in &after.found.invalid {
+        if before.found.invalid.get(file) != Some(why) {
+            let has_earlier_version =
+                after.get(file.trim_end_matches(".wasm")).is_some_and(|entry| entry.source == EntrySource::File);
+            let what = if has_earlier_version { "cannot be used" } else { "is no provider" };
+            notices.push(format!("The file '{file}' {what}, and changes nothing: {why}"));
+        }
+    }
+    notices
+}
+
+/// Whether nothing that a person would notice differs.
+fn same(a: &Entry, b: &Entry) -> bool {
+    a.adapter.digest == b.adapter.digest
+        && a.base_url == b.base_url
+        && a.variable == b.variable
+        && a.prefixes == b.prefixes
+        && a.models == b.models
+        && a.options == b.options
+        && a.refused == b.refused
+}
