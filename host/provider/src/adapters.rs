@@ -76,7 +76,8 @@ pub(crate) struct FoundAdapters {
     pub(crate) permanently_invalid: BTreeMap<Digest, String>,
 }
 
-/// Returns the adapters of the binary, by name. One with an unreadable description is left out.(adapters: &[BundledAdapter]) -> BTreeMap<Name, Arc<Adapter>> {
+/// Returns the adapters of the binary, by name. One with an unreadable description is left out.
+pub(crate) fn bundled(adapters: &[BundledAdapter]) -> BTreeMap<Name, Arc<Adapter>> {
     #[derive(Deserialize)]
     struct Description {
         digest: Digest,

@@ -10,7 +10,7 @@ use patchbay_core::{
     Code,
     completion::{FailureKind, StreamEvent},
 };
-use patchbay_sandbox::adapter::{Action, Input, RetryHint};
+use patchbay_sandbox::adapter::{Action, Input, RetryHint, TransportKind};
 use tokio::io::AsyncWriteExt as _;
 
 use super::{
