@@ -1,17 +1,11 @@
-//! A skill's log goes to the operator's, with the skill's name.
+//! Writes a skill's log lines to the operator's log, with the skill's name. The sandbox calls it for `patchbay:host/log`.
 
-use patchbay_sandbox::{Level, LogSink};
+use patchbay_sandbox::{Level, LogSink, PluginLog, log_plugin_line};
 
 use super::CallServices;
 
 impl LogSink for CallServices {
     fn write(&self, level: Level, message: &str) {
-        let skill = self.owner.name.as_str();
-        match level {
-            Level::Debug => tracing::debug!(target: "plugin", skill, "{message}"),
-            Level::Info => tracing::info!(target: "plugin", skill, "{message}"),
-            Level::Warn => tracing::warn!(target: "plugin", skill, "{message}"),
-            Level::Error => tracing::error!(target: "plugin", skill, "{message}"),
-        }
+        log_plugin_line(PluginLog::Skill(self.owner.name.as_str()), level, message);
     }
 }
