@@ -46,9 +46,7 @@ impl Model for Providers {
     }
 
     fn about<'a>(&'a self, choice: &'a Choice) -> BoxFuture<'a, ModelInfo> {
-        Box::pin(async {
-            Providers::model(self, &choice.provider, &choice.model).await.unwrap_or_default()
-        })
+        Box::pin(async { Providers::model(self, &choice.provider, &choice.model).await.unwrap_or_default() })
     }
 
     fn complete<'a>(

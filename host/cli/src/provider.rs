@@ -63,7 +63,9 @@ async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> Result<(), F
     print(provider);
     match &provider.reason {
         Some(reason) if provider.state == ProviderState::Pending => say!("It may not be asked: {reason}"),
-        _ if provider.state == ProviderState::NeedsKey => say!("It may be asked once it has its key: {}", missing_key(provider)),
+        _ if provider.state == ProviderState::NeedsKey => {
+            say!("It may be asked once it has its key: {}", missing_key(provider))
+        }
         _ => say!("It may be asked. To choose a model of it: /model {name}:MODEL"),
     }
     Ok(())
@@ -156,9 +158,7 @@ async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), Failure> {
         Err(error) => return Err(Failure::io(&place)(error)),
     };
     let stays = match provider.as_ref().map(|provider| &provider.source) {
-        Some(ProviderSource::Bundled) => {
-            Some(format!("provider '{name}' comes with Patchbay and cannot be removed."))
-        }
+        Some(ProviderSource::Bundled) => Some(format!("provider '{name}' comes with Patchbay and cannot be removed.")),
         Some(ProviderSource::Config) => Some(format!(
             "provider '{name}' stands in config.toml: remove its table [providers.{name}] there ({}).",
             host.providers().folder().with_file_name("config.toml").display()

@@ -71,7 +71,11 @@ pub(crate) fn of_answer(
 ) -> Result<Vec<(String, String)>, EgressError> {
     if headers.len() > limits.response_headers {
         let limit = limits.response_headers as u64;
-        return Err(EgressError::TooLarge { what: "number of the answer's headers", key: LimitKey::ResponseHeaders, limit });
+        return Err(EgressError::TooLarge {
+            what: "number of the answer's headers",
+            key: LimitKey::ResponseHeaders,
+            limit,
+        });
     }
     let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     if bytes > limits.response_header_bytes {

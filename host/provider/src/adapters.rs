@@ -123,7 +123,11 @@ impl From<Failure> for DescribeError {
 /// Gets the manifest of an adapter. Tests have a fake.
 pub(crate) trait Describe: Send + Sync {
     /// Returns the manifest of the component `bytes`, which has the digest `digest`.
-    fn describe(&self, digest: Digest, bytes: Arc<[u8]>) -> impl Future<Output = Result<AdapterManifest, DescribeError>> + Send;
+    fn describe(
+        &self,
+        digest: Digest,
+        bytes: Arc<[u8]>,
+    ) -> impl Future<Output = Result<AdapterManifest, DescribeError>> + Send;
 }
 
 /// Describes adapters in the sandbox, each digest once; the store keeps the result.

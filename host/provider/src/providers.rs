@@ -26,11 +26,11 @@ use patchbay_sandbox::Sandbox;
 use patchbay_store::Store;
 use tokio::sync::broadcast;
 
+pub(crate) use self::consent::Readiness;
 pub use self::{
     ask::{DefaultChoice, ModelInfo},
     check::Checked,
 };
-pub(crate) use self::consent::Readiness;
 use crate::{
     BundledAdapter, ExchangeLimits, ProviderStatus, Settings,
     adapters::{self, Adapter},

@@ -14,11 +14,11 @@ use std::{collections::BTreeMap, sync::Arc};
 use patchbay_core::Name;
 use patchbay_store::Allowance;
 
+use self::{claims::Claims, entry::Rank};
 pub(crate) use self::{
     claims::{key_taken, prefix_taken},
     entry::{Consent, Entry, EntrySource},
 };
-use self::{claims::Claims, entry::Rank};
 use crate::{
     ModelError, Settings,
     adapters::{Adapter, FoundAdapters},

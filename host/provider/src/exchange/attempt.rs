@@ -76,11 +76,8 @@ impl<'a> Attempt<'a> {
         };
         result.map_err(|stop| {
             self.check.flush(self.sink);
-            let progress = Progress {
-                received: self.received,
-                has_begun: self.check.has_begun(),
-                lost: self.lost.as_ref(),
-            };
+            let progress =
+                Progress { received: self.received, has_begun: self.check.has_begun(), lost: self.lost.as_ref() };
             self.reporter().failure(stop, &progress)
         })
     }

@@ -137,7 +137,8 @@ fn transport_failed(loss: Loss, limits: &ExchangeLimits) -> Result<Input, Stop> 
         }
         Loss::Idle => {
             let ms = limits.idle_ms;
-            let message = format!("the next piece of the answer took longer than {ms} ms, the limit 'exchange.idle_ms'");
+            let message =
+                format!("the next piece of the answer took longer than {ms} ms, the limit 'exchange.idle_ms'");
             return failed(TransportKind::Timeout, message);
         }
         Loss::Egress(error) => error,

@@ -199,12 +199,7 @@ impl Providers {
 
 /// Returns the provider that owns `model`: by `[routes]`, then among the ready providers, the pending ones, and the refused ones,
 /// so that the error names the refused one.
-fn owner(
-    registry: &Registry,
-    consents: &Consents,
-    ready: &RegistryView<'_>,
-    model: &str,
-) -> Result<Name, ModelError> {
+fn owner(registry: &Registry, consents: &Consents, ready: &RegistryView<'_>, model: &str) -> Result<Name, ModelError> {
     if let Some(name) = registry.route(model) {
         return match registry.find(name) {
             Err(ModelError::Gone(provider)) => Err(ModelError::Route { model: model.to_owned(), provider }),

@@ -6,11 +6,7 @@ use super::consent::{Consents, Readiness};
 use crate::registry::{Entry, EntrySource, Registry};
 
 /// Returns a sentence for each provider that is new, changed or gone, and for each file that is newly invalid.
-pub(super) fn changes(
-    before: &Registry,
-    after: &Registry,
-    consents: &Result<Consents, StoreError>,
-) -> Vec<String> {
+pub(super) fn changes(before: &Registry, after: &Registry, consents: &Result<Consents, StoreError>) -> Vec<String> {
     let mut notices = Vec::new();
     for entry in after.shown() {
         let name = &entry.name;

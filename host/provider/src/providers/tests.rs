@@ -8,7 +8,10 @@ use super::*;
 use crate::{
     ModelError, ProviderSource, ProviderState,
     adapters::WORLD,
-    registry::{StoredClaims, tests::{manifest, settings}},
+    registry::{
+        StoredClaims,
+        tests::{manifest, settings},
+    },
 };
 
 /// A home with a store, as several processes see it.
@@ -269,7 +272,10 @@ async fn a_bad_version_is_told_and_shown_beside_the_good_one() {
     assert_eq!(resolved(&process, "zed-1").await.as_deref(), Ok("zed/zed-1/default"));
     let shown = status(&process, "zed").await;
     let note = shown.reason.unwrap();
-    assert!(shown.state == ProviderState::NeedsKey && note.contains("the one before stays") && note.contains(why), "{note}");
+    assert!(
+        shown.state == ProviderState::NeedsKey && note.contains("the one before stays") && note.contains(why),
+        "{note}"
+    );
 }
 
 #[tokio::test]

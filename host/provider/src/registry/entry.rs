@@ -91,8 +91,15 @@ impl Entry {
             models.push(model.0.clone());
         }
         let (base, refused) = match base_url.as_deref().map(|url| Base::parse(url, config.allow_private)) {
-            None if requires_origin(adapter) || (source == EntrySource::Config && manifest.default_base_url.is_some()) => {
-                (None, Some(format!("it needs to know where its requests go: origin in [providers.{name}] of config.toml")))
+            None if requires_origin(adapter)
+                || (source == EntrySource::Config && manifest.default_base_url.is_some()) =>
+            {
+                (
+                    None,
+                    Some(format!(
+                        "it needs to know where its requests go: origin in [providers.{name}] of config.toml"
+                    )),
+                )
             }
             None => (None, None),
             Some(Ok(base)) => (Some(base), None),

@@ -6,7 +6,7 @@ use patchbay_sandbox::adapter::{AdapterManifest, CredentialHint, ModelEntry, Mod
 use super::*;
 use crate::{
     ProviderConfig,
-    adapters::{DescribeError, Describe, files},
+    adapters::{Describe, DescribeError, files},
 };
 
 fn model(id: &str, size: ModelSize) -> ModelEntry {
@@ -122,7 +122,8 @@ fn a_model_is_whose_it_is() {
     ] {
         assert_eq!(owner(&registry, model).as_deref(), expected, "{model}");
     }
-    let routed = build(FoundAdapters::default(), &format!("{local}[routes]\n\"gpt-\" = \"local\"\n\"gpt-4o\" = \"openai\"\n"));
+    let routed =
+        build(FoundAdapters::default(), &format!("{local}[routes]\n\"gpt-\" = \"local\"\n\"gpt-4o\" = \"openai\"\n"));
     assert_eq!(owner(&routed, "gpt-5").as_deref(), Some("local"));
     assert_eq!(owner(&routed, "gpt-4o").as_deref(), Some("openai"));
 }
@@ -366,7 +367,8 @@ async fn a_bad_file_changes_nothing_that_was_there() {
     let first = files(&folder, &none, &asked).await;
     assert_eq!(first.adapters.keys().map(Name::as_str).collect::<Vec<_>>(), ["zed"]);
     assert_eq!(first.invalid.keys().collect::<Vec<_>>(), ["Bad Name.wasm", "folder.wasm"]);
-    let version = |found: &FoundAdapters| found.adapters.values().next().map(|adapter| adapter.manifest.version.clone());
+    let version =
+        |found: &FoundAdapters| found.adapters.values().next().map(|adapter| adapter.manifest.version.clone());
     // What has not changed is not asked again.
     let again = files(&folder, &first, &asked).await;
     assert_eq!((version(&again).as_deref(), *asked.0.lock().unwrap()), (Some("1"), 1));

@@ -285,6 +285,11 @@ pub(super) fn fail(kind: FailureKind, message: &str, retry: RetryHint) -> Action
 }
 
 /// Turns run as tasks.
-fn _a_completion_can_be_spawned(w: &ExchangeContext, r: &Route, request: CompletionRequest, s: &mut dyn Sink) -> impl Send {
+fn _a_completion_can_be_spawned(
+    w: &ExchangeContext,
+    r: &Route,
+    request: CompletionRequest,
+    s: &mut dyn Sink,
+) -> impl Send {
     complete(w, r, request, s)
 }
