@@ -1,20 +1,32 @@
-//! Plain types that every Patchbay crate shares: names, digests, ids, outcome codes, outcomes, events, and the
-//! one function that makes untrusted text safe to show.
+//! Types that all crates of Patchbay share. This crate does no I/O, reads no clock and has no state.
 //!
-//! Nothing here does I/O, reads a clock or keeps state.
-//!
-//! - [`Name`]: what skills, tools, commands and personas are called.
-//! - [`Digest`]: the sha256 of content, and the canonical way to hash a structure.
-//! - [`SessionId`], [`AgentId`], [`LineId`], [`CallId`]: UUIDs that cannot be mixed up.
+//! - [`Name`]: a valid name of a skill, tool, command or persona.
+//! - [`Digest`]: the SHA-256 of bytes, and the canonical way to hash a structure.
+//! - [`SessionId`], [`AgentId`], [`LineId`], [`CallId`]: UUIDs as distinct types.
 //! - [`PrincipalId`]: the person on whose behalf a session works.
-//! - [`Asker`]: the caller of a tool.
-//! - [`Code`], [`Outcome`]: what a line comes to. One table of codes generates `docs/codes.md`.
-//! - [`Event`]: what a front renders.
-//! - [`RootLimits`]: what the skills of one root may take in all.
-//! - [`COMPONENT_BYTES`]: how large a plugin may be.
-//! - [`completion`]: what goes to a model and comes back.
-//! - [`kv`]: the words of the plugins' key-value store.
-//! - [`text`]: stripping what could deceive a terminal or a model.
+//! - [`Asker`]: the caller of a tool: a person, another tool or an agent.
+//! - [`Code`], [`Outcome`]: the result of a line. `docs/codes.md` is generated from the table of codes.
+//! - [`Event`]: a change of a session that fronts render.
+//! - [`RootLimits`]: limits that all skills of one root share.
+//! - [`COMPONENT_BYTES`]: the largest plugin.
+//! - [`completion`]: requests to a model and its responses.
+//! - [`kv`]: types of the key-value store for plugins.
+//! - [`text`]: removal of characters that could deceive a terminal or a model.
+//!
+//! ```
+//! use patchbay_core::{Code, Digest, Name, Outcome, text};
+//!
+//! let name: Name = "calc".parse().unwrap();
+//! assert!("Not a name".parse::<Name>().is_err());
+//!
+//! let digest = Digest::of(b"the bytes of a component");
+//! assert_eq!(digest, digest.to_string().parse().unwrap());
+//!
+//! let untrusted = "\u{1b}[31msums\u{202e}";
+//! let outcome = Outcome::error(Code::SkillNotFound, format!("no skill '{name}' for {}.", text::clean_line(untrusted)));
+//! assert!(!outcome.is_ok());
+//! assert_eq!(outcome.line(), "Error: no skill 'calc' for [31msums.");
+//! ```
 
 mod asker;
 mod code;

@@ -59,7 +59,7 @@ pub use files::{FilesError, LocalFiles, WorkspaceFiles};
 pub use limits::Limits;
 pub use output::Content;
 pub use patchbay_core::kv::{Entry, KvError, Scope};
-pub use patchbay_workspace::{Entry as FileEntry, WorkspaceAccess};
+pub use patchbay_workspace::{FileEntry, WorkspaceAccess};
 pub use state::{PermitSource, Services};
 
 /// The future of a host function that a trait here declares.

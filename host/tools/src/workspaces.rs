@@ -25,7 +25,7 @@ impl Workspaces {
     }
 
     pub(crate) fn holds_home(&self, workspace: &str) -> bool {
-        self.home.is_in(Path::new(workspace))
+        self.home.is_within(Path::new(workspace))
     }
 
     /// Returns what a call may do in `workspace`.

@@ -1,150 +1,152 @@
+//! The error of every operation of the crate, with messages for the plugin and the model that called it.
+
 use std::io;
 
 use patchbay_core::text::excerpt;
 
 use crate::limits;
 
-/// Why a file of the workspace could not be read, listed, written or deleted. Paths are those the guest gave, or
-/// relative to the workspace's root.
+/// Why a file could not be read, listed, written or deleted. Paths are relative to the root of the workspace, cleaned and
+/// cut for display.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// A path that names nothing in any workspace.
-    #[error("'{path}' is no path of the workspace: {why}; give one relative to its root, such as src/main.rs")]
+    /// A malformed path.
+    #[error("'{path}' is not a path of the workspace: {why}; give one relative to its root, such as src/main.rs")]
     Path {
-        /// What was given.
+        /// The path.
         path: String,
         /// What is wrong with it.
         why: &'static str,
     },
-    /// A glob that cannot be read.
-    #[error("'{glob}' is no glob: {why}; give one such as src/**/*.rs")]
+    /// A malformed glob.
+    #[error("'{glob}' is not a valid glob: {why}; give one such as src/**/*.rs")]
     Glob {
-        /// What was given.
+        /// The glob.
         glob: String,
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Nothing is there.
+    /// No file at this path, or a directory of the path is missing.
     #[error("there is no '{path}' in the workspace; walk lists what there is")]
     NotFound {
-        /// Which.
+        /// The path.
         path: String,
     },
-    /// A directory where a file is asked for.
+    /// A directory where a file is required.
     #[error("'{path}' is a directory; name a file in it, walk lists them")]
     Directory {
-        /// Which.
+        /// The path.
         path: String,
     },
-    /// A file where a directory is asked for.
-    #[error("nothing can be written to '{path}': '{part}' in it is no directory; choose another path")]
+    /// A file where a directory is required.
+    #[error("cannot write '{path}': '{part}' in it is not a directory; choose another path")]
     NotDirectory {
-        /// What was to be written.
+        /// The path to write.
         path: String,
-        /// The part that is in the way.
+        /// The part of the path that is a file.
         part: String,
     },
-    /// Neither file, nor directory, nor link.
+    /// Not a file, a directory or a link.
     #[error("'{path}' is a pipe, a socket or a device; only regular files are read, written and deleted")]
     Special {
-        /// Which.
+        /// The path.
         path: String,
     },
-    /// A link where none is followed.
+    /// A link where links are not followed.
     #[error("'{path}' is a link or leads through one; files are written and deleted by their own path alone")]
     Link {
-        /// Which.
+        /// The path.
         path: String,
     },
-    /// A link that is absolute, or climbs above the root.
+    /// A link that is absolute or leads above the root.
     #[error(
         "'{path}' is a link, or leads through one, that is absolute or leads out of the workspace; only what is inside can be read"
     )]
     LeadsOut {
-        /// Which.
+        /// The path.
         path: String,
     },
-    /// Links upon links.
+    /// Too many links in one path.
     #[error(
         "'{path}' leads through too many links (over {}), maybe in a circle; give the path of the file itself",
         limits::LINKS
     )]
     Circle {
-        /// Which.
+        /// The path.
         path: String,
     },
-    /// A place that no plugin may touch.
+    /// A name or folder that plugins may not use.
     #[error("'{path}' is out of bounds: {why}; choose another path")]
     Protected {
-        /// Which.
+        /// The path.
         path: String,
-        /// What is there.
+        /// The reason.
         why: &'static str,
     },
-    /// A file with instructions for agents, in a workspace where plugins may not write these.
+    /// A file with instructions for agents, in a workspace where plugins may not write them.
     #[error("'{path}' holds instructions for agents; plugins may not change it in this workspace")]
     Instructions {
         /// The path of the file.
         path: String,
     },
-    /// A link in the place of a file that the host itself reads, to a file that must not take its place.
+    /// A file of the host is a link to a file that may not be used instead.
     #[error(
         "'{path}' is a link to '{target}', which plugins may write or which is hidden; a link may lead to AGENTS.md, CLAUDE.md or a file below .patchbay"
     )]
     LinkTarget {
         /// The path of the link.
         path: String,
-        /// The file that the link leads to.
+        /// The target of the link.
         target: String,
     },
-    /// A file that nobody may write.
+    /// A file without write permission.
     #[error("'{path}' is read-only; give it write permission if a plugin may change it")]
     ReadOnly {
-        /// Which.
+        /// The path.
         path: String,
     },
-    /// The operating system says no.
+    /// The system denied access.
     #[error("the system does not let this process use '{path}'; its owner and permissions decide")]
     Refused {
-        /// Which.
+        /// The path.
         path: String,
     },
-    /// A read of more than one call gives.
-    #[error("a read gives at most {} bytes, not {max}; read the rest from further offsets", limits::READ_BYTES)]
+    /// A read of more bytes than one call may return.
+    #[error("a read returns at most {} bytes, not {max}; read the rest from further offsets", limits::READ_BYTES)]
     ReadTooLarge {
-        /// How many bytes were asked for.
+        /// The requested number of bytes.
         max: u32,
     },
-    /// A file that is longer than the host reads.
+    /// A file of the host that is too long.
     #[error("'{path}' is over {max} bytes; shorten it")]
     TooLong {
         /// The path of the file.
         path: String,
-        /// The most bytes that are read.
+        /// The limit in bytes.
         max: u64,
     },
-    /// Contents of more than one call takes.
-    #[error("'{path}' would have {size} bytes, and at most {} are written; write several files", limits::WRITE_BYTES)]
+    /// Contents over the limit of one write.
+    #[error("'{path}' would have {size} bytes; the limit is {}; write several files", limits::WRITE_BYTES)]
     WriteTooLarge {
-        /// Which file.
+        /// The path to write.
         path: String,
-        /// How many bytes were given.
+        /// Bytes of the contents.
         size: usize,
     },
-    /// A walk of more entries than one call looks at.
+    /// A walk that would read more entries than one call may.
     #[error(
-        "the walk looked at {} entries and was not done; give a narrower glob, such as src/**/*.rs, or ask for fewer at a time",
+        "the walk read {} entries without reaching the end; give a narrower glob, such as src/**/*.rs, or ask for fewer at a time",
         limits::ENTRIES
     )]
     TooManyEntries,
-    /// A walk that matches too hard.
+    /// A walk that needs too many matching steps.
     #[error(
         "matching names with the glob and the .gitignore files took more than {} steps; give a simpler glob, or one that begins deeper",
         limits::MATCH_STEPS
     )]
     TooMuchMatching,
-    /// A directory so deep that what is in it cannot be named.
+    /// A directory so deep that its entries have no valid path.
     #[error(
         "'{path}' is too deep: a path has at most {} parts and {} bytes; give a glob that stays above it",
         limits::DEPTH,
@@ -154,27 +156,27 @@ pub enum FileError {
         /// The directory, relative to the root.
         path: String,
     },
-    /// More ignore rules than are read.
+    /// Too many bytes of `.gitignore` rules.
     #[error(
-        "with '{path}' more than {} bytes of .gitignore files are in force; shorten them, or give a glob that stays outside",
+        "with '{path}' more than {} bytes of .gitignore files apply; shorten them, or give a glob that stays outside",
         limits::RULE_BYTES
     )]
     TooManyRules {
-        /// The file that is too much.
+        /// The file that exceeds the limit.
         path: String,
     },
-    /// The operating system failed.
+    /// Another error of the system.
     #[error("'{path}' could not be used: {}; try again", source.kind())]
     Failed {
-        /// Which.
+        /// The path.
         path: String,
-        /// Why.
+        /// The error; only its kind is shown.
         source: io::Error,
     },
 }
 
 impl FileError {
-    /// The word of the WIT contract: `invalid`, `not-found`, `denied`, `too-large` or `failed`. It never changes.
+    /// Returns the error kind of the WIT contract: `invalid`, `not-found`, `denied`, `too-large` or `failed`. Stable.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Path { .. } | Self::Glob { .. } | Self::Directory { .. } | Self::NotDirectory { .. } => "invalid",
@@ -199,7 +201,7 @@ impl FileError {
         }
     }
 
-    /// What a failed call of the system comes to, when it was about `path`.
+    /// Converts an error of the system about `path`.
     pub(crate) fn io(path: &str) -> impl FnOnce(io::Error) -> Self {
         let path = shown(path);
         move |source| match source.kind() {
@@ -211,7 +213,7 @@ impl FileError {
     }
 }
 
-/// A path or glob as a message shows it.
+/// Returns a path or glob as messages show it: cleaned and cut.
 pub(crate) fn shown(text: &str) -> String {
     excerpt(text, 200)
 }
@@ -221,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_nothing_of_the_system() {
+    fn system_errors_are_shown_by_kind_only() {
         let error = FileError::io("a\u{1b}[31m/b")(io::Error::from_raw_os_error(5));
         assert_eq!(error.kind(), "failed");
         assert!(!error.to_string().contains("os error"), "{error}");

@@ -1,17 +1,17 @@
-//! The globs of `walk`: [`wild`](crate::wild) patterns, with `{a,b}` for alternatives.
+//! The globs of [`Workspace::walk`](crate::Workspace::walk): [`wild`](crate::wild) patterns plus `{a,b}` alternatives.
 
 use crate::{
     error::{FileError, shown},
     limits,
-    wild::{Pattern, class_length},
-    work::Work,
+    wild::{WildPattern, class_length},
+    work::WorkBudget,
 };
 
-// What the words below say.
+// The messages below contain these numbers.
 const _: () = assert!(limits::GLOB_BYTES == 512 && limits::GLOB_ALTERNATIVES == 64);
 
-/// A glob: the patterns that its braces stand for.
-pub(crate) struct Glob(Vec<Pattern>);
+/// A parsed glob: one pattern for each expansion of its braces.
+pub(crate) struct Glob(Vec<WildPattern>);
 
 impl Glob {
     pub(crate) fn parse(text: &str) -> Result<Self, FileError> {
@@ -26,16 +26,16 @@ impl Glob {
             return Err(error("it has a control character"));
         }
         let patterns = alternatives(text).map_err(error)?.into_iter().map(|alternative| {
-            if let Some(why) = alternative.split('/').find_map(fault_of_part) {
+            if let Some(why) = alternative.split('/').find_map(part_error) {
                 return Err(error(why));
             }
-            Pattern::parse(&alternative).map_err(|fault| error(fault.why()))
+            WildPattern::parse(&alternative).map_err(|fault| error(fault.why()))
         });
         Ok(Self(patterns.collect::<Result<_, _>>()?))
     }
 
-    /// Whether it matches `path`.
-    pub(crate) fn matches(&self, path: &str, work: &mut Work) -> Result<bool, FileError> {
+    /// Returns true if the glob matches the whole `path`.
+    pub(crate) fn matches(&self, path: &str, work: &mut WorkBudget) -> Result<bool, FileError> {
         for pattern in &self.0 {
             if pattern.matches(path, work)? {
                 return Ok(true);
@@ -44,8 +44,8 @@ impl Glob {
         Ok(false)
     }
 
-    /// Whether it can match anything below the directory `dir`.
-    pub(crate) fn reaches_below(&self, dir: &str, work: &mut Work) -> Result<bool, FileError> {
+    /// Returns true if the glob can match anything below the directory `dir`.
+    pub(crate) fn reaches_below(&self, dir: &str, work: &mut WorkBudget) -> Result<bool, FileError> {
         for pattern in &self.0 {
             if pattern.reaches_below(dir, work)? {
                 return Ok(true);
@@ -55,43 +55,44 @@ impl Glob {
     }
 }
 
-/// Parts that match nothing, so that whoever writes one learns of it.
-fn fault_of_part(part: &str) -> Option<&'static str> {
+/// Returns why `part` can never match. Such globs are refused, so that their author notices the mistake.
+fn part_error(part: &str) -> Option<&'static str> {
     match part {
-        "" => Some("a part of it is empty: it does not begin or end with '/'"),
+        "" => Some("a part of it is empty; it must not begin or end with '/'"),
         "." | ".." => Some("'.' and '..' match nothing"),
         _ => None,
     }
 }
 
-/// The texts that the braces of `glob` stand for, in no order.
+/// Expands the braces of `glob`, in no particular order.
 fn alternatives(glob: &str) -> Result<Vec<String>, &'static str> {
     let mut open = vec![glob.to_owned()];
     let mut closed = Vec::new();
     while let Some(text) = open.pop() {
         match braces(&text)? {
             None => closed.push(text),
-            Some(Braces { before, within, after }) => {
-                open.extend(within.iter().map(|alternative| format!("{before}{alternative}{after}")));
+            Some(Braces { before, inside, after }) => {
+                open.extend(inside.iter().map(|alternative| format!("{before}{alternative}{after}")));
             }
         }
         if open.len() + closed.len() > limits::GLOB_ALTERNATIVES {
-            return Err("its braces stand for more than 64 globs");
+            return Err("its braces expand to more than 64 globs");
         }
     }
     Ok(closed)
 }
 
-/// The first braces of a text.
+/// The first pair of braces in a text.
 struct Braces<'a> {
     before: &'a str,
-    within: Vec<&'a str>,
+    inside: Vec<&'a str>,
     after: &'a str,
 }
 
+/// Finds the first pair of braces. `None` if there is none.
 fn braces(text: &str) -> Result<Option<Braces<'_>>, &'static str> {
     let (mut depth, mut start, mut from) = (0usize, 0, 0);
-    let mut within = Vec::new();
+    let mut inside = Vec::new();
     for (at, c) in separators(text) {
         match c {
             '{' => {
@@ -101,15 +102,15 @@ fn braces(text: &str) -> Result<Option<Braces<'_>>, &'static str> {
                 }
             }
             ',' if depth == 1 => {
-                within.push(&text[from..at]);
+                inside.push(&text[from..at]);
                 from = at + 1;
             }
             '}' if depth == 0 => return Err("a '}' has no '{'"),
             '}' => {
                 depth -= 1;
                 if depth == 0 {
-                    within.push(&text[from..at]);
-                    return Ok(Some(Braces { before: &text[..start], within, after: &text[at + 1..] }));
+                    inside.push(&text[from..at]);
+                    return Ok(Some(Braces { before: &text[..start], inside, after: &text[at + 1..] }));
                 }
             }
             _ => {}
@@ -118,7 +119,7 @@ fn braces(text: &str) -> Result<Option<Braces<'_>>, &'static str> {
     if depth > 0 { Err("a '{' has no '}'") } else { Ok(None) }
 }
 
-/// Where braces and commas are meant as such: not after a backslash, and not in a class.
+/// Returns the positions of braces and commas that are not escaped and not in a class.
 fn separators(text: &str) -> Vec<(usize, char)> {
     let mut found = Vec::new();
     let mut chars = text.char_indices();
@@ -144,11 +145,11 @@ mod tests {
     use super::*;
 
     fn matches(glob: &str, path: &str) -> bool {
-        Glob::parse(glob).unwrap().matches(path, &mut Work::default()).unwrap()
+        Glob::parse(glob).unwrap().matches(path, &mut WorkBudget::default()).unwrap()
     }
 
     #[test]
-    fn braces_stand_for_alternatives() {
+    fn braces_expand_to_alternatives() {
         for (glob, yes, no) in [
             ("*.{rs,toml}", ["a.rs", "a.toml"], ["a.r", "a/b.rs"]),
             ("{src,tests}/**/*.rs", ["src/a.rs", "tests/b/c.rs"], ["a.rs", "docs/a.rs"]),
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_glob_says_why() {
+    fn malformed_glob_names_the_reason() {
         let many = "{a,b}".repeat(7);
         let long = "a".repeat(limits::GLOB_BYTES + 1);
         for (glob, why) in [
@@ -193,9 +194,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_glob_or_an_error(glob in "[a{},*?!/\\[\\]\\\\-]{0,40}", path in "[a/{},-]{0,20}") {
+        fn any_glob_is_handled_and_reach_is_consistent(glob in "[a{},*?!/\\[\\]\\\\-]{0,40}", path in "[a/{},-]{0,20}") {
             if let Ok(glob) = Glob::parse(&glob) {
-                let mut work = Work::default();
+                let mut work = WorkBudget::default();
                 let matched = glob.matches(&path, &mut work).unwrap();
                 if let (true, Some((dir, _))) = (matched, path.rsplit_once('/')) {
                     prop_assert!(glob.reaches_below(dir, &mut work).unwrap());

@@ -1,9 +1,11 @@
-//! The names that no plugin may touch. What a plugin writes there would become code or rules of the host, of git or of
-//! other agents: hooks, configuration that runs commands, skills, personas, instructions. Reading is refused for `.git`
-//! alone, whose configuration holds the credentials of remotes.
+//! Names that plugins may not use, checked by every operation of the crate.
 //!
-//! Names are judged one by one, as the file system gives or takes them, so they hold below links too. A git directory
-//! of another name (a bare repository) may be read; what makes git run commands may not be written there.
+//! Files with these names become code or rules of the host, of git or of other agents: hooks, configuration that runs
+//! commands, skills, personas, instructions. Writing them is refused. Reading is refused only for `.git`, because its
+//! configuration contains credentials of remotes.
+//!
+//! Each name is checked as the file system returns or receives it, so the checks also work behind links. A git directory
+//! with another name (a bare repository) may be read, but files there that make git run commands may not be written.
 
 use cap_std::fs::Dir;
 use patchbay_core::text::clean;
@@ -15,17 +17,18 @@ const TEMPORARY_START: &str = ".patchbay-";
 const TEMPORARY_END: &str = ".tmp";
 
 const GIT: &str = "it is in git's own directory, which holds hooks and the credentials of remotes";
-const SKILLS: &str = "it is in .patchbay, .agents or .claude, which hold skills and settings of agents; a plugin may read it, not change it";
+const SKILLS: &str =
+    "it is in .patchbay, .agents or .claude, which hold skills and settings of agents; a plugin may read it, not change it";
 const TEMPORARY: &str = "names of this form are Patchbay's temporary files";
 const BARE: &str =
     "with it the folder would be, or is, a bare git repository, whose configuration and hooks make git run commands";
-/// Why nothing in Patchbay's own folders can be used.
+/// Why no file in Patchbay's own folders can be used.
 pub(crate) const OWN_FOLDER: &str = "it is one of Patchbay's own folders or files, or lies in one";
 
-/// Folders of a workspace that hold skills and settings of agents, and their short names on NTFS.
+/// Folders with skills and settings of agents, and their short names on NTFS.
 const SKILL_FOLDERS: &[(&str, &str)] = &[(".patchbay", "patchb~1"), (".agents", "agents~1"), (".claude", "claude~1")];
 
-/// Files that agents follow as instructions, wherever they are in the tree, and their short names on NTFS.
+/// Files with instructions for agents, in any folder, and their short names on NTFS.
 const INSTRUCTIONS: &[(&str, &str)] = &[
     ("AGENTS.md", "agents.md"),
     ("CLAUDE.md", "claude.md"),
@@ -33,73 +36,73 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
     ("copilot-instructions.md", "copilo~1.md"),
 ];
 
-/// Names by which git recognises a repository, or that make it run commands there.
+/// Names by which git recognises a repository, or that make git run commands in it.
 const GIT_PARTS: &[&str] = &["HEAD", "objects", "refs", "commondir", "config", "config.worktree", "hooks"];
 
-/// Why the part `name` of a path keeps a reader out.
-pub(crate) fn against_reading(name: &str) -> Option<&'static str> {
+/// Returns why a path with the part `name` may not be read; `None` if it may.
+pub(crate) fn read_refusal(name: &str) -> Option<&'static str> {
     if is_git(name) {
         Some(GIT)
-    } else if is_temporary(name) {
+    } else if is_temporary_name(name) {
         Some(TEMPORARY)
     } else {
         None
     }
 }
 
-/// Checks that `path` may be written and deleted. `instructions`: whether files with instructions for agents may be.
+/// Checks that `path` may be written and deleted. `instructions` is true if files with instructions for agents are allowed.
 pub(crate) fn check_writing(path: RelPath<'_>, instructions: bool) -> Result<(), FileError> {
-    let in_skills = |name| SKILL_FOLDERS.iter().any(|(folder, short)| names(name, folder, short));
-    let against = |name| against_reading(name).or_else(|| in_skills(name).then_some(SKILLS));
-    if let Some(why) = path.parts().find_map(against) {
+    let in_skills = |name| SKILL_FOLDERS.iter().any(|(folder, short)| is_variant_of(name, folder, short));
+    let refusal = |name| read_refusal(name).or_else(|| in_skills(name).then_some(SKILLS));
+    if let Some(why) = path.parts().find_map(refusal) {
         return Err(FileError::Protected { path: path.shown(), why });
     }
     let (_, name) = path.split();
-    if !instructions && INSTRUCTIONS.iter().any(|(file, short)| names(name, file, short)) {
+    if !instructions && INSTRUCTIONS.iter().any(|(file, short)| is_variant_of(name, file, short)) {
         return Err(FileError::Instructions { path: path.shown() });
     }
     Ok(())
 }
 
-/// Whether git gives `name` a meaning in the root of a repository.
+/// Returns true if `name` has a meaning for git in the root of a repository.
 pub(crate) fn is_git_part(name: &str) -> bool {
-    GIT_PARTS.iter().any(|part| names(name, part, part))
+    GIT_PARTS.iter().any(|part| is_variant_of(name, part, part))
 }
 
-/// Checks that writing `name` in `dir` makes no bare git repository of it and changes none. Git takes any folder for one
-/// that has `HEAD` with `objects` and `refs`, or `HEAD` with `commondir`, and then obeys the `config` and `hooks` there.
+/// Checks that writing `name` neither turns `dir` into a bare git repository nor changes one. For git, any folder with
+/// `HEAD`, `objects` and `refs`, or with `HEAD` and `commondir`, is a repository whose `config` and `hooks` it uses.
 pub(crate) fn check_git_part(dir: &Dir, name: &str, path: RelPath<'_>) -> Result<(), FileError> {
     if !is_git_part(name) {
         return Ok(());
     }
-    let has = |part: &str| names(name, part, part) || dir.symlink_metadata(part).is_ok();
+    let has = |part: &str| is_variant_of(name, part, part) || dir.symlink_metadata(part).is_ok();
     if has("HEAD") && (has("commondir") || (has("objects") && has("refs"))) {
         return Err(FileError::Protected { path: path.shown(), why: BARE });
     }
     Ok(())
 }
 
-/// Whether the file system of some platform would take `name` for `.git`.
+/// Returns true if `name` refers to `.git` on the file system of any platform.
 pub(crate) fn is_git(name: &str) -> bool {
-    names(name, ".git", "git~1")
+    is_variant_of(name, ".git", "git~1")
 }
 
-/// Whether `name` may come to be `dotted`: without regard to case; without trailing dots and spaces, and before a
-/// colon (NTFS); by its short name (NTFS); without characters that are ignored (HFS+).
-fn names(name: &str, dotted: &str, short: &str) -> bool {
+/// Returns true if `name` may refer to the file `full` on some file system: with another case; with trailing dots or spaces
+/// or a suffix after a colon (NTFS); by the short name `short` (NTFS); with ignored characters (HFS+).
+fn is_variant_of(name: &str, full: &str, short: &str) -> bool {
     let clean = clean(name);
     let before_colon = clean.split(':').next().unwrap_or_default();
     let bare = before_colon.trim_end_matches(['.', ' ']);
-    bare.eq_ignore_ascii_case(dotted) || bare.eq_ignore_ascii_case(short)
+    bare.eq_ignore_ascii_case(full) || bare.eq_ignore_ascii_case(short)
 }
 
-/// A name that no file has, for one that is being written.
-pub(crate) fn temporary() -> String {
+/// Returns a new unique name for a temporary file.
+pub(crate) fn temporary_name() -> String {
     format!("{TEMPORARY_START}{}{TEMPORARY_END}", Uuid::new_v4().simple())
 }
 
-/// Whether [`temporary`] gives names of this form.
-pub(crate) fn is_temporary(name: &str) -> bool {
+/// Returns true if `name` has the form of [`temporary_name`].
+pub(crate) fn is_temporary_name(name: &str) -> bool {
     name.strip_prefix(TEMPORARY_START)
         .and_then(|rest| rest.strip_suffix(TEMPORARY_END))
         .is_some_and(|id| id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit()))
@@ -114,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_writers_out() {
+    fn protected_names_cannot_be_written() {
         for path in [
             ".git/config",
             "a/.git/hooks/post-checkout",
@@ -142,7 +145,7 @@ mod tests {
             "sub/.Claude./x",
             ".cla\u{200d}ude/x",
             "claude~1",
-            &temporary(),
+            &temporary_name(),
         ] {
             let error = writing(path).unwrap_err();
             assert_eq!(error.kind(), "denied", "{path}");
@@ -162,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_are_written_only_where_that_is_allowed() {
+    fn instructions_need_permission_to_be_written() {
         for path in [
             "AGENTS.md",
             "agents.MD",
@@ -186,21 +189,21 @@ mod tests {
     }
 
     #[test]
-    fn keeps_readers_out_of_git_alone() {
-        assert!(against_reading(".git").is_some());
-        assert!(against_reading(".G\u{200c}IT ").is_some());
-        assert!(against_reading(".patchbay").is_none());
-        assert!(against_reading(".claude").is_none());
-        assert!(against_reading("AGENTS.md").is_none());
-        assert!(against_reading(".gitignore").is_none());
+    fn only_git_cannot_be_read() {
+        assert!(read_refusal(".git").is_some());
+        assert!(read_refusal(".G\u{200c}IT ").is_some());
+        assert!(read_refusal(".patchbay").is_none());
+        assert!(read_refusal(".claude").is_none());
+        assert!(read_refusal("AGENTS.md").is_none());
+        assert!(read_refusal(".gitignore").is_none());
     }
 
     #[test]
-    fn knows_its_temporaries() {
-        assert!(is_temporary(&temporary()));
-        assert!(!is_temporary(".patchbay-notes.tmp"));
-        assert!(!is_temporary(".patchbay-"));
-        assert!(!is_temporary("x"));
-        assert_ne!(temporary(), temporary());
+    fn temporary_names_are_recognised() {
+        assert!(is_temporary_name(&temporary_name()));
+        assert!(!is_temporary_name(".patchbay-notes.tmp"));
+        assert!(!is_temporary_name(".patchbay-"));
+        assert!(!is_temporary_name("x"));
+        assert_ne!(temporary_name(), temporary_name());
     }
 }

@@ -1,25 +1,25 @@
-//! Opening one name of an open directory: never through a link, never waiting.
+//! Opens one name of an open directory, never through a link and without blocking. All other modules open files with it.
 
 use std::io;
 
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 
-/// What a file is opened for.
+/// The access with which a file is opened.
 #[derive(Clone, Copy)]
-pub(crate) enum For {
+pub(crate) enum OpenFor {
     Reading,
-    /// Its contents stay as they are.
+    /// Write access without truncation.
     Writing,
 }
 
-/// Opens the file `name` of `dir`, and says what was opened: what it was a moment ago does not count. A link is an
-/// error, and a pipe without a peer does not block.
-pub(crate) fn open(dir: &Dir, name: &str, purpose: For) -> io::Result<(File, Metadata)> {
+/// Opens the file `name` of `dir`. Returns the metadata of the opened file; earlier metadata of the name may be outdated.
+/// Fails for a link, and does not block on a pipe.
+pub(crate) fn open(dir: &Dir, name: &str, purpose: OpenFor) -> io::Result<(File, Metadata)> {
     let mut options = OpenOptions::new();
     match purpose {
-        For::Reading => options.read(true),
-        For::Writing => options.write(true),
+        OpenFor::Reading => options.read(true),
+        OpenFor::Writing => options.write(true),
     };
     let file = dir.open_with(name, options.follow(FollowSymlinks::No).nonblock(true))?;
     let metadata = file.metadata()?;

@@ -1,7 +1,8 @@
-//! What `.gitignore` hides, by git's rules: of the rules of one file the last that matches decides, a deeper file
-//! before one above it, and what lies in a hidden directory stays hidden. Only files of the workspace count: not
-//! `.git/info/exclude`, nor a person's own excludes, nor what lies above the root; and it does not matter whether git
-//! tracks a file.
+//! `.gitignore` rules, as `walk.rs` applies them: within one file the last matching rule decides, a deeper file takes
+//! precedence over one above it, and everything in a hidden directory is hidden.
+//!
+//! Only `.gitignore` files of the workspace are used, not `.git/info/exclude`, the user's global excludes or files above the
+//! root. Whether git tracks a file does not matter.
 
 use std::io::{self, Read as _};
 
@@ -10,44 +11,46 @@ use cap_std::fs::Dir;
 use crate::{
     error::{FileError, shown},
     handle, limits,
-    wild::Pattern,
-    work::Work,
+    wild::WildPattern,
+    work::WorkBudget,
 };
 
 const NAME: &str = ".gitignore";
 
-/// The rules in force for one directory: its own file's, and those of the directories above it.
+/// The `.gitignore` files that apply to the current directory of a walk: its own and those above it.
 #[derive(Default)]
-pub(crate) struct Ignored {
-    files: Vec<Rules>,
+pub(crate) struct IgnoreStack {
+    files: Vec<IgnoreFile>,
+    /// Bytes of all `files` together.
     bytes: usize,
 }
 
-/// The rules of one file.
-struct Rules {
-    /// How much of a path is the way to the file's directory, with the last `/`.
+/// The rules of one `.gitignore` file.
+struct IgnoreFile {
+    /// Length of the path of the file's directory, including the last `/`. Rules match the rest of a path.
     above: usize,
+    /// Bytes of the file.
     bytes: usize,
-    rules: Vec<Rule>,
+    rules: Vec<IgnoreRule>,
 }
 
-/// One line.
-struct Rule {
-    pattern: Pattern,
-    /// It began with `!`: what it matches is shown again.
+/// One line of a `.gitignore` file.
+struct IgnoreRule {
+    pattern: WildPattern,
+    /// The line began with `!`: matching paths are not hidden.
     shows: bool,
-    /// It ended with `/`.
+    /// The line ended with `/`.
     directories_only: bool,
-    /// It has no other `/`: it matches a name at any depth.
+    /// The line has no other `/`: the pattern is matched against the name, at any depth.
     name_only: bool,
 }
 
-impl Ignored {
-    /// Puts the rules of `dir`, which is at `prefix`, in force. A `.gitignore` that is no regular file has none.
+impl IgnoreStack {
+    /// Adds the rules of the directory `dir` with the path `prefix`. A `.gitignore` that is not a regular file is ignored.
     pub(crate) fn enter(&mut self, dir: &Dir, prefix: &str) -> Result<(), FileError> {
         let path = format!("{prefix}{NAME}");
         let file = match dir.symlink_metadata(NAME) {
-            Ok(metadata) if metadata.is_file() => handle::open(dir, NAME, handle::For::Reading),
+            Ok(metadata) if metadata.is_file() => handle::open(dir, NAME, handle::OpenFor::Reading),
             _ => return Ok(()),
         };
         let file = match file {
@@ -63,19 +66,19 @@ impl Ignored {
             return Err(FileError::TooManyRules { path: shown(&path) });
         }
         self.bytes += text.len();
-        self.files.push(Rules { above: prefix.len(), bytes: text.len(), rules: rules(&text) });
+        self.files.push(IgnoreFile { above: prefix.len(), bytes: text.len(), rules: parse_rules(&text) });
         Ok(())
     }
 
-    /// Takes the rules of the directory at `prefix` out of force.
+    /// Removes the rules of the directory with the path `prefix`.
     pub(crate) fn leave(&mut self, prefix: &str) {
         if let Some(last) = self.files.pop_if(|last| last.above == prefix.len()) {
             self.bytes -= last.bytes;
         }
     }
 
-    /// Whether `path` is hidden, given that no directory above it is.
-    pub(crate) fn hides(&self, path: &str, is_directory: bool, work: &mut Work) -> Result<bool, FileError> {
+    /// Returns true if `path` is hidden. No directory above it may be hidden.
+    pub(crate) fn hides(&self, path: &str, is_directory: bool, work: &mut WorkBudget) -> Result<bool, FileError> {
         let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
         for file in self.files.iter().rev() {
             let below = path.get(file.above..).unwrap_or_default();
@@ -92,18 +95,19 @@ impl Ignored {
     }
 }
 
-/// The lines of a file. One that is not UTF-8 matches no name that is listed; one that is no pattern matches nothing.
-fn rules(text: &[u8]) -> Vec<Rule> {
+/// Parses a `.gitignore` file. Lines that are not UTF-8 or not a valid pattern are skipped: they cannot match a listed name.
+fn parse_rules(text: &[u8]) -> Vec<IgnoreRule> {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
-    text.split(|byte| *byte == b'\n').filter_map(|line| rule(str::from_utf8(line).ok()?)).collect()
+    text.split(|byte| *byte == b'\n').filter_map(|line| parse_rule(str::from_utf8(line).ok()?)).collect()
 }
 
-fn rule(line: &str) -> Option<Rule> {
+/// Parses one line. `None` for comments, empty lines and invalid patterns.
+fn parse_rule(line: &str) -> Option<IgnoreRule> {
     let line = line.strip_suffix('\r').unwrap_or(line);
     if line.starts_with('#') {
         return None;
     }
-    let line = trimmed(line);
+    let line = trim_end(line);
     let (shows, line) = line.strip_prefix('!').map_or((false, line), |rest| (true, rest));
     let (directories_only, line) = line.strip_suffix('/').map_or((false, line), |rest| (true, rest));
     let name_only = !line.contains('/');
@@ -111,11 +115,11 @@ fn rule(line: &str) -> Option<Rule> {
     if line.is_empty() {
         return None;
     }
-    Some(Rule { pattern: Pattern::parse(line).ok()?, shows, directories_only, name_only })
+    Some(IgnoreRule { pattern: WildPattern::parse(line).ok()?, shows, directories_only, name_only })
 }
 
-/// Without the spaces at the end, but for one that a backslash keeps.
-fn trimmed(line: &str) -> &str {
+/// Removes trailing spaces, except one that is escaped with a backslash.
+fn trim_end(line: &str) -> &str {
     let mut end = 0;
     let mut chars = line.char_indices();
     while let Some((at, c)) = chars.next() {
@@ -136,12 +140,13 @@ mod tests {
     use super::*;
 
     fn hides(text: &str, path: &str, is_directory: bool) -> bool {
-        let ignored = Ignored { files: vec![Rules { above: 0, bytes: 0, rules: rules(text.as_bytes()) }], bytes: 0 };
-        ignored.hides(path, is_directory, &mut Work::default()).unwrap()
+        let file = IgnoreFile { above: 0, bytes: 0, rules: parse_rules(text.as_bytes()) };
+        let ignored = IgnoreStack { files: vec![file], bytes: 0 };
+        ignored.hides(path, is_directory, &mut WorkBudget::default()).unwrap()
     }
 
     #[test]
-    fn lines_as_git_reads_them() {
+    fn lines_have_the_meaning_that_git_gives_them() {
         for (text, path, expected) in [
             ("a", "a", true),
             ("a", "b/a", true),
@@ -180,15 +185,15 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_not_text_hide_nothing() {
-        let rules = rules(b"\xff\xfe*\nb\n");
+    fn lines_that_are_not_utf8_hide_nothing() {
+        let rules = parse_rules(b"\xff\xfe*\nb\n");
         assert_eq!(rules.len(), 1);
     }
 
     proptest! {
-        /// The usual library agrees, where git and it do.
+        /// The crate `ignore` gives the same result, for patterns on which it agrees with git.
         #[test]
-        fn agrees_with_ignore(
+        fn rules_agree_with_the_ignore_crate(
             lines in prop::collection::vec("!?/?([ab?]{1,3}|\\*|\\*\\*)(/([ab?]{1,2}|\\*[ab]?|\\*\\*)){0,2}/?", 1..5),
             path in "[ab]{1,2}(/[ab]{1,2}){0,3}",
             is_directory: bool,

@@ -1,21 +1,22 @@
-//! The files of a workspace, as a sandboxed guest may see them. The guest is hostile, its workspace's files may be,
-//! and somebody may swap directories for links while we look: no path and no link leads out all the same.
+//! Access to the files of a workspace for sandboxed plugins. No path and no link leads out of the workspace, even if the
+//! plugin is hostile, the files are hostile, or another process swaps directories for links at the same time.
 //!
-//! Nothing is ever opened but one name of a directory that is open already, and never through a link. Links are read
-//! and followed by hand, part by part, below the root. Time, memory and open files of a call are bounded by
-//! [`limits`], whatever the guest asks for and whatever the files hold; the calls block, and are for a thread that
-//! may.
+//! The crate `sandbox` calls it for plugins; `session`, `skill` and `provider` use it to read files of the host.
 //!
-//! - [`Workspace`] reads, lists, writes and deletes.
-//! - [`WorkspaceAccess`] says what the plugins of one call may do in it; [`ProtectedPaths`] are Patchbay's own folders, which no
-//!   plugin enters; [`HomeFolder`] recognises a workspace that is or holds the person's home folder.
-//! - [`open_regular_file`] and [`open_file_below`] open files for the host itself, and never wait for a pipe.
-//! - [`Entry`] is one line of a listing.
-//! - [`FileError`] says why not; [`FileError::kind`] is the word of the WIT contract.
+//! A file is always opened by one name relative to an open directory, and never through a link. Links are read and followed
+//! by this crate, part by part, below the root. [`limits`] bounds time, memory and open files of each call. All calls
+//! block, so run them on a thread for blocking work.
 //!
-//! What it is not for: who may call it, and how often, is for the sandbox. What is mounted or hard-linked below the
-//! root is inside: a hard link is the file itself. A write gives a name a new file, so other hard links of the old
-//! one keep the old contents.
+//! - [`Workspace`] reads, lists, writes and deletes files.
+//! - [`WorkspaceAccess`]: what the plugins of one call may do. [`ProtectedPaths`]: Patchbay's own folders, which no plugin may
+//!   enter. [`HomeFolder`] detects a workspace that is or contains the home folder.
+//! - [`open_regular_file`] and [`open_file_below`] open files for the host itself and never block on a pipe.
+//! - [`FileEntry`]: one entry of a listing.
+//! - [`FileError`]: why a call failed; [`FileError::kind`] is the error kind of the WIT contract.
+//!
+//! Permissions and the number of calls are checked by the sandbox, not here. Mounted and hard-linked files below the root
+//! count as inside, because a hard link *is* the file. A write replaces the file of a name, so other hard links keep the old
+//! contents.
 
 mod error;
 mod glob;
@@ -48,38 +49,40 @@ pub use error::FileError;
 pub use protected::{HomeFolder, ProtectedPaths};
 
 use path::RelPath;
-use protected::Identities;
+use protected::ProtectedIds;
 
-/// The files below one directory. Cheap to clone; all clones hold the same open directory, wherever it is moved.
+/// The files below one directory. Cheap to clone: all clones share one open directory, which stays the same if it is moved.
 #[derive(Clone, Debug)]
 pub struct Workspace {
     root: Arc<Dir>,
-    rules: Arc<Rules>,
+    rules: Arc<AccessRules>,
 }
 
-/// A workspace, and what the plugins of one call may do in it.
+/// A workspace and what the plugins of one call may do in it.
 #[derive(Clone, Debug, Default)]
 pub struct WorkspaceAccess {
     /// The canonical path of the root.
     pub root: PathBuf,
-    /// The folders that no plugin enters.
+    /// Folders that no plugin may enter.
     pub protected: ProtectedPaths,
-    /// Whether files with instructions for agents, such as AGENTS.md, may be written.
+    /// True if plugins may write files with instructions for agents, such as AGENTS.md.
     pub write_instructions: bool,
 }
 
-/// What is out of bounds in an open workspace.
+/// The access rules of an open workspace. Empty for the host's own access.
 #[derive(Debug, Default)]
-struct Rules {
+struct AccessRules {
     protected: ProtectedPaths,
-    identities: Identities,
-    /// The root itself is, or lies in, one of the protected folders.
+    /// Identities of `protected` when the workspace was opened.
+    identities: ProtectedIds,
+    /// True if the root is one of the protected folders or is inside one.
     root_is_protected: bool,
-    /// Files with instructions for agents may be written.
+    /// True if files with instructions for agents may be written.
     instructions: bool,
 }
 
-impl Rules {
+impl AccessRules {
+    /// Refuses everything if the root itself is protected.
     fn check_root(&self, path: RelPath<'_>) -> Result<(), FileError> {
         match self.root_is_protected {
             true => Err(FileError::Protected { path: path.shown(), why: guard::OWN_FOLDER }),
@@ -87,33 +90,33 @@ impl Rules {
         }
     }
 
-    /// Whether the open directory `dir` is protected.
-    fn protect_directory(&self, dir: &Dir) -> io::Result<bool> {
-        Ok(!self.identities.is_empty() && self.identities.have(&dir.dir_metadata()?))
+    /// Returns true if the open directory `dir` is protected.
+    fn is_protected(&self, dir: &Dir) -> io::Result<bool> {
+        Ok(!self.identities.is_empty() && self.identities.include(&dir.dir_metadata()?))
     }
 
-    /// The same for a directory that did not exist when the workspace was opened.
-    fn protect_new(&self, dir: &Dir) -> io::Result<bool> {
-        Ok(self.protected.identities().have(&dir.dir_metadata()?))
+    /// Like [`AccessRules::is_protected`], for a directory that did not exist when the workspace was opened.
+    fn is_new_protected(&self, dir: &Dir) -> io::Result<bool> {
+        Ok(self.protected.identities().include(&dir.dir_metadata()?))
     }
 }
 
-/// What is at one path.
+/// One entry of [`Workspace::walk`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Relative to the root, with `/` between the parts.
+pub struct FileEntry {
+    /// Path relative to the root, with `/` between its parts.
     pub path: String,
-    /// A directory; else a regular file, or a link to one.
+    /// True for a directory; false for a regular file or a link to one.
     pub is_directory: bool,
-    /// The file's size, in bytes. 0 for a directory.
+    /// Size of the file in bytes; 0 for a directory.
     pub size: u64,
 }
 
 impl Workspace {
-    /// The workspace whose root is the directory `root`. A link is followed: it is the operator's.
+    /// Opens the workspace whose root is the directory `root`. `root` may be a link, because the operator chose it.
     ///
     /// # Errors
-    /// Where it is no directory or cannot be opened.
+    /// `root` is not a directory or cannot be opened.
     pub fn open(root: &Path) -> io::Result<Self> {
         Ok(Self { root: Arc::new(Dir::open_ambient_dir(root, ambient_authority())?), rules: Arc::default() })
     }
@@ -121,11 +124,11 @@ impl Workspace {
     /// Opens the workspace of `access` for plugins.
     ///
     /// # Errors
-    /// Where the root is no directory or cannot be opened.
+    /// The root is not a directory or cannot be opened.
     pub fn open_for_plugins(access: &WorkspaceAccess) -> io::Result<Self> {
         let identities = access.protected.identities();
-        let rules = Rules {
-            root_is_protected: identities.contain(&access.root),
+        let rules = AccessRules {
+            root_is_protected: identities.cover(&access.root),
             identities,
             protected: access.protected.clone(),
             instructions: access.write_instructions,
@@ -133,101 +136,105 @@ impl Workspace {
         Ok(Self { rules: Arc::new(rules), ..Self::open(&access.root)? })
     }
 
-    /// Opens the workspace at `root` for the host itself, which reads rules there: no link leads to what is `protected`.
+    /// Opens the workspace at `root` for the host itself, which reads AGENTS.md and personas there. No link may lead to a
+    /// `protected` path.
     ///
     /// # Errors
-    /// Where the root is no directory or cannot be opened.
+    /// The root is not a directory or cannot be opened.
     pub fn open_for_host(root: &Path, protected: &ProtectedPaths) -> io::Result<Self> {
-        let rules = Rules { identities: protected.identities(), ..Rules::default() };
+        let rules = AccessRules { identities: protected.identities(), ..AccessRules::default() };
         Ok(Self { rules: Arc::new(rules), ..Self::open(root)? })
     }
 
-    /// At most `max` bytes of the file at `path`, from the byte `offset`: fewer where the file ends, none past its
-    /// end. Links to regular files inside the workspace are followed.
+    /// Reads up to `max` bytes of the file at `path`, starting at byte `offset`. Returns fewer bytes at the end of the file and
+    /// none past it. Links to regular files inside the workspace are followed.
     ///
     /// # Errors
-    /// `too-large` for a `max` over [`limits::READ_BYTES`]; `invalid` for a path that names nothing anywhere, or a
-    /// directory; `not-found`; `denied` for what is no regular file, for a link that is absolute or leads out, and
-    /// for all that is in a `.git` or in one of Patchbay's own folders, behind links too.
+    /// By [`FileError::kind`]:
+    /// - `too-large`: `max` exceeds [`limits::READ_BYTES`];
+    /// - `invalid`: a malformed path, or a directory;
+    /// - `not-found`;
+    /// - `denied`: not a regular file, a link that is absolute or leads out, or a path in `.git` or in one of Patchbay's own
+    ///   folders, also behind links.
     pub fn read(&self, path: &str, offset: u64, max: u32) -> Result<Vec<u8>, FileError> {
         read::read(self, path, offset, max)
     }
 
-    /// The files and directories that match `glob` and that no `.gitignore` hides, sorted by the bytes of their
-    /// paths: at most `limit` (and at most [`limits::PAGE`]), of those that come after `after`. An empty page is
-    /// the end. Directories that come before the page, or that the glob cannot reach, are not looked at.
+    /// Lists one page of the files and directories that match `glob` and are not hidden by a `.gitignore`, sorted by the bytes
+    /// of their paths. The page begins after the path `after` and has at most `limit` (and at most [`limits::PAGE`]) entries. An
+    /// empty page means the end. Directories before the page, or out of reach of the glob, are not read.
     ///
-    /// In a glob `*` and `?` and `[…]` match within a part of the path, `**` any number of parts, `{a,b}` either;
-    /// a backslash takes the meaning from what follows. A name that begins with a dot is like any other.
+    /// In a glob `*`, `?` and `[…]` match within one part of the path, `**` matches any number of parts, `{a,b}` matches either
+    /// text, and a backslash escapes the next character. Names that begin with a dot are matched like all others.
     ///
-    /// Links are not descended into; a link to a regular file inside is a file, other links are not listed. Nor are
-    /// pipes, sockets and devices; `.git`; Patchbay's own folders; what this process may not look at; names that are not UTF-8 or that no
-    /// path can have. What vanishes or becomes a link meanwhile is passed over.
+    /// Links to directories are not followed; a link to a regular file inside the workspace is listed as a file. Not listed:
+    /// other links; pipes, sockets and devices; `.git`; Patchbay's own folders; files and folders without permission; names that
+    /// are not UTF-8 or are not valid in a path; files that are removed or become links during the walk.
     ///
     /// # Errors
-    /// `invalid` for a glob that cannot be read; `too-large` where more would have to be looked at, or more deeply,
-    /// than [`limits`] allow: never a page that lacks something.
-    pub fn walk(&self, glob: &str, after: Option<&str>, limit: u32) -> Result<Vec<Entry>, FileError> {
-        walk::walk(self, glob, after, limit, work::Work::default())
+    /// `invalid` for a malformed glob; `too-large` if the walk would exceed [`limits`]. A page is never silently incomplete.
+    pub fn walk(&self, glob: &str, after: Option<&str>, limit: u32) -> Result<Vec<FileEntry>, FileError> {
+        walk::walk(self, glob, after, limit, work::WorkBudget::default())
     }
 
-    /// Makes `contents` the whole of the file at `path`, in one step: whoever reads meanwhile has all of the old or
-    /// all of the new, also after a crash. Directories that are missing are made, and stay if the rest fails. A file
-    /// that is replaced leaves its permission bits to the new one, but for set-user-ID and its like.
+    /// Replaces the contents of the file at `path` atomically: a concurrent reader, also after a crash, sees either the old or
+    /// the new contents. Missing directories are created, and remain if a later step fails. The new file gets the permission
+    /// bits of the old one, without set-user-ID, set-group-ID and sticky.
     ///
     /// # Errors
-    /// `too-large` for contents over [`limits::WRITE_BYTES`]; `invalid` for a path that names nothing anywhere, or a
-    /// directory, or that goes through a file; `denied` where a link is on the way or at its end, for what is no
-    /// regular file, for a file that is read-only, in any `.git`, `.patchbay`, `.agents` and `.claude`, in Patchbay's
-    /// own folders, for what would make git see a repository, and for files with instructions for agents, unless
-    /// [`WorkspaceAccess::write_instructions`] allows these ([`FileError::Instructions`]).
+    /// By [`FileError::kind`]:
+    /// - `too-large`: contents over [`limits::WRITE_BYTES`];
+    /// - `invalid`: a malformed path, a directory, or a path through a file;
+    /// - `denied`: a link anywhere in the path; not a regular file; a read-only file; a path in `.git`, `.patchbay`, `.agents`,
+    ///   `.claude` or one of Patchbay's own folders; a name that would create or change a bare git repository; a file with
+    ///   instructions for agents ([`FileError::Instructions`]), unless [`WorkspaceAccess::write_instructions`] is set.
     pub fn write(&self, path: &str, contents: &[u8]) -> Result<(), FileError> {
         write::write(self, path, contents)
     }
 
-    /// Deletes the regular file at `path`. Links and directories are not deleted.
+    /// Deletes the regular file at `path`. Does not delete links and directories.
     ///
     /// # Errors
-    /// As [`write`](Self::write), and `not-found`.
+    /// Those of [`write`](Self::write), and `not-found`.
     pub fn delete(&self, path: &str) -> Result<(), FileError> {
         write::delete(self, path)
     }
 }
 
 impl Workspace {
-    /// Opens the regular file at `path` for the host itself. Links inside the workspace are followed, but to no file
-    /// whose name begins with a dot.
+    /// Opens the regular file at `path` for the host itself. Follows links inside the workspace, but not to a file whose name
+    /// begins with a dot.
     ///
     /// # Errors
-    /// As [`read`](Self::read), and [`FileError::LinkTarget`].
+    /// Those of [`read`](Self::read), and [`FileError::LinkTarget`].
     pub fn open_file(&self, path: &str) -> Result<(File, Metadata), FileError> {
         read::open_file(self, path)
     }
 
-    /// Opens the directory at `path` for the host itself. Links inside the workspace are followed.
+    /// Opens the directory at `path` for the host itself. Follows links inside the workspace.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Those of [`read`](Self::read).
     pub fn open_folder(&self, path: &str) -> Result<Arc<Dir>, FileError> {
         resolve::follow_to_directory(self, RelPath::parse(path)?)
     }
 
-    /// Reads a file that becomes rules of the host: AGENTS.md, or a file of a persona. A link is followed only to a file
-    /// that plugins may not write either, so that none of them can put its own text there, and that is not hidden, so
-    /// that none of the person's secrets (`.env`) is sent to a model in its place.
+    /// Reads a file that controls the host: AGENTS.md, or a file of a persona. Follows a link only to a file that plugins may
+    /// not write, so that no plugin can place its own text there, and that is not hidden, so that no secret (`.env`) is sent to
+    /// a model instead.
     ///
     /// # Errors
-    /// As [`read`](Self::read); [`FileError::LinkTarget`]; [`FileError::TooLong`] for a file of more than `max` bytes.
+    /// Those of [`read`](Self::read); [`FileError::LinkTarget`]; [`FileError::TooLong`] for a file of more than `max` bytes.
     pub fn read_rules(&self, path: &str, max: u64) -> Result<Vec<u8>, FileError> {
         read::read_rules(self, path, max)
     }
 }
 
-/// Opens the regular file at `path`, which the operator named: links are followed. A pipe, a device or a directory is
-/// refused and never waited for, also when it takes the file's place in this moment.
+/// Opens the regular file at `path`, which the operator chose, and follows links. Refuses pipes, devices and directories
+/// without blocking, even if one replaces the file at this moment.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] for what is no regular file, and what the system says.
+/// [`io::ErrorKind::InvalidInput`] if it is not a regular file, and errors of the system.
 pub fn open_regular_file(path: &Path) -> io::Result<(std::fs::File, Metadata)> {
     let mut options = OpenOptions::new();
     options.read(true).nonblock(true);
@@ -239,15 +246,15 @@ pub fn open_regular_file(path: &Path) -> io::Result<(std::fs::File, Metadata)> {
     Ok((file.into_std(), metadata))
 }
 
-/// Opens the regular file at `path` below `folder`, as [`Workspace::open_file`] does.
+/// Opens the regular file at `path` below `folder` with the rules of [`Workspace::open_file`].
 ///
 /// # Errors
-/// As [`Workspace::open_file`].
+/// Those of [`Workspace::open_file`].
 pub fn open_file_below(folder: &Dir, path: &str) -> Result<(File, Metadata), FileError> {
-    // Nearly always it is a plain name, and no link: then this is all.
+    // Fast path: nearly always `path` is a single name and not a link.
     if !path.contains('/')
-        && guard::against_reading(path).is_none()
-        && let Ok((file, metadata)) = handle::open(folder, path, handle::For::Reading)
+        && guard::read_refusal(path).is_none()
+        && let Ok((file, metadata)) = handle::open(folder, path, handle::OpenFor::Reading)
         && metadata.is_file()
     {
         return Ok((file, metadata));

@@ -1,34 +1,32 @@
-//! What one call may cost, and why so much. The guest chooses the arguments and may have written the files, so
-//! nothing here is left to them.
+//! The limits of one call. They are constants because a hostile plugin chooses the arguments and may have written the files.
 
-/// The longest path, in bytes: what Linux takes.
+/// The longest path in bytes: the limit of Linux.
 pub const PATH_BYTES: usize = 4_096;
-/// The longest name of one file or directory, in bytes: what file systems take.
+/// The longest name of a file or directory in bytes: the limit of common file systems.
 pub const NAME_BYTES: usize = 255;
-/// The most parts of a path. Each open directory of a walk costs a file descriptor; real trees have some thirty.
+/// The most parts of a path. Each directory of a walk uses a file descriptor; real trees are about thirty deep.
 pub const DEPTH: usize = 64;
 
-/// The most bytes of one read: what fits easily into a guest's memory, twice.
+/// The most bytes of one read. Two copies fit easily into a plugin's memory.
 pub const READ_BYTES: u32 = 4 << 20;
-/// The most bytes of one write: larger is an artefact, not a text that a skill edits.
+/// The most bytes of one write. Larger files are build outputs, not texts that a skill edits.
 pub const WRITE_BYTES: usize = 8 << 20;
 
-/// The longest page of a walk.
+/// The most entries in one page of a walk.
 pub const PAGE: u32 = 1_000;
-/// The most names that one walk looks at, those behind links too: more than twice the Linux sources, and about a
-/// second.
+/// The most names that one walk reads, including those behind links: more than twice the Linux sources, about one second.
 pub const ENTRIES: u32 = 200_000;
-/// The longest glob, in bytes.
+/// The longest glob in bytes.
 pub const GLOB_BYTES: usize = 512;
-/// The most globs that the braces of one glob may stand for.
+/// The most patterns into which the braces of one glob may expand.
 pub const GLOB_ALTERNATIVES: usize = 64;
-/// The most steps of matching, glob and `.gitignore` together, in one walk: a few seconds at worst. Only directories
-/// and what the glob matched are held against rules, so a real tree of 200,000 files takes a tenth of it.
+/// The most matching steps of one walk, for glob and `.gitignore` together: a few seconds at worst. Rules are only matched
+/// against directories and against entries that the glob matches, so a real tree of 200,000 files needs a tenth of it.
 pub const MATCH_STEPS: u64 = 500_000_000;
-/// The most bytes of `.gitignore` files in force for one directory: its own and those above it.
+/// The most bytes of the `.gitignore` files that apply to one directory: its own and those above it.
 pub const RULE_BYTES: usize = 64 << 10;
 
-/// The most links that one path may lead through: what Linux follows.
+/// The most links that are followed for one path: the limit of Linux.
 pub const LINKS: usize = 40;
-/// The most names that are looked up to follow one path, with its links: eight times the deepest path.
+/// The most names that are looked up to resolve one path with its links: eight times the deepest path.
 pub const LOOKUPS: usize = 512;

@@ -1,22 +1,24 @@
+//! Validation of paths from plugins. Every call of a plugin begins here.
+
 use crate::{
     error::{FileError, shown},
     limits,
 };
 
-/// A path that a guest gave and that can name something in a workspace: relative, `/` between the parts, no empty
-/// part, no `.` or `..`, no backslash, no control character, within the limits. Whether it is there, and may be
-/// touched, is another matter.
+/// A well-formed path from a plugin: relative, `/` between the parts, no empty part, no `.` or `..`, no backslash, no control
+/// character, within the limits. It says nothing about whether the file exists and may be used.
 #[derive(Clone, Copy)]
 pub(crate) struct RelPath<'a>(&'a str);
 
 impl RelPath<'static> {
-    /// The root itself, for messages: no guest can name it.
+    /// The root itself, for messages. A plugin cannot pass it.
     pub(crate) const ROOT: Self = Self(".");
 }
 
 impl<'a> RelPath<'a> {
+    /// Checks a path; `invalid` if it is malformed.
     pub(crate) fn parse(text: &'a str) -> Result<Self, FileError> {
-        match fault(text) {
+        match path_error(text) {
             None => Ok(Self(text)),
             Some(why) => Err(FileError::Path { path: shown(text), why }),
         }
@@ -26,26 +28,28 @@ impl<'a> RelPath<'a> {
         self.0
     }
 
+    /// Iterates over the names between the slashes.
     pub(crate) fn parts(self) -> impl DoubleEndedIterator<Item = &'a str> {
         self.0.split('/')
     }
 
-    /// The directories above it, and its name.
+    /// Splits the path into the directories above it and its name.
     pub(crate) fn split(self) -> (impl Iterator<Item = &'a str>, &'a str) {
         let (parents, name) = self.0.rsplit_once('/').unwrap_or(("", self.0));
         (parents.split('/').filter(|part| !part.is_empty()), name)
     }
 
-    /// The path as a message shows it.
+    /// Returns the path as messages show it: cleaned and cut.
     pub(crate) fn shown(self) -> String {
         shown(self.0)
     }
 }
 
-// What the words below say.
+// The messages below contain these numbers.
 const _: () = assert!(limits::PATH_BYTES == 4_096 && limits::NAME_BYTES == 255 && limits::DEPTH == 64);
 
-fn fault(text: &str) -> Option<&'static str> {
+/// Returns why `text` is not a valid path; `None` if it is valid.
+fn path_error(text: &str) -> Option<&'static str> {
     if text.is_empty() {
         Some("it is empty")
     } else if text.len() > limits::PATH_BYTES {
@@ -55,18 +59,18 @@ fn fault(text: &str) -> Option<&'static str> {
     } else if text.split('/').count() > limits::DEPTH {
         Some("it has more than 64 parts")
     } else {
-        text.split('/').find_map(fault_of_part)
+        text.split('/').find_map(part_error)
     }
 }
 
-/// Why `part` cannot be a part of a path. Walks pass over such names: nobody could ask for them.
-pub(crate) fn fault_of_part(part: &str) -> Option<&'static str> {
+/// Returns why `part` is not a valid part of a path. Walks skip such names, because no call could use them.
+pub(crate) fn part_error(part: &str) -> Option<&'static str> {
     match part {
         "" => Some("a part of it is empty"),
         "." | ".." => Some("'.' and '..' are not followed"),
         part if part.len() > limits::NAME_BYTES => Some("a part of it is longer than 255 bytes"),
         part if part.contains('\\') => Some("it has a backslash; parts are separated by '/'"),
-        part if part.contains('/') => Some("a name has no '/'"),
+        part if part.contains('/') => Some("a name cannot contain '/'"),
         part if part.chars().any(char::is_control) => Some("it has a control character"),
         _ => None,
     }
@@ -77,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_what_names_something() {
+    fn valid_paths_are_accepted() {
         for path in
             ["a", "a/b.c", ".patchbay/skills/x/SKILL.md", "naïve/日本/🙂", "a b/ c", "..a/b..", "...", "~", "C:"]
         {
@@ -90,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_does_not() {
+    fn malformed_paths_are_refused() {
         let deep = ["a"; limits::DEPTH + 1].join("/");
         let long = ["a".repeat(200).as_str(); 21].join("/");
         let name = "a".repeat(256);

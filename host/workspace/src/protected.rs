@@ -1,5 +1,7 @@
-//! Folders that no plugin may enter: Patchbay's own. They are recognised by device and inode, so that a link, a rename, a
-//! bind mount or a file system without regard to case makes no difference.
+//! Patchbay's own folders, which no plugin may enter, and the home folder. They are recognised by device and inode, so that
+//! links, renames, bind mounts and case-insensitive file systems make no difference.
+//!
+//! The crate `session` creates both values at start; `resolve.rs`, `walk.rs` and `write.rs` check them.
 
 use std::{
     fs::{self, File},
@@ -9,7 +11,7 @@ use std::{
 
 use cap_std::fs::Metadata;
 
-/// Device and inode of a file or directory. Unknown outside Unix: there, nothing is recognised.
+/// Device and inode of a file or directory. Not available outside Unix, where nothing is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {
     device: u64,
@@ -17,7 +19,7 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
-    /// Returns the identity behind `metadata`, where the system has one.
+    /// Returns the identity in `metadata`, if the system has one.
     #[cfg(unix)]
     pub(crate) fn new(metadata: &Metadata) -> Option<Self> {
         use cap_std::fs::MetadataExt as _;
@@ -29,82 +31,83 @@ impl FileId {
         None
     }
 
-    /// Returns the identity of what is at `path`, following links.
+    /// Returns the identity of the file or directory at `path`, following links.
     fn at(path: &Path) -> Option<Self> {
         Self::new(&Metadata::from_just_metadata(fs::metadata(path).ok()?))
     }
 }
 
-/// The folders and files that no plugin may read, write or list in any workspace.
+/// Folders and files that no plugin may read, write or list in any workspace.
 #[derive(Clone, Debug, Default)]
 pub struct ProtectedPaths {
     paths: Arc<[PathBuf]>,
-    held: Arc<[(FileId, File)]>,
+    /// Folders that existed at creation, kept open so that their inodes cannot be reused.
+    open: Arc<[(FileId, File)]>,
 }
 
 impl ProtectedPaths {
-    /// Protects `paths`. Those that exist now are kept open, so that their identity stays theirs even if they are renamed
-    /// or removed; the others are looked up again each time a workspace is opened.
+    /// Protects `paths`. Existing folders are kept open, so that they keep their identity if they are renamed or removed. The
+    /// others are looked up again each time a workspace is opened.
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let paths: Arc<[PathBuf]> = paths.into_iter().collect();
-        let held = paths.iter().filter(|path| path.is_dir()).filter_map(|path| {
+        let open = paths.iter().filter(|path| path.is_dir()).filter_map(|path| {
             let folder = File::open(path).ok()?;
             let metadata = Metadata::from_file(&folder).ok()?;
             Some((FileId::new(&metadata)?, folder))
         });
-        Self { held: held.collect(), paths }
+        Self { open: open.collect(), paths }
     }
 
-    /// Returns the identities of what is protected at this moment.
-    pub(crate) fn identities(&self) -> Identities {
-        let mut all: Vec<FileId> = self.held.iter().map(|(identity, _)| *identity).collect();
+    /// Returns the identities of everything that is protected now.
+    pub(crate) fn identities(&self) -> ProtectedIds {
+        let mut all: Vec<FileId> = self.open.iter().map(|(identity, _)| *identity).collect();
         for identity in self.paths.iter().filter_map(|path| FileId::at(path)) {
             if !all.contains(&identity) {
                 all.push(identity);
             }
         }
-        Identities(all)
+        ProtectedIds(all)
     }
 }
 
-/// The identities of what was protected when a workspace was opened.
+/// Identities of the files and folders that were protected when a workspace was opened.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Identities(Vec<FileId>);
+pub(crate) struct ProtectedIds(Vec<FileId>);
 
-impl Identities {
-    /// Whether what `metadata` describes is protected.
-    pub(crate) fn have(&self, metadata: &Metadata) -> bool {
+impl ProtectedIds {
+    /// Returns true if the file or folder with this metadata is protected.
+    pub(crate) fn include(&self, metadata: &Metadata) -> bool {
         !self.is_empty() && FileId::new(metadata).is_some_and(|identity| self.0.contains(&identity))
     }
 
-    /// Whether `folder` is protected or lies in a protected folder. `folder` is a canonical path.
-    pub(crate) fn contain(&self, folder: &Path) -> bool {
+    /// Returns true if `folder` or a folder above it is protected. `folder` must be canonical.
+    pub(crate) fn cover(&self, folder: &Path) -> bool {
         !self.is_empty() && folder.ancestors().filter_map(FileId::at).any(|identity| self.0.contains(&identity))
     }
 
-    /// Whether nothing is protected, so that no metadata needs to be fetched.
+    /// Returns true if nothing is protected, so that no metadata needs to be read.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// The person's home folder, to recognise a workspace that is or holds it.
+/// The user's home folder, to detect a workspace that is or contains it.
 #[derive(Clone, Debug, Default)]
 pub struct HomeFolder {
-    /// The identities of the folder itself and of every folder above it.
+    /// Identities of the home folder and of all folders above it.
     chain: Arc<[FileId]>,
 }
 
 impl HomeFolder {
-    /// The home folder at `path`. Where that is no folder, no workspace holds it.
+    /// Uses the home folder at `path`. If `path` does not exist, no workspace contains it.
     pub fn new(path: &Path) -> Self {
         let canonical = path.canonicalize().ok();
         let chain = canonical.iter().flat_map(|path| path.ancestors()).filter_map(FileId::at);
         Self { chain: chain.collect() }
     }
 
-    /// Whether the folder at `path` is the home folder or holds it.
-    pub fn is_in(&self, path: &Path) -> bool {
+    /// Returns true if the folder at `path` is the home folder or contains it.
+    pub fn is_within(&self, path: &Path) -> bool {
         !self.chain.is_empty() && FileId::at(path).is_some_and(|identity| self.chain.contains(&identity))
     }
 }
@@ -126,17 +129,17 @@ mod tests {
         for known_as in [home.clone(), all.path().join("link")] {
             let folder = HomeFolder::new(&known_as);
             for holds in [&home, &all.path().join("link"), &all.path().join("users"), Path::new("/")] {
-                assert!(folder.is_in(holds), "{}", holds.display());
+                assert!(folder.is_within(holds), "{}", holds.display());
             }
             for apart in [home.join("project"), all.path().join("users/me2"), all.path().join("nowhere")] {
-                assert!(!folder.is_in(&apart), "{}", apart.display());
+                assert!(!folder.is_within(&apart), "{}", apart.display());
             }
         }
-        assert!(!HomeFolder::default().is_in(Path::new("/")));
+        assert!(!HomeFolder::default().is_within(Path::new("/")));
     }
 
     #[test]
-    fn identity_survives_rename_and_is_found_when_made_later() {
+    fn renamed_and_later_created_folders_are_recognised() {
         let all = tempfile::tempdir().unwrap();
         let (early, late) = (all.path().join("early"), all.path().join("late"));
         fs::create_dir(&early).unwrap();
@@ -144,8 +147,8 @@ mod tests {
         fs::rename(&early, all.path().join("renamed")).unwrap();
         fs::create_dir_all(late.join("inner")).unwrap();
         let now = protected.identities();
-        assert!(now.contain(&all.path().join("renamed")));
-        assert!(now.contain(&late) && now.contain(&late.join("inner")));
-        assert!(!now.contain(all.path()));
+        assert!(now.cover(&all.path().join("renamed")));
+        assert!(now.cover(&late) && now.cover(&late.join("inner")));
+        assert!(!now.cover(all.path()));
     }
 }

@@ -1,6 +1,8 @@
-//! From a path to an open directory and a name in it. One part at a time, each opened from the directory before it
-//! and never through a link: links are read, and their parts put in place of their name. So each name is judged
-//! where it is, also behind a link; and whoever swaps a directory for a link meanwhile is either noticed or too late.
+//! Resolves a path to an open directory and a name in it. Used by every operation of [`Workspace`].
+//!
+//! Each part is opened relative to the directory before it and never through a link. A link is read, and the parts of its
+//! target replace its name. So every name is checked in the directory where it really is, also behind links. If another
+//! process swaps a directory for a link at the same time, either the swap is noticed or it has no effect.
 
 use std::{io::ErrorKind, path::Path, sync::Arc};
 
@@ -12,70 +14,77 @@ use crate::{
     error::{FileError, shown},
     guard, limits,
     path::RelPath,
-    work::Work,
+    work::WorkBudget,
 };
 
-/// A regular file, as it was when its path was followed.
-pub(crate) struct Found {
-    /// Where it is.
+/// A regular file, as it was when its path was resolved.
+pub(crate) struct ResolvedFile {
+    /// The directory that contains it.
     pub(crate) dir: Arc<Dir>,
-    /// Its name there.
+    /// Its name in `dir`.
     pub(crate) name: String,
-    /// Its size, in bytes.
+    /// Its size in bytes.
     pub(crate) size: u64,
-    /// Its own path below the root, where a link was followed; `None` where the path given is its own.
+    /// Its real path below the root if a link was followed; `None` if there was no link.
     pub(crate) link_target: Option<String>,
 }
 
-/// A directory on the way to what is resolved, with its name in the directory above it.
-struct Above {
+/// An opened directory of the path, with its name in the directory above it.
+struct OpenParent {
     dir: Arc<Dir>,
     name: String,
 }
 
-/// Follows `path` to a regular file that may be read.
-pub(crate) fn follow(workspace: &Workspace, path: RelPath<'_>, work: &mut Work) -> Result<Found, FileError> {
+/// Resolves `path` to a regular file that may be read, following links.
+pub(crate) fn follow(
+    workspace: &Workspace,
+    path: RelPath<'_>,
+    work: &mut WorkBudget,
+) -> Result<ResolvedFile, FileError> {
     match resolve(workspace, path, work)? {
-        Resolved::File(found) => Ok(found),
-        Resolved::Directory(_) => Err(FileError::Directory { path: path.shown() }),
+        ResolvedPath::File(found) => Ok(found),
+        ResolvedPath::Directory(_) => Err(FileError::Directory { path: path.shown() }),
     }
 }
 
-/// Follows `path` to a directory.
+/// Resolves `path` to a directory, following links.
 pub(crate) fn follow_to_directory(workspace: &Workspace, path: RelPath<'_>) -> Result<Arc<Dir>, FileError> {
-    match resolve(workspace, path, &mut Work::default())? {
-        Resolved::Directory(dir) => Ok(dir),
-        Resolved::File(_) => Err(FileError::Failed { path: path.shown(), source: ErrorKind::NotADirectory.into() }),
+    match resolve(workspace, path, &mut WorkBudget::default())? {
+        ResolvedPath::Directory(dir) => Ok(dir),
+        ResolvedPath::File(_) => {
+            Err(FileError::Failed { path: path.shown(), source: ErrorKind::NotADirectory.into() })
+        }
     }
 }
 
-enum Resolved {
-    File(Found),
+enum ResolvedPath {
+    File(ResolvedFile),
     Directory(Arc<Dir>),
 }
 
-fn resolve(workspace: &Workspace, path: RelPath<'_>, work: &mut Work) -> Result<Resolved, FileError> {
+fn resolve(workspace: &Workspace, path: RelPath<'_>, work: &mut WorkBudget) -> Result<ResolvedPath, FileError> {
     let Workspace { root, rules } = workspace;
     let protected = || FileError::Protected { path: path.shown(), why: guard::OWN_FOLDER };
     rules.check_root(path)?;
-    let mut above: Vec<Above> = Vec::new();
+    let mut above: Vec<OpenParent> = Vec::new();
+    // The parts that remain, last part first.
     let mut ahead: Vec<String> = path.parts().rev().map(str::to_owned).collect();
     let (mut links, mut lookups) = (0, 0);
     while let Some(name) = ahead.pop() {
-        work.entry()?;
+        work.count_entry()?;
         lookups += 1;
         if lookups > limits::LOOKUPS {
             return Err(FileError::Circle { path: path.shown() });
         }
         match name.as_str() {
-            // Only links have these: a path of a guest has neither.
+            // These only occur in targets of links: `RelPath` has none of them.
             "" | "." => continue,
             ".." => match above.pop() {
                 Some(_) => continue,
                 None => return Err(FileError::LeadsOut { path: path.shown() }),
             },
             name => {
-                if let Some(why) = guard::against_reading(name) {
+                if let Some(why) = guard::read_refusal(name) {
                     return Err(FileError::Protected { path: path.shown(), why });
                 }
             }
@@ -92,7 +101,7 @@ fn resolve(workspace: &Workspace, path: RelPath<'_>, work: &mut Work) -> Result<
                 return Err(FileError::Circle { path: path.shown() });
             }
             let target = match dir.read_link_contents(&name) {
-                // A moment ago it was one.
+                // The link was replaced by something else at this moment.
                 Err(error) if error.kind() == ErrorKind::InvalidInput => {
                     return Err(FileError::NotFound { path: path.shown() });
                 }
@@ -101,31 +110,32 @@ fn resolve(workspace: &Workspace, path: RelPath<'_>, work: &mut Work) -> Result<
             ahead.extend(parts_of_link(&target, path)?);
         } else if metadata.is_dir() {
             let dir = Arc::new(dir.open_dir_nofollow(&name).map_err(io)?);
-            if rules.protect_directory(&dir).map_err(FileError::io(path.as_str()))? {
+            if rules.is_protected(&dir).map_err(FileError::io(path.as_str()))? {
                 return Err(protected());
             }
-            above.push(Above { dir, name });
+            above.push(OpenParent { dir, name });
         } else if !ahead.is_empty() {
             return Err(FileError::NotFound { path: path.shown() });
         } else if metadata.is_file() {
-            if rules.identities.have(&metadata) {
+            if rules.identities.include(&metadata) {
                 return Err(protected());
             }
             let link_target = (links > 0).then(|| {
                 let parents = above.iter().map(|above| format!("{}/", above.name));
                 parents.chain([name.clone()]).collect()
             });
-            return Ok(Resolved::File(Found { dir: Arc::clone(dir), name, size: metadata.len(), link_target }));
+            let dir = Arc::clone(dir);
+            return Ok(ResolvedPath::File(ResolvedFile { dir, name, size: metadata.len(), link_target }));
         } else {
             return Err(FileError::Special { path: path.shown() });
         }
     }
-    Ok(Resolved::Directory(above.pop().map_or_else(|| Arc::clone(root), |above| above.dir)))
+    Ok(ResolvedPath::Directory(above.pop().map_or_else(|| Arc::clone(root), |above| above.dir)))
 }
 
-/// The parts of a link, the last first. They may be `.` and `..`, and empty.
+/// Returns the parts of a link's target, last part first. Parts may be `.`, `..` or empty.
 fn parts_of_link(target: &Path, path: RelPath<'_>) -> Result<Vec<String>, FileError> {
-    // What is not UTF-8 cannot be named, by a link either.
+    // Names that are not UTF-8 cannot be used, also not through a link.
     let Some(target) = target.to_str() else { return Err(FileError::NotFound { path: path.shown() }) };
     if target.starts_with('/') || Path::new(target).is_absolute() {
         return Err(FileError::LeadsOut { path: path.shown() });
@@ -133,7 +143,7 @@ fn parts_of_link(target: &Path, path: RelPath<'_>) -> Result<Vec<String>, FileEr
     Ok(target.split('/').rev().map(str::to_owned).collect())
 }
 
-/// Opens the directory at `parts`, where no link may be on the way. `make`: makes what is missing.
+/// Opens the directory at `parts`, of which none may be a link. If `make` is true, creates missing directories.
 pub(crate) fn descend<'a>(
     workspace: &Workspace,
     parts: impl Iterator<Item = &'a str>,
@@ -165,8 +175,8 @@ pub(crate) fn descend<'a>(
             }
             (Err(error), _) => return Err(io(error)),
         };
-        // A directory that was just made may be at the path of a folder of Patchbay's that did not exist until now.
-        let is_protected = if made { rules.protect_new(&below) } else { rules.protect_directory(&below) };
+        // A new directory may have the path of one of Patchbay's own folders that did not exist until now.
+        let is_protected = if made { rules.is_new_protected(&below) } else { rules.is_protected(&below) };
         if is_protected.map_err(io)? {
             if made {
                 let _ = dir.remove_dir(part);

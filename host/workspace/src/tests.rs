@@ -1,4 +1,4 @@
-//! The whole crate against real directories, each with a sentinel outside that must never be seen or changed.
+//! Tests of the crate with real directories. Each has a file outside the workspace that must never be read or changed.
 
 mod any;
 mod hostile;
@@ -21,15 +21,15 @@ use crate::{FileError, Workspace};
 
 const SENTINEL: &str = "the sentinel outside";
 
-/// A workspace at `root`, and beside it a directory `outside` with a file `secret`.
-struct House {
+/// A workspace at `root`, next to a directory `outside` with a file `secret`.
+struct Fixture {
     root: PathBuf,
     outside: PathBuf,
     workspace: Workspace,
     _all: TempDir,
 }
 
-impl House {
+impl Fixture {
     fn new() -> Self {
         let all = tempfile::tempdir().unwrap();
         let (root, outside) = (all.path().join("root"), all.path().join("outside"));
@@ -40,7 +40,7 @@ impl House {
         Self { root, outside, workspace, _all: all }
     }
 
-    /// A file, with its directories.
+    /// Writes a file and creates its directories.
     fn file(&self, path: &str, contents: &str) {
         let path = self.root.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -57,7 +57,7 @@ impl House {
         self.workspace.read(path, 0, 1_000).map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
-    /// All that matches, page by page. Directories end with `/`.
+    /// Lists all entries that match, page by page. Directories end with `/`.
     fn list(&self, glob: &str, page: u32) -> Result<Vec<String>, FileError> {
         let mut all = Vec::new();
         let mut after: Option<String> = None;
@@ -77,7 +77,7 @@ impl House {
     }
 }
 
-/// The word of the error, where there must be one.
+/// Returns the kind of an expected error.
 fn kind<T>(result: Result<T, FileError>) -> &'static str {
-    result.err().expect("it must be refused").kind()
+    result.err().expect("an error").kind()
 }

@@ -1,6 +1,7 @@
-//! Listing, in the order of whole paths' bytes. A plain recursive walk gives another: `a/c` comes before `a-b` there,
-//! and after it here. So a directory stands twice among its siblings: under its name, as what may be listed, and
-//! under its name with a `/`, as what lies below.
+//! Implements [`Workspace::walk`](crate::Workspace::walk): listing in the byte order of whole paths.
+//!
+//! A plain recursive walk has another order: it lists `a/c` before `a-b`, but byte order has `a-b` first. So each directory is
+//! sorted twice among its siblings: by its name, as the entry itself, and by its name with a `/`, as its contents.
 
 use std::io;
 
@@ -8,25 +9,25 @@ use cap_fs_ext::DirExt as _;
 use cap_std::fs::{Dir, FileType};
 
 use crate::{
-    Entry, Workspace,
+    FileEntry, Workspace,
     error::{FileError, shown},
     glob::Glob,
     guard,
-    ignored::Ignored,
+    ignored::IgnoreStack,
     limits,
-    path::{RelPath, fault_of_part},
+    path::{RelPath, part_error},
     resolve,
-    work::Work,
-};
+    work::WorkBudget,
+    };
 
-/// See [`Workspace::walk`](crate::Workspace::walk). `work` is what was done already.
+/// Lists one page. `work` is the budget of the call; tests pass a budget that is partly used.
 pub(crate) fn walk(
     workspace: &Workspace,
     glob: &str,
     after: Option<&str>,
     limit: u32,
-    work: Work,
-) -> Result<Vec<Entry>, FileError> {
+    work: WorkBudget,
+    ) -> Result<Vec<FileEntry>, FileError> {
     workspace.rules.check_root(RelPath::ROOT)?;
     let limit = usize::try_from(limit.min(limits::PAGE)).unwrap_or_default();
     let mut walk = Walk {
@@ -34,7 +35,7 @@ pub(crate) fn walk(
         glob: Glob::parse(glob)?,
         after: after.unwrap_or_default(),
         limit,
-        ignored: Ignored::default(),
+        ignored: IgnoreStack::default(),
         work,
         found: Vec::new(),
     };
@@ -42,33 +43,36 @@ pub(crate) fn walk(
     Ok(walk.found)
 }
 
+/// The state of one walk.
 struct Walk<'a> {
     workspace: &'a Workspace,
     glob: Glob,
     after: &'a str,
     limit: usize,
-    ignored: Ignored,
-    work: Work,
-    found: Vec<Entry>,
+    ignored: IgnoreStack,
+    work: WorkBudget,
+    found: Vec<FileEntry>,
 }
 
-/// A name in a directory, as reading the directory tells.
+/// A name in a directory, with the type from the directory entry.
 struct Sibling {
-    /// For [`Kind::Below`] with a `/` at its end.
+    /// The name; for [`SiblingKind::Below`] with a `/` at its end.
     name: String,
-    kind: Kind,
+    kind: SiblingKind,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum SiblingKind {
     File,
     Link,
+    /// A directory as an entry.
     Directory,
+    /// The contents of a directory.
     Below,
 }
 
 impl Walk<'_> {
-    /// The directory at `prefix`, which is empty or ends with `/`, and has `depth` parts.
+    /// Walks the directory with the path `prefix`, which is empty or ends with `/` and has `depth` parts.
     fn directory(&mut self, dir: &Dir, prefix: &str, depth: usize) -> Result<(), FileError> {
         let Some(siblings) = self.siblings(dir, prefix)? else { return Ok(()) };
         self.ignored.enter(dir, prefix)?;
@@ -78,47 +82,46 @@ impl Walk<'_> {
             }
             let path = format!("{prefix}{name}");
             match kind {
-                Kind::Below => self.below(dir, &path, &name, depth + 1)?,
-                Kind::File | Kind::Link | Kind::Directory => self.entry(dir, path, &name, kind)?,
+                SiblingKind::Below => self.below(dir, &path, &name, depth + 1)?,
+                SiblingKind::File | SiblingKind::Link | SiblingKind::Directory => self.entry(dir, path, &name, kind)?,
             }
         }
         self.ignored.leave(prefix);
         Ok(())
     }
 
-    /// What is in `dir`, sorted, without what comes before the page. None where it cannot be read any more, or not
-    /// by us.
+    /// Reads and sorts the names in `dir`. `None` if the directory was removed or may not be read.
     fn siblings(&mut self, dir: &Dir, prefix: &str) -> Result<Option<Vec<Sibling>>, FileError> {
         let io = |error| FileError::io(if prefix.is_empty() { "." } else { prefix })(error);
         let entries = match dir.entries() {
-            Err(error) if is_passed_over(&error) && !prefix.is_empty() => return Ok(None),
+            Err(error) if is_skipped(&error) && !prefix.is_empty() => return Ok(None),
             entries => entries.map_err(io)?,
         };
         let mut siblings = Vec::new();
         for entry in entries {
-            self.work.entry()?;
+            self.work.count_entry()?;
             let entry = entry.map_err(io)?;
             let Ok(name) = entry.file_name().into_string() else { continue };
-            if fault_of_part(&name).is_some() || guard::is_git(&name) || guard::is_temporary(&name) {
+            if part_error(&name).is_some() || guard::is_git(&name) || guard::is_temporary_name(&name) {
                 continue;
             }
-            let Some(kind) = entry.file_type().ok().and_then(|kind| known(dir, &name, kind)) else { continue };
+            let Some(kind) = entry.file_type().ok().and_then(|kind| file_type(dir, &name, kind)) else { continue };
             if kind.is_dir() {
-                siblings.push(Sibling { name: format!("{name}/"), kind: Kind::Below });
-                siblings.push(Sibling { name, kind: Kind::Directory });
+                siblings.push(Sibling { name: format!("{name}/"), kind: SiblingKind::Below });
+                siblings.push(Sibling { name, kind: SiblingKind::Directory });
             } else if kind.is_symlink() {
-                siblings.push(Sibling { name, kind: Kind::Link });
+                siblings.push(Sibling { name, kind: SiblingKind::Link });
             } else if kind.is_file() {
-                siblings.push(Sibling { name, kind: Kind::File });
+                siblings.push(Sibling { name, kind: SiblingKind::File });
             }
         }
         siblings.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(Some(siblings))
     }
 
-    /// One entry, if it is to be listed.
-    fn entry(&mut self, dir: &Dir, path: String, name: &str, kind: Kind) -> Result<(), FileError> {
-        let is_directory = matches!(kind, Kind::Directory);
+    /// Adds one entry to the page if it matches.
+    fn entry(&mut self, dir: &Dir, path: String, name: &str, kind: SiblingKind) -> Result<(), FileError> {
+        let is_directory = matches!(kind, SiblingKind::Directory);
         if path.as_str() <= self.after
             || !self.glob.matches(&path, &mut self.work)?
             || self.ignored.hides(&path, is_directory, &mut self.work)?
@@ -129,33 +132,33 @@ impl Walk<'_> {
             return Err(FileError::TooDeep { path: shown(&path) });
         }
         let size = match kind {
-            Kind::Link => match resolve::follow(self.workspace, RelPath::parse(&path)?, &mut self.work) {
+            SiblingKind::Link => match resolve::follow(self.workspace, RelPath::parse(&path)?, &mut self.work) {
                 Ok(target) => target.size,
                 Err(error @ (FileError::Failed { .. } | FileError::TooManyEntries)) => return Err(error),
                 Err(_) => return Ok(()),
             },
-            // It may be another thing by now.
-            Kind::File => match dir.symlink_metadata(name) {
-                Ok(metadata) if metadata.is_file() && !self.workspace.rules.identities.have(&metadata) => {
+            // The entry may have been replaced since its directory was read.
+            SiblingKind::File => match dir.symlink_metadata(name) {
+                Ok(metadata) if metadata.is_file() && !self.workspace.rules.identities.include(&metadata) => {
                     metadata.len()
                 }
-                Err(error) if !is_passed_over(&error) => return Err(FileError::io(&path)(error)),
+                Err(error) if !is_skipped(&error) => return Err(FileError::io(&path)(error)),
                 _ => return Ok(()),
             },
-            Kind::Directory if self.is_protected(dir, name) => return Ok(()),
-            Kind::Directory | Kind::Below => 0,
+            SiblingKind::Directory if self.is_protected(dir, name) => return Ok(()),
+            SiblingKind::Directory | SiblingKind::Below => 0,
         };
-        self.found.push(Entry { path, is_directory, size });
+        self.found.push(FileEntry { path, is_directory, size });
         Ok(())
     }
 
-    /// Whether the directory `name` of `dir` is one of Patchbay's own.
+    /// Returns true if the directory `name` of `dir` is one of Patchbay's own folders.
     fn is_protected(&self, dir: &Dir, name: &str) -> bool {
         let identities = &self.workspace.rules.identities;
-        !identities.is_empty() && dir.symlink_metadata(name).is_ok_and(|metadata| identities.have(&metadata))
+        !identities.is_empty() && dir.symlink_metadata(name).is_ok_and(|metadata| identities.include(&metadata))
     }
 
-    /// What lies below the directory at `prefix`, which ends with `/`, as does its `name`.
+    /// Walks the contents of a directory. Its path `prefix` and its `name` end with `/`.
     fn below(&mut self, parent: &Dir, prefix: &str, name: &str, depth: usize) -> Result<(), FileError> {
         let (path, name) = (prefix.trim_end_matches('/'), name.trim_end_matches('/'));
         let is_before_the_page = prefix < self.after && !self.after.starts_with(prefix);
@@ -169,11 +172,11 @@ impl Walk<'_> {
             return Err(FileError::TooDeep { path: shown(path) });
         }
         match parent.open_dir_nofollow(name) {
-            Ok(dir) if self.workspace.rules.protect_directory(&dir).map_err(FileError::io(path))? => Ok(()),
+            Ok(dir) if self.workspace.rules.is_protected(&dir).map_err(FileError::io(path))? => Ok(()),
             Ok(dir) => self.directory(&dir, prefix, depth),
-            Err(error) if is_passed_over(&error) => Ok(()),
+            Err(error) if is_skipped(&error) => Ok(()),
             Err(error) => match parent.symlink_metadata(name) {
-                // Some systems have another error for a link. If it is still a directory, the fault is ours.
+                // Some systems return another error for a link. If it is still a directory, report the error.
                 Ok(there) if there.is_dir() => Err(FileError::io(path)(error)),
                 _ => Ok(()),
             },
@@ -181,13 +184,17 @@ impl Walk<'_> {
     }
 }
 
-/// The type that the directory told, or where it did not, the one of the thing itself.
-fn known(dir: &Dir, name: &str, told: FileType) -> Option<FileType> {
-    if told == FileType::unknown() { Some(dir.symlink_metadata(name).ok()?.file_type()) } else { Some(told) }
+/// Returns `entry_type`, or the type from the file's metadata if the directory entry has none.
+fn file_type(dir: &Dir, name: &str, entry_type: FileType) -> Option<FileType> {
+    if entry_type == FileType::unknown() {
+        Some(dir.symlink_metadata(name).ok()?.file_type())
+    } else {
+        Some(entry_type)
+    }
 }
 
-/// What vanished or became a link, and what is not for this process to read, is no reason to list nothing.
-fn is_passed_over(error: &io::Error) -> bool {
+/// Returns true for errors that only skip an entry: it was removed, became a link, or may not be read.
+fn is_skipped(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied)
 }
 
@@ -196,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_and_every_part_of_a_link_is_work() {
+    fn names_and_parts_of_links_are_counted() {
         let all = tempfile::tempdir().unwrap();
         let workspace = Workspace::open(all.path()).unwrap();
         let root = &workspace.root;
@@ -204,8 +211,8 @@ mod tests {
         root.write("a/b", "").unwrap();
         root.write("a/c", "").unwrap();
         let walk_after = |entries| {
-            let mut work = Work::default();
-            (0..limits::ENTRIES - entries).for_each(|_| work.entry().unwrap());
+            let mut work = WorkBudget::default();
+            (0..limits::ENTRIES - entries).for_each(|_| work.count_entry().unwrap());
             walk(&workspace, "**", None, 100, work).map(|found| found.len())
         };
         assert_eq!(walk_after(3).unwrap(), 3);

@@ -1,49 +1,51 @@
-//! Matching names with wildcards, as git does: `*` and `?` and `[…]` never match a `/`, `**` between slashes does.
+//! Wildcard matching with git's rules: `*`, `?` and `[…]` never match a `/`, `**` between slashes does. Used for globs and
+//! `.gitignore` rules.
 //!
-//! Both sides may be hostile here, and matchers made of regular expressions do not bear that: a `.gitignore` of two
-//! kilobytes can make them use a gigabyte and a minute. This one steps through the set of places of the pattern that
-//! the text can have reached, so its time is at most the product of both lengths, and its memory a bit a place. The
-//! steps are counted.
+//! Why not a library: both the pattern and the text may be hostile, and matchers based on regular expressions cannot handle
+//! that. A `.gitignore` of two kilobytes can make them use a gigabyte and a minute. This matcher simulates an automaton: it
+//! keeps the set of pattern positions that the text can have reached. Its time is at most the product of both lengths, its
+//! memory one bit per position, and its steps are counted.
 
 mod parse;
-mod places;
+mod states;
 
 pub(crate) use parse::{PatternFault, class_length};
-pub(crate) use places::Places;
+pub(crate) use states::StateSet;
 
-use crate::{error::FileError, work::Work};
+use crate::{error::FileError, work::WorkBudget};
 
-/// A pattern, ready to match.
+/// A parsed pattern. The common simple forms have their own variants because they match faster.
 #[derive(Debug)]
-pub(crate) enum Pattern {
+pub(crate) enum WildPattern {
     /// No wildcard.
     Exact(String),
-    /// A `*`, then no more wildcards: the usual `*.log`.
+    /// A single `*` at the beginning, such as `*.log`.
     Suffix(String),
-    /// Anything else.
+    /// Any other pattern.
     Wild(Vec<Token>),
 }
 
-/// One place of a pattern, and what takes a text beyond it.
+/// One element of a pattern.
 #[derive(Debug)]
 pub(crate) enum Token {
     Char(char),
-    /// `?`: one character, not `/`.
+    /// `?`: one character except `/`.
     Any,
-    /// `[…]`: one character of these ranges, or of none of them; not `/`.
+    /// `[…]`: one character in these ranges or, if negated, in none of them; never `/`.
     Class {
         negated: bool,
         ranges: Vec<(char, char)>,
     },
-    /// `*`: any number of characters, not `/`.
+    /// `*`: any number of characters except `/`.
     Star,
-    /// `**`: any number of any characters.
+    /// `**`: any number of characters, including `/`.
     Deep,
-    /// Before `**/`, which is a `Deep` and a `/`: both may be left out.
+    /// Precedes the `Deep` and the `/` of `**/`, which may both be skipped.
     Optional,
 }
 
-impl Pattern {
+impl WildPattern {
+    /// Parses a pattern.
     pub(crate) fn parse(text: &str) -> Result<Self, PatternFault> {
         let tokens = parse::tokens(text)?;
         let literal = |tokens: &[Token]| {
@@ -63,9 +65,9 @@ impl Pattern {
         Ok(Self::Wild(tokens))
     }
 
-    /// Whether the whole of `text` matches.
-    pub(crate) fn matches(&self, text: &str, work: &mut Work) -> Result<bool, FileError> {
-        work.steps(1)?;
+    /// Returns true if the pattern matches the whole `text`.
+    pub(crate) fn matches(&self, text: &str, work: &mut WorkBudget) -> Result<bool, FileError> {
+        work.count_steps(1)?;
         match self {
             Self::Exact(exact) => Ok(text == exact),
             Self::Suffix(suffix) => Ok(text.strip_suffix(suffix.as_str()).is_some_and(|head| !head.contains('/'))),
@@ -73,9 +75,9 @@ impl Pattern {
         }
     }
 
-    /// Whether anything below the directory `dir` can match.
-    pub(crate) fn reaches_below(&self, dir: &str, work: &mut Work) -> Result<bool, FileError> {
-        work.steps(1)?;
+    /// Returns true if the pattern can match anything below the directory `dir`.
+    pub(crate) fn reaches_below(&self, dir: &str, work: &mut WorkBudget) -> Result<bool, FileError> {
+        work.count_steps(1)?;
         match self {
             Self::Exact(exact) => Ok(exact.strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'))),
             Self::Suffix(suffix) => Ok(suffix.contains('/')),
@@ -84,32 +86,36 @@ impl Pattern {
     }
 }
 
-/// The places of `tokens` that can be reached with the whole of `text`.
-fn run<'w>(tokens: &[Token], text: impl Iterator<Item = char>, work: &'w mut Work) -> Result<&'w Places, FileError> {
-    work.places.0.start(tokens.len());
-    work.places.1.start(tokens.len());
-    work.places.0.add(0);
-    let mut steps = work.places.0.skip(tokens);
+/// Returns the positions in `tokens` that can be reached with the whole `text`.
+fn run<'w>(
+    tokens: &[Token],
+    text: impl Iterator<Item = char>,
+    work: &'w mut WorkBudget,
+) -> Result<&'w StateSet, FileError> {
+    work.states.0.start(tokens.len());
+    work.states.1.start(tokens.len());
+    work.states.0.add(0);
+    let mut steps = work.states.0.skip(tokens);
     for c in text {
-        work.steps(steps)?;
-        let (from, to) = (&mut work.places.0, &mut work.places.1);
+        work.count_steps(steps)?;
+        let (from, to) = (&mut work.states.0, &mut work.states.1);
         to.clear();
-        from.each(|place| match tokens.get(place) {
-            Some(Token::Char(expected)) if *expected == c => to.add(place + 1),
-            Some(Token::Any) if c != '/' => to.add(place + 1),
-            Some(Token::Class { negated, ranges }) if c != '/' && within(ranges, c) != *negated => to.add(place + 1),
-            Some(Token::Star) if c != '/' => to.add(place),
-            Some(Token::Deep) => to.add(place),
+        from.each(|state| match tokens.get(state) {
+            Some(Token::Char(expected)) if *expected == c => to.add(state + 1),
+            Some(Token::Any) if c != '/' => to.add(state + 1),
+            Some(Token::Class { negated, ranges }) if c != '/' && within(ranges, c) != *negated => to.add(state + 1),
+            Some(Token::Star) if c != '/' => to.add(state),
+            Some(Token::Deep) => to.add(state),
             _ => {}
         });
         steps = to.skip(tokens);
-        std::mem::swap(&mut work.places.0, &mut work.places.1);
-        if work.places.0.is_empty() {
+        std::mem::swap(&mut work.states.0, &mut work.states.1);
+        if work.states.0.is_empty() {
             break;
         }
     }
-    work.steps(steps)?;
-    Ok(&work.places.0)
+    work.count_steps(steps)?;
+    Ok(&work.states.0)
 }
 
 fn within(ranges: &[(char, char)], c: char) -> bool {
@@ -125,11 +131,11 @@ mod tests {
     use crate::limits;
 
     fn matches(pattern: &str, text: &str) -> bool {
-        Pattern::parse(pattern).unwrap().matches(text, &mut Work::default()).unwrap()
+        WildPattern::parse(pattern).unwrap().matches(text, &mut WorkBudget::default()).unwrap()
     }
 
     #[test]
-    fn wildcards() {
+    fn wildcards_match_as_in_git() {
         for (pattern, text, expected) in [
             ("a", "a", true),
             ("a", "ab", false),
@@ -180,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn faults() {
+    fn malformed_patterns_are_refused() {
         for (pattern, fault) in [
             ("[a", PatternFault::UnclosedClass),
             ("[]", PatternFault::UnclosedClass),
@@ -189,12 +195,12 @@ mod tests {
             ("[b-a]", PatternFault::ReversedRange),
             ("a\\", PatternFault::DanglingEscape),
         ] {
-            assert_eq!(Pattern::parse(pattern).unwrap_err(), fault, "{pattern}");
+            assert_eq!(WildPattern::parse(pattern).unwrap_err(), fault, "{pattern}");
         }
     }
 
     #[test]
-    fn what_lies_below() {
+    fn reach_below_a_directory() {
         for (pattern, dir, expected) in [
             ("src/main.rs", "src", true),
             ("src/main.rs", "sr", false),
@@ -210,26 +216,26 @@ mod tests {
             ("a/**", "a", true),
             ("a/**", "b", false),
         ] {
-            let reaches = Pattern::parse(pattern).unwrap().reaches_below(dir, &mut Work::default()).unwrap();
+            let reaches = WildPattern::parse(pattern).unwrap().reaches_below(dir, &mut WorkBudget::default()).unwrap();
             assert_eq!(reaches, expected, "{pattern} {dir}");
         }
     }
 
     #[test]
-    fn the_worst_pattern_is_counted_and_stopped() {
-        let pattern = Pattern::parse(&"*a?".repeat(2_000)).unwrap();
+    fn worst_pattern_is_stopped_by_the_budget() {
+        let pattern = WildPattern::parse(&"*a?".repeat(2_000)).unwrap();
         let text = "a".repeat(4_000);
-        let mut work = Work::default();
-        // 4,000 characters, against up to 6,000 places each.
+        let mut work = WorkBudget::default();
+        // 4,000 characters, against up to 6,000 positions each.
         assert!(pattern.matches(&text, &mut work).unwrap());
-        work.steps(limits::MATCH_STEPS - 20_000_000).unwrap();
+        work.count_steps(limits::MATCH_STEPS - 20_000_000).unwrap();
         assert!(matches!(pattern.matches(&text, &mut work), Err(FileError::TooMuchMatching)));
     }
 
     proptest! {
-        /// The usual library agrees, but for three stars: they are two to git, and one to it.
+        /// The crate `globset` gives the same result, except for `***`: git treats it as `**`, globset as `*`.
         #[test]
-        fn agrees_with_globset(
+        fn matching_agrees_with_globset(
             parts in prop::collection::vec("[ab?*]{1,4}|\\*\\*|\\[[ab]{1,2}\\]", 1..5),
             path in "[abc]{1,3}(/[abc]{1,3}){0,4}",
         ) {
@@ -240,9 +246,9 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_a_pattern_or_a_fault(pattern in "[ab*?\\[\\]!^:\\\\/-]{0,30}", text in "[ab/]{0,30}") {
-            if let Ok(pattern) = Pattern::parse(&pattern) {
-                pattern.matches(&text, &mut Work::default()).unwrap();
+        fn any_pattern_is_handled(pattern in "[ab*?\\[\\]!^:\\\\/-]{0,30}", text in "[ab/]{0,30}") {
+            if let Ok(pattern) = WildPattern::parse(&pattern) {
+                pattern.matches(&text, &mut WorkBudget::default()).unwrap();
             }
         }
     }

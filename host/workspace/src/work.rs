@@ -1,23 +1,27 @@
-use crate::{error::FileError, limits, wild::Places};
+//! The work that one call has done, counted against [`limits`]. Used by `walk.rs`, `resolve.rs` and the matchers.
 
-/// What a call has done so far, against what it may do.
+use crate::{error::FileError, limits, wild::StateSet};
+
+/// Counters of one call.
 #[derive(Default)]
-pub(crate) struct Work {
+pub(crate) struct WorkBudget {
+    /// Names of the file system that were read.
     entries: u32,
+    /// Matching steps.
     steps: u64,
-    /// Room for matching, used again and again.
-    pub(crate) places: (Places, Places),
+    /// Buffers of the matcher, reused between names.
+    pub(crate) states: (StateSet, StateSet),
 }
 
-impl Work {
-    /// One more name of the file system is looked at.
-    pub(crate) fn entry(&mut self) -> Result<(), FileError> {
+impl WorkBudget {
+    /// Counts one name of the file system.
+    pub(crate) fn count_entry(&mut self) -> Result<(), FileError> {
         self.entries += 1;
         if self.entries > limits::ENTRIES { Err(FileError::TooManyEntries) } else { Ok(()) }
     }
 
-    /// So many more steps of matching are taken.
-    pub(crate) fn steps(&mut self, steps: u64) -> Result<(), FileError> {
+    /// Counts matching steps.
+    pub(crate) fn count_steps(&mut self, steps: u64) -> Result<(), FileError> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > limits::MATCH_STEPS { Err(FileError::TooMuchMatching) } else { Ok(()) }
     }
@@ -28,12 +32,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends() {
-        let mut work = Work::default();
-        assert!((0..limits::ENTRIES).all(|_| work.entry().is_ok()));
-        assert!(matches!(work.entry(), Err(FileError::TooManyEntries)));
-        assert!(work.steps(limits::MATCH_STEPS).is_ok());
-        assert!(matches!(work.steps(1), Err(FileError::TooMuchMatching)));
-        assert!(work.steps(u64::MAX).is_err());
+    fn budget_ends_at_its_limits() {
+        let mut work = WorkBudget::default();
+        assert!((0..limits::ENTRIES).all(|_| work.count_entry().is_ok()));
+        assert!(matches!(work.count_entry(), Err(FileError::TooManyEntries)));
+        assert!(work.count_steps(limits::MATCH_STEPS).is_ok());
+        assert!(matches!(work.count_steps(1), Err(FileError::TooMuchMatching)));
+        assert!(work.count_steps(u64::MAX).is_err());
     }
 }

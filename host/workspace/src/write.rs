@@ -1,3 +1,5 @@
+//! Implements writing and deleting for [`Workspace`](crate::Workspace).
+
 use std::{
     io::{self, Write as _},
     sync::{Mutex, PoisonError},
@@ -8,10 +10,11 @@ use cap_std::fs::{Dir, File, OpenOptions, Permissions};
 
 use crate::{Workspace, error::FileError, guard, handle, limits, path::RelPath, resolve};
 
-/// Two writes at once must not make the halves of a bare git repository, each unseen by the check of the other.
+/// Held while a part of a git repository is written. Otherwise two concurrent writes could each create one half of a bare
+/// repository, and the check of neither would see the other half.
 static GIT_PARTS: Mutex<()> = Mutex::new(());
 
-/// See [`Workspace::write`](crate::Workspace::write).
+/// Implements [`Workspace::write`](crate::Workspace::write).
 pub(crate) fn write(workspace: &Workspace, path: &str, contents: &[u8]) -> Result<(), FileError> {
     let path = RelPath::parse(path)?;
     guard::check_writing(path, workspace.rules.instructions)?;
@@ -23,28 +26,33 @@ pub(crate) fn write(workspace: &Workspace, path: &str, contents: &[u8]) -> Resul
     let (parents, name) = path.split();
     let dir = resolve::descend(workspace, parents, path, true)?;
     guard::check_git_part(&dir, name, path)?;
-    let permissions = existing(workspace, &dir, name, path)?;
-    put(&dir, name, contents, permissions).map_err(FileError::io(path.as_str()))
+    let permissions = check_existing(workspace, &dir, name, path)?;
+    replace_file(&dir, name, contents, permissions).map_err(FileError::io(path.as_str()))
 }
 
-/// See [`Workspace::delete`](crate::Workspace::delete).
+/// Implements [`Workspace::delete`](crate::Workspace::delete).
 pub(crate) fn delete(workspace: &Workspace, path: &str) -> Result<(), FileError> {
     let path = RelPath::parse(path)?;
     guard::check_writing(path, workspace.rules.instructions)?;
     let (parents, name) = path.split();
     let dir = resolve::descend(workspace, parents, path, false)?;
     guard::check_git_part(&dir, name, path)?;
-    if existing(workspace, &dir, name, path)?.is_none() {
+    if check_existing(workspace, &dir, name, path)?.is_none() {
         return Err(FileError::NotFound { path: path.shown() });
     }
-    // Whatever was put there since, a link too, this removes the name alone.
+    // If a link has replaced the file since the check, this removes the link, not its target.
     dir.remove_file(name).map_err(FileError::io(path.as_str()))?;
     sync(&dir);
     Ok(())
 }
 
-/// The permissions of the file that is there, if one is: a regular file that this process may write.
-fn existing(workspace: &Workspace, dir: &Dir, name: &str, path: RelPath<'_>) -> Result<Option<Permissions>, FileError> {
+/// Checks that an existing file is regular and writable. Returns its permissions; `None` if there is no such file.
+fn check_existing(
+    workspace: &Workspace,
+    dir: &Dir,
+    name: &str,
+    path: RelPath<'_>,
+) -> Result<Option<Permissions>, FileError> {
     let io = FileError::io(path.as_str());
     match dir.symlink_metadata(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -55,23 +63,23 @@ fn existing(workspace: &Workspace, dir: &Dir, name: &str, path: RelPath<'_>) -> 
         Ok(there) if there.permissions().readonly() => return Err(FileError::ReadOnly { path: path.shown() }),
         Ok(_) => {}
     }
-    // To replace or remove a file it takes leave to write its directory alone. A guest needs the file's as well.
-    let (_, opened) = handle::open(dir, name, handle::For::Writing).map_err(io)?;
+    // The system requires write permission only for the directory. A plugin must also have it for the file.
+    let (_, opened) = handle::open(dir, name, handle::OpenFor::Writing).map_err(io)?;
     if !opened.is_file() {
         return Err(FileError::Special { path: path.shown() });
     }
-    if workspace.rules.identities.have(&opened) {
+    if workspace.rules.identities.include(&opened) {
         return Err(FileError::Protected { path: path.shown(), why: guard::OWN_FOLDER });
     }
     Ok(Some(opened.permissions()))
 }
 
-/// Puts a whole new file in the place of `name`, in one step.
-fn put(dir: &Dir, name: &str, contents: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
-    let mut new = Temporary::create(dir)?;
-    // Before there are contents that others could read.
+/// Writes a temporary file and renames it to `name`.
+fn replace_file(dir: &Dir, name: &str, contents: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
+    let mut new = TemporaryFile::create(dir)?;
+    // Set before the contents are written, so that no other user can read them.
     if let Some(permissions) = permissions {
-        new.file.set_permissions(plain(permissions))?;
+        new.file.set_permissions(permission_bits(permissions))?;
     }
     new.file.write_all(contents)?;
     new.file.sync_all()?;
@@ -80,51 +88,51 @@ fn put(dir: &Dir, name: &str, contents: &[u8], permissions: Option<Permissions>)
     Ok(())
 }
 
-/// A file that goes again, unless it gets its name.
-struct Temporary<'a> {
+/// A file that is removed on drop, unless it was renamed to its final name.
+struct TemporaryFile<'a> {
     dir: &'a Dir,
     name: String,
     file: File,
-    stays: bool,
+    is_renamed: bool,
 }
 
-impl<'a> Temporary<'a> {
+impl<'a> TemporaryFile<'a> {
     fn create(dir: &'a Dir) -> io::Result<Self> {
-        let name = guard::temporary();
+        let name = guard::temporary_name();
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).follow(FollowSymlinks::No);
         let file = dir.open_with(&name, &options)?;
-        Ok(Self { dir, name, file, stays: false })
+        Ok(Self { dir, name, file, is_renamed: false })
     }
 
     fn rename(mut self, name: &str) -> io::Result<()> {
         self.dir.rename(&self.name, self.dir, name)?;
-        self.stays = true;
+        self.is_renamed = true;
         Ok(())
     }
 }
 
-impl Drop for Temporary<'_> {
+impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
-        if !self.stays {
+        if !self.is_renamed {
             let _ = self.dir.remove_file(&self.name);
         }
     }
 }
 
-/// Read, write and execute. No file that a guest wrote runs with its owner's or group's rights.
+/// Keeps only the bits for read, write and execute, so that no file of a plugin runs with the rights of its owner or group.
 #[cfg(unix)]
-fn plain(permissions: Permissions) -> Permissions {
+fn permission_bits(permissions: Permissions) -> Permissions {
     use cap_std::fs::PermissionsExt as _;
     Permissions::from_mode(permissions.mode() & 0o777)
 }
 
 #[cfg(not(unix))]
-fn plain(permissions: Permissions) -> Permissions {
+fn permission_bits(permissions: Permissions) -> Permissions {
     permissions
 }
 
-/// Brings the names of `dir` to disk, where the system can: the change is made, and its caller is not told otherwise.
+/// Flushes the directory to disk if the system supports it. Errors are ignored because the change itself has succeeded.
 fn sync(dir: &Dir) {
     let _ = dir.open(".").and_then(|dir| dir.sync_all());
 }
@@ -136,12 +144,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_write_leaves_nothing_behind() {
+    fn failed_write_leaves_no_file() {
         let root = tempfile::tempdir().unwrap();
         let dir = Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
-        // It turned into a directory after it was looked at, and cannot be replaced.
+        // The name became a directory after the check, and cannot be replaced.
         dir.create_dir("a").unwrap();
-        assert!(put(&dir, "a", b"x", None).is_err());
+        assert!(replace_file(&dir, "a", b"x", None).is_err());
         let names: Vec<_> = dir.entries().unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["a"]);
     }

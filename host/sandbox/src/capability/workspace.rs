@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use patchbay_policy::Capability;
-use patchbay_workspace::{Entry, FileError};
+use patchbay_workspace::{FileError, FileEntry};
 
 use crate::{
     Failure, FilesError, Limits,
@@ -59,7 +59,7 @@ impl workspace_read::Host for State {
             Ok(access) => access,
             Err(denied) => return Ok(Err(denied)),
         };
-        let entry = |Entry { path, is_directory, size }| workspace_read::Entry { path, is_directory, size };
+        let entry = |FileEntry { path, is_directory, size }| workspace_read::Entry { path, is_directory, size };
         let found = access.services.workspace.walk(glob, after, limit).await;
         let found = found.map(|entries| entries.into_iter().map(entry).collect());
         Ok(found.map_err(|error| access.file_error(error)))

@@ -1,25 +1,25 @@
-//! Whatever a guest gives as a path, nothing outside is read, changed or listed.
+//! Property test: no path from a plugin reads, changes or lists anything outside the workspace.
 
 use proptest::prelude::*;
 
-use super::{House, SENTINEL};
+use super::{Fixture, SENTINEL};
 
-fn house() -> House {
-    let mut house = House::new();
-    house.file("a/b", "inside");
-    house.file("own/secret", SENTINEL);
-    house.file("own/a/b", SENTINEL);
-    house.link("../own", "a/own");
-    house.link("a/own/a", "mine");
-    house.protecting(&["own"]);
-    house.link("..", "up");
-    house.link("../outside", "out");
-    house.link("../../outside/secret", "a/s");
-    house.link("a", "in");
-    house
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::new();
+    fixture.file("a/b", "inside");
+    fixture.file("own/secret", SENTINEL);
+    fixture.file("own/a/b", SENTINEL);
+    fixture.link("../own", "a/own");
+    fixture.link("a/own/a", "mine");
+    fixture.protecting(&["own"]);
+    fixture.link("..", "up");
+    fixture.link("../outside", "out");
+    fixture.link("../../outside/secret", "a/s");
+    fixture.link("a", "in");
+    fixture
 }
 
-/// Parts that lead somewhere, put together in any way; or any text at all.
+/// Random combinations of meaningful parts, or random text.
 fn path() -> impl Strategy<Value = String> {
     let part = prop::sample::select(vec![
         "a", "b", "s", "up", "out", "in", "own", "mine", "root", "outside", "secret", "..", ".", "", "/", "etc",
@@ -35,29 +35,29 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn no_path_escapes(path in path(), after in path()) {
-        let house = house();
-        if let Ok(bytes) = house.workspace.read(&path, 0, 1_000) {
+    fn random_paths_stay_inside(path in path(), after in path()) {
+        let fixture = fixture();
+        if let Ok(bytes) = fixture.workspace.read(&path, 0, 1_000) {
             prop_assert_eq!(bytes, b"inside");
         }
-        if let Ok(entries) = house.workspace.walk(&path, Some(&after), 100) {
+        if let Ok(entries) = fixture.workspace.walk(&path, Some(&after), 100) {
             for entry in entries {
                 prop_assert!(entry.size != SENTINEL.len() as u64 && !entry.path.contains(".."), "{:?}", entry);
             }
         }
-        if house.workspace.write(&path, b"inside").is_ok() {
-            prop_assert_eq!(house.read(&path).unwrap(), "inside");
+        if fixture.workspace.write(&path, b"inside").is_ok() {
+            prop_assert_eq!(fixture.read(&path).unwrap(), "inside");
         }
-        house.assert_outside_is_untouched();
-        let _ = house.workspace.delete(&path);
-        house.assert_outside_is_untouched();
+        fixture.assert_outside_is_untouched();
+        let _ = fixture.workspace.delete(&path);
+        fixture.assert_outside_is_untouched();
         for file in ["own/secret", "own/a/b"] {
-            prop_assert_eq!(std::fs::read_to_string(house.root.join(file)).unwrap(), SENTINEL);
+            prop_assert_eq!(std::fs::read_to_string(fixture.root.join(file)).unwrap(), SENTINEL);
         }
-        prop_assert_eq!(std::fs::read_dir(house.root.join("own")).unwrap().count(), 2);
-        for entry in house.workspace.walk("**", None, 100).unwrap() {
+        prop_assert_eq!(std::fs::read_dir(fixture.root.join("own")).unwrap().count(), 2);
+        for entry in fixture.workspace.walk("**", None, 100).unwrap() {
             prop_assert!(entry.size != SENTINEL.len() as u64, "{:?}", entry);
         }
-        prop_assert_eq!(std::fs::read_dir(house.root.join("..")).unwrap().count(), 2);
+        prop_assert_eq!(std::fs::read_dir(fixture.root.join("..")).unwrap().count(), 2);
     }
 }

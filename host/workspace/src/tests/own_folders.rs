@@ -1,12 +1,12 @@
-//! Patchbay's own folders inside a workspace: nothing reads, writes or lists them, by any name.
+//! Patchbay's own folders inside a workspace cannot be read, written or listed, by any name.
 
 use std::fs;
 
-use super::{House, kind};
+use super::{Fixture, kind};
 use crate::{ProtectedPaths, Workspace, WorkspaceAccess};
 
-impl House {
-    /// The same workspace, where `paths` below its root are Patchbay's own.
+impl Fixture {
+    /// Opens the workspace again, with `paths` below its root as Patchbay's own folders.
     pub(super) fn protecting(&mut self, paths: &[&str]) {
         let protected = ProtectedPaths::new(paths.iter().map(|path| self.root.join(path)));
         self.open_protected(protected);
@@ -17,7 +17,7 @@ impl House {
         self.workspace = Workspace::open_for_plugins(&access).unwrap();
     }
 
-    fn assert_is_out_of_bounds(&self, path: &str) {
+    fn assert_is_protected(&self, path: &str) {
         let file = format!("{path}/credentials.json");
         let error = self.read(&file).unwrap_err();
         assert!(error.to_string().contains("Patchbay's own folders"), "{error}");
@@ -28,91 +28,91 @@ impl House {
     }
 }
 
-fn house() -> House {
-    let mut house = House::new();
-    house.file("home/config/credentials.json", "secret");
-    house.file("home/config/providers/x.wasm", "adapter");
-    house.file("home/data/patchbay.db", "database");
-    house.file("src/main.rs", "fn main() {}");
-    house.protecting(&["home/config", "home/data"]);
-    house
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::new();
+    fixture.file("home/config/credentials.json", "secret");
+    fixture.file("home/config/providers/x.wasm", "adapter");
+    fixture.file("home/data/patchbay.db", "database");
+    fixture.file("src/main.rs", "fn main() {}");
+    fixture.protecting(&["home/config", "home/data"]);
+    fixture
 }
 
 #[test]
-fn nothing_of_them_is_read_written_or_listed() {
-    let house = house();
-    house.assert_is_out_of_bounds("home/config");
-    assert_eq!(kind(house.read("home/config/providers/x.wasm")), "denied");
-    assert_eq!(kind(house.read("home/data/patchbay.db")), "denied");
-    assert_eq!(kind(house.workspace.write("home/config/providers/y.wasm", b"x")), "denied");
-    assert_eq!(house.list("**", 2).unwrap(), ["home/", "src/", "src/main.rs"]);
-    assert_eq!(house.list("home/*/*", 9).unwrap(), [""; 0]);
-    assert_eq!(house.list("home/config/**", 9).unwrap(), [""; 0]);
-    assert_eq!(fs::read_dir(house.root.join("home/config")).unwrap().count(), 2);
-    house.workspace.write("home/other/x", b"x").unwrap();
+fn own_folders_cannot_be_read_written_or_listed() {
+    let fixture = fixture();
+    fixture.assert_is_protected("home/config");
+    assert_eq!(kind(fixture.read("home/config/providers/x.wasm")), "denied");
+    assert_eq!(kind(fixture.read("home/data/patchbay.db")), "denied");
+    assert_eq!(kind(fixture.workspace.write("home/config/providers/y.wasm", b"x")), "denied");
+    assert_eq!(fixture.list("**", 2).unwrap(), ["home/", "src/", "src/main.rs"]);
+    assert_eq!(fixture.list("home/*/*", 9).unwrap(), [""; 0]);
+    assert_eq!(fixture.list("home/config/**", 9).unwrap(), [""; 0]);
+    assert_eq!(fs::read_dir(fixture.root.join("home/config")).unwrap().count(), 2);
+    fixture.workspace.write("home/other/x", b"x").unwrap();
 }
 
 #[test]
-fn links_lead_to_nothing_of_them() {
-    let house = house();
-    house.link("home", "linked-home");
-    house.link("home/config", "linked");
-    house.link("home/config/credentials.json", "key");
-    house.link("src/../home/./config/credentials.json", "winding");
-    house.link("key", "chain");
-    house.link("../home/data", "src/data");
+fn links_into_own_folders_are_refused() {
+    let fixture = fixture();
+    fixture.link("home", "linked-home");
+    fixture.link("home/config", "linked");
+    fixture.link("home/config/credentials.json", "key");
+    fixture.link("src/../home/./config/credentials.json", "winding");
+    fixture.link("key", "chain");
+    fixture.link("../home/data", "src/data");
     for path in ["linked-home/config/credentials.json", "linked/credentials.json", "key", "winding", "chain"] {
-        assert_eq!(kind(house.read(path)), "denied", "{path}");
+        assert_eq!(kind(fixture.read(path)), "denied", "{path}");
     }
-    assert_eq!(kind(house.read("src/data/patchbay.db")), "denied");
-    assert_eq!(house.list("**", 3).unwrap(), ["home/", "src/", "src/main.rs"]);
+    assert_eq!(kind(fixture.read("src/data/patchbay.db")), "denied");
+    assert_eq!(fixture.list("**", 3).unwrap(), ["home/", "src/", "src/main.rs"]);
 }
 
 #[test]
-fn another_name_of_the_folder_makes_no_difference() {
-    let house = house();
-    fs::rename(house.root.join("home/config"), house.root.join("innocent")).unwrap();
-    house.assert_is_out_of_bounds("innocent");
-    assert!(!house.list("**", 9).unwrap().iter().any(|path| path.starts_with("innocent")));
+fn renamed_own_folder_stays_protected() {
+    let fixture = fixture();
+    fs::rename(fixture.root.join("home/config"), fixture.root.join("innocent")).unwrap();
+    fixture.assert_is_protected("innocent");
+    assert!(!fixture.list("**", 9).unwrap().iter().any(|path| path.starts_with("innocent")));
 }
 
 #[test]
-fn a_folder_that_is_made_later_is_out_of_bounds() {
-    let mut house = House::new();
-    house.protecting(&["home/config"]);
-    // Made by the plugin itself, so that the next start would take its file for the configuration.
-    assert_eq!(kind(house.workspace.write("home/config/config.toml", b"x")), "denied");
-    assert!(!house.root.join("home/config").exists());
-    // Made by another process after this one began.
-    house.file("home/config/credentials.json", "secret");
-    house.protecting(&["home/config"]);
-    house.assert_is_out_of_bounds("home/config");
+fn own_folder_created_later_is_protected() {
+    let mut fixture = Fixture::new();
+    fixture.protecting(&["home/config"]);
+    // Created by the plugin, so that the next start would read its file as configuration.
+    assert_eq!(kind(fixture.workspace.write("home/config/config.toml", b"x")), "denied");
+    assert!(!fixture.root.join("home/config").exists());
+    // Created by another process after this one started.
+    fixture.file("home/config/credentials.json", "secret");
+    fixture.protecting(&["home/config"]);
+    fixture.assert_is_protected("home/config");
 }
 
 #[test]
-fn a_file_of_them_that_is_a_link_protects_its_target() {
-    let mut house = House::new();
-    house.file("dotfiles/config.toml", "default_model = 'x'");
-    house.file("dotfiles/notes", "x");
-    house.link("../dotfiles/config.toml", "home/config.toml");
-    house.protecting(&["home/config.toml"]);
-    assert_eq!(kind(house.read("dotfiles/config.toml")), "denied");
-    assert_eq!(kind(house.workspace.write("dotfiles/config.toml", b"x")), "denied");
-    assert_eq!(kind(house.workspace.delete("dotfiles/config.toml")), "denied");
-    assert_eq!(house.list("dotfiles/*", 9).unwrap(), ["dotfiles/notes"]);
-    house.workspace.write("dotfiles/notes", b"y").unwrap();
+fn target_of_a_linked_own_file_is_protected() {
+    let mut fixture = Fixture::new();
+    fixture.file("dotfiles/config.toml", "default_model = 'x'");
+    fixture.file("dotfiles/notes", "x");
+    fixture.link("../dotfiles/config.toml", "home/config.toml");
+    fixture.protecting(&["home/config.toml"]);
+    assert_eq!(kind(fixture.read("dotfiles/config.toml")), "denied");
+    assert_eq!(kind(fixture.workspace.write("dotfiles/config.toml", b"x")), "denied");
+    assert_eq!(kind(fixture.workspace.delete("dotfiles/config.toml")), "denied");
+    assert_eq!(fixture.list("dotfiles/*", 9).unwrap(), ["dotfiles/notes"]);
+    fixture.workspace.write("dotfiles/notes", b"y").unwrap();
 }
 
 #[test]
-fn a_workspace_inside_of_them_gives_nothing() {
-    let mut house = House::new();
-    house.file("skills/mine/SKILL.md", "x");
-    let protected = ProtectedPaths::new([house.root.clone()]);
-    house.open_protected(protected.clone());
-    assert_eq!(kind(house.read("skills/mine/SKILL.md")), "denied");
-    house.root = house.root.join("skills/mine");
-    house.open_protected(protected);
-    assert_eq!(kind(house.read("SKILL.md")), "denied");
-    assert_eq!(kind(house.workspace.write("x", b"x")), "denied");
-    assert_eq!(kind(house.list("**", 9)), "denied");
+fn workspace_inside_an_own_folder_is_closed() {
+    let mut fixture = Fixture::new();
+    fixture.file("skills/mine/SKILL.md", "x");
+    let protected = ProtectedPaths::new([fixture.root.clone()]);
+    fixture.open_protected(protected.clone());
+    assert_eq!(kind(fixture.read("skills/mine/SKILL.md")), "denied");
+    fixture.root = fixture.root.join("skills/mine");
+    fixture.open_protected(protected);
+    assert_eq!(kind(fixture.read("SKILL.md")), "denied");
+    assert_eq!(kind(fixture.workspace.write("x", b"x")), "denied");
+    assert_eq!(kind(fixture.list("**", 9)), "denied");
 }

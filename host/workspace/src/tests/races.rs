@@ -1,4 +1,4 @@
-//! Somebody swaps directories and files for links that lead out, while we read, list and write.
+//! Races: another thread swaps directories and files for links that lead out during reads, walks and writes.
 
 use std::{
     fs,
@@ -7,55 +7,55 @@ use std::{
     thread,
 };
 
-use super::House;
+use super::Fixture;
 
-/// How often each of them is swapped.
+/// Number of swaps in each test.
 const SWAPS: usize = 1_000;
 
-/// What is outside has other contents and another size than what is inside.
-fn house() -> House {
-    let house = House::new();
-    house.file("dir/secret", "inside");
-    house.file("dir/deep/secret", "inside");
-    house.file("file", "inside");
-    symlink(&house.outside, house.root.join("absolute")).unwrap();
-    symlink("../outside", house.root.join("relative")).unwrap();
-    house
+/// Files outside have other contents and another size than files inside.
+fn fixture() -> Fixture {
+    let fixture = Fixture::new();
+    fixture.file("dir/secret", "inside");
+    fixture.file("dir/deep/secret", "inside");
+    fixture.file("file", "inside");
+    symlink(&fixture.outside, fixture.root.join("absolute")).unwrap();
+    symlink("../outside", fixture.root.join("relative")).unwrap();
+    fixture
 }
 
-/// Does `act` again and again, until `swap` was done often enough.
-fn while_swapped(house: &House, swap: impl Fn() + Sync, act: impl Fn()) {
+/// Repeats `act` while another thread calls `swap` the given number of times.
+fn while_swapped(fixture: &Fixture, swap: impl Fn() + Sync, act: impl Fn()) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            // Also where it panics: else the other would never end.
-            let _over = Over(&done);
+            // Set on drop, so that the loop below also ends if `swap` panics.
+            let _done = SetOnDrop(&done);
             (0..SWAPS).for_each(|_| swap());
         });
         while !done.load(Ordering::Relaxed) {
             act();
         }
     });
-    house.assert_outside_is_untouched();
+    fixture.assert_outside_is_untouched();
 }
 
-struct Over<'a>(&'a AtomicBool);
+struct SetOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for SetOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// Makes `dir` a link for a moment.
-fn swap_directory(house: &House) {
-    // A write may make a directory while the name is free, and go on filling it: it makes way, maybe not at once.
+/// Replaces `dir` by a link for a moment.
+fn swap_directory(fixture: &Fixture) {
+    // A write may create a directory while the name is free, and may still be filling it, so removing it can take several tries.
     let rename = |from: &str, to: &str| {
         for _ in 0..1_000 {
-            if fs::rename(house.root.join(from), house.root.join(to)).is_ok() {
+            if fs::rename(fixture.root.join(from), fixture.root.join(to)).is_ok() {
                 return;
             }
-            let _ = fs::remove_dir_all(house.root.join(to));
+            let _ = fs::remove_dir_all(fixture.root.join(to));
         }
         panic!("'{from}' does not get the name '{to}'");
     };
@@ -69,72 +69,72 @@ fn swap_directory(house: &House) {
 }
 
 #[test]
-fn reading() {
-    let house = house();
+fn reads_stay_inside_while_a_directory_is_swapped() {
+    let fixture = fixture();
     let act = || {
         for path in ["dir/secret", "dir/deep/secret"] {
-            if let Ok(bytes) = house.workspace.read(path, 0, 1_000) {
+            if let Ok(bytes) = fixture.workspace.read(path, 0, 1_000) {
                 assert_eq!(bytes, b"inside");
             }
         }
     };
-    while_swapped(&house, || swap_directory(&house), act);
+    while_swapped(&fixture, || swap_directory(&fixture), act);
 }
 
 #[test]
-fn listing() {
-    let house = house();
+fn walks_stay_inside_while_a_directory_is_swapped() {
+    let fixture = fixture();
     let act = || {
-        for entry in house.workspace.walk("**", None, 100).unwrap() {
+        for entry in fixture.workspace.walk("**", None, 100).unwrap() {
             assert!(entry.is_directory || entry.size == "inside".len() as u64, "{entry:?}");
         }
     };
-    while_swapped(&house, || swap_directory(&house), act);
+    while_swapped(&fixture, || swap_directory(&fixture), act);
 }
 
 #[test]
-fn writing() {
-    let house = house();
+fn writes_stay_inside_while_a_directory_is_swapped() {
+    let fixture = fixture();
     let act = || {
-        let _ = house.workspace.write("dir/made/by-us", b"inside");
-        let _ = house.workspace.write("dir/deep/secret", b"inside");
-        let _ = house.workspace.delete("dir/made/by-us");
-        // Outside there are files of these names; they must neither go nor change.
-        let _ = house.workspace.write("dir/secret", b"inside");
-        let _ = house.workspace.delete("dir/secret");
+        let _ = fixture.workspace.write("dir/made/by-us", b"inside");
+        let _ = fixture.workspace.write("dir/deep/secret", b"inside");
+        let _ = fixture.workspace.delete("dir/made/by-us");
+        // Files of these names exist outside and must not be removed or changed.
+        let _ = fixture.workspace.write("dir/secret", b"inside");
+        let _ = fixture.workspace.delete("dir/secret");
     };
-    while_swapped(&house, || swap_directory(&house), act);
+    while_swapped(&fixture, || swap_directory(&fixture), act);
 }
 
 #[test]
-fn a_directory_that_gives_way_to_one_of_patchbays_own() {
-    let mut house = house();
-    house.file("own/secret", "not for plugins");
-    house.file("own/deep/secret", "not for plugins");
-    house.protecting(&["own"]);
+fn own_folder_swapped_in_stays_protected() {
+    let mut fixture = fixture();
+    fixture.file("own/secret", "not for plugins");
+    fixture.file("own/deep/secret", "not for plugins");
+    fixture.protecting(&["own"]);
     let swap = || {
         for (from, to) in [("dir", "aside"), ("own", "dir"), ("dir", "own"), ("aside", "dir")] {
-            fs::rename(house.root.join(from), house.root.join(to)).unwrap();
+            fs::rename(fixture.root.join(from), fixture.root.join(to)).unwrap();
             thread::yield_now();
         }
     };
     let act = || {
         for path in ["dir/secret", "dir/deep/secret", "own/secret"] {
-            if let Ok(bytes) = house.workspace.read(path, 0, 1_000) {
+            if let Ok(bytes) = fixture.workspace.read(path, 0, 1_000) {
                 assert_eq!(bytes, b"inside");
             }
         }
-        for entry in house.workspace.walk("**/secret", None, 100).unwrap() {
+        for entry in fixture.workspace.walk("**/secret", None, 100).unwrap() {
             assert_eq!(entry.size, "inside".len() as u64, "{entry:?}");
         }
     };
-    while_swapped(&house, swap, act);
+    while_swapped(&fixture, swap, act);
 }
 
 #[test]
-fn a_file_that_turns_into_a_link() {
-    let house = house();
-    let file = house.root.join("file");
+fn file_that_becomes_a_link_is_not_followed() {
+    let fixture = fixture();
+    let file = fixture.root.join("file");
     let swap = || {
         let _ = fs::remove_file(&file);
         let _ = symlink("../outside/secret", &file);
@@ -143,10 +143,10 @@ fn a_file_that_turns_into_a_link() {
         let _ = fs::write(&file, "inside");
     };
     let act = || {
-        let _ = house.workspace.write("file", b"inside");
-        if let Ok(bytes) = house.workspace.read("file", 0, 1_000) {
+        let _ = fixture.workspace.write("file", b"inside");
+        if let Ok(bytes) = fixture.workspace.read("file", 0, 1_000) {
             assert!(b"inside".starts_with(&bytes), "{bytes:?}");
         }
     };
-    while_swapped(&house, swap, act);
+    while_swapped(&fixture, swap, act);
 }

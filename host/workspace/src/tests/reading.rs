@@ -1,11 +1,13 @@
-use super::{House, kind};
+//! Reading: ranges, errors, links inside the workspace.
+
+use super::{Fixture, kind};
 use crate::limits;
 
 #[test]
-fn a_range_of_a_file() {
-    let house = House::new();
-    house.file("a/b.txt", "0123456789");
-    let read = |offset, max| house.workspace.read("a/b.txt", offset, max).unwrap();
+fn read_returns_the_requested_range() {
+    let fixture = Fixture::new();
+    fixture.file("a/b.txt", "0123456789");
+    let read = |offset, max| fixture.workspace.read("a/b.txt", offset, max).unwrap();
     assert_eq!(read(0, 1_000), b"0123456789");
     assert_eq!(read(3, 4), b"3456");
     assert_eq!(read(8, 4), b"89");
@@ -15,46 +17,46 @@ fn a_range_of_a_file() {
 }
 
 #[test]
-fn what_cannot_be_read_says_so() {
-    let house = House::new();
-    house.file("a/b.txt", "x");
-    assert_eq!(kind(house.read("a")), "invalid");
-    assert_eq!(kind(house.read("b")), "not-found");
-    assert_eq!(kind(house.read("a/b.txt/c")), "not-found");
-    assert_eq!(kind(house.workspace.read("a/b.txt", 0, limits::READ_BYTES + 1)), "too-large");
+fn unreadable_paths_have_their_error_kind() {
+    let fixture = Fixture::new();
+    fixture.file("a/b.txt", "x");
+    assert_eq!(kind(fixture.read("a")), "invalid");
+    assert_eq!(kind(fixture.read("b")), "not-found");
+    assert_eq!(kind(fixture.read("a/b.txt/c")), "not-found");
+    assert_eq!(kind(fixture.workspace.read("a/b.txt", 0, limits::READ_BYTES + 1)), "too-large");
     assert_eq!(
-        house.read("a/c").unwrap_err().to_string(),
+        fixture.read("a/c").unwrap_err().to_string(),
         "there is no 'a/c' in the workspace; walk lists what there is"
     );
 }
 
 #[test]
 fn links_inside_are_followed() {
-    let house = House::new();
-    house.file("a/b/c.txt", "inside");
-    house.link("a/b", "short");
-    house.link("./b/../b//c.txt", "a/dotted");
-    house.link("../a/dotted", "a/chain");
-    house.link("../short/c.txt", "a/through");
+    let fixture = Fixture::new();
+    fixture.file("a/b/c.txt", "inside");
+    fixture.link("a/b", "short");
+    fixture.link("./b/../b//c.txt", "a/dotted");
+    fixture.link("../a/dotted", "a/chain");
+    fixture.link("../short/c.txt", "a/through");
     for path in ["short/c.txt", "a/dotted", "a/chain", "a/through"] {
-        assert_eq!(house.read(path).unwrap(), "inside", "{path}");
+        assert_eq!(fixture.read(path).unwrap(), "inside", "{path}");
     }
-    assert_eq!(kind(house.read("short")), "invalid");
-    house.link("gone", "dangling");
-    assert_eq!(kind(house.read("dangling")), "not-found");
+    assert_eq!(kind(fixture.read("short")), "invalid");
+    fixture.link("gone", "dangling");
+    assert_eq!(kind(fixture.read("dangling")), "not-found");
 }
 
 #[test]
-fn patchbay_is_read_and_git_is_not() {
-    let house = House::new();
-    house.file(".patchbay/agents/a/SOUL.md", "soul");
-    house.file(".git/config", "token");
-    house.file("sub/.git", "gitdir: elsewhere");
-    house.link(".git/config", "config");
-    house.link("../.git", "sub/repository");
-    house.link("sub/repository", "again");
-    assert_eq!(house.read(".patchbay/agents/a/SOUL.md").unwrap(), "soul");
+fn patchbay_folder_is_readable_and_git_is_not() {
+    let fixture = Fixture::new();
+    fixture.file(".patchbay/agents/a/SOUL.md", "soul");
+    fixture.file(".git/config", "token");
+    fixture.file("sub/.git", "gitdir: elsewhere");
+    fixture.link(".git/config", "config");
+    fixture.link("../.git", "sub/repository");
+    fixture.link("sub/repository", "again");
+    assert_eq!(fixture.read(".patchbay/agents/a/SOUL.md").unwrap(), "soul");
     for path in [".git/config", "sub/.git", "config", "sub/repository/config", "again/config", ".GIT/config", ".git"] {
-        assert_eq!(kind(house.read(path)), "denied", "{path}");
+        assert_eq!(kind(fixture.read(path)), "denied", "{path}");
     }
 }

@@ -1,8 +1,10 @@
+//! Parses a wildcard pattern into tokens.
+
 use std::iter::Peekable;
 
 use super::Token;
 
-/// Why a text is no pattern.
+/// Why a text is not a valid pattern.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PatternFault {
     UnclosedClass,
@@ -15,12 +17,12 @@ impl PatternFault {
         match self {
             Self::UnclosedClass => "a '[' has no ']'",
             Self::ReversedRange => "a range in '[]' ends before it begins",
-            Self::DanglingEscape => "a backslash stands at its end",
+            Self::DanglingEscape => "it ends with a backslash",
         }
     }
 }
 
-/// The places of a pattern.
+/// Parses a pattern into tokens.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, PatternFault> {
     let mut tokens = Vec::new();
     let mut chars = text.chars().peekable();
@@ -52,14 +54,14 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, PatternFault> {
     Ok(tokens)
 }
 
-/// How many characters of `rest`, which follows a `[`, belong to its class. None where it is no class.
+/// Returns how many characters of `rest`, the text after a `[`, belong to the class. `None` if it is not a class.
 pub(crate) fn class_length(rest: &str) -> Option<usize> {
     let mut length = 0;
     class(&mut rest.chars().inspect(|_| length += 1).peekable()).ok()?;
     Some(length)
 }
 
-/// What follows a `[`, to its `]`. A `]` that comes first is a member, as is a `-` at either end.
+/// Parses a class from after its `[` to its `]`. A `]` in first place is a member, as is a `-` at either end.
 fn class(chars: &mut Peekable<impl Iterator<Item = char>>) -> Result<Token, PatternFault> {
     let negated = chars.next_if(|c| matches!(c, '!' | '^')).is_some();
     let mut ranges: Vec<(char, char)> = Vec::new();
@@ -94,7 +96,7 @@ fn class(chars: &mut Peekable<impl Iterator<Item = char>>) -> Result<Token, Patt
     }
 }
 
-/// `:alpha:]` and its like, after `[`. An unknown name has no members.
+/// Parses a named class such as `:alpha:]` after its `[`. An unknown name has no members.
 fn named(chars: &mut impl Iterator<Item = char>, ranges: &mut Vec<(char, char)>) -> Result<(), PatternFault> {
     let mut name = String::new();
     loop {

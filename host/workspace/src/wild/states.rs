@@ -1,11 +1,13 @@
+//! The set of pattern positions that the matcher has reached.
+
 use super::Token;
 
-/// A set of places in a pattern, a bit each.
+/// A set of positions in a pattern, one bit per position.
 #[derive(Default)]
-pub(crate) struct Places(Vec<u64>);
+pub(crate) struct StateSet(Vec<u64>);
 
-impl Places {
-    /// No place, of 0 to `last`.
+impl StateSet {
+    /// Makes the set empty, with room for the positions 0 to `last`.
     pub(super) fn start(&mut self, last: usize) {
         self.0.clear();
         self.0.resize(last / 64 + 1, 0);
@@ -15,14 +17,14 @@ impl Places {
         self.0.fill(0);
     }
 
-    pub(super) fn add(&mut self, place: usize) {
-        if let Some(word) = self.0.get_mut(place / 64) {
-            *word |= 1 << (place % 64);
+    pub(super) fn add(&mut self, state: usize) {
+        if let Some(word) = self.0.get_mut(state / 64) {
+            *word |= 1 << (state % 64);
         }
     }
 
-    pub(super) fn contains(&self, place: usize) -> bool {
-        self.0.get(place / 64).is_some_and(|word| word & (1 << (place % 64)) != 0)
+    pub(super) fn contains(&self, state: usize) -> bool {
+        self.0.get(state / 64).is_some_and(|word| word & (1 << (state % 64)) != 0)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -33,7 +35,7 @@ impl Places {
         self.0.iter().enumerate().any(|(index, word)| *word != 0 && index * 64 + (word.trailing_zeros() as usize) < end)
     }
 
-    /// Every place, in ascending order.
+    /// Calls `visit` for every position, in ascending order.
     pub(super) fn each(&self, mut visit: impl FnMut(usize)) {
         for (index, word) in self.0.iter().enumerate() {
             let mut rest = *word;
@@ -44,22 +46,22 @@ impl Places {
         }
     }
 
-    /// Adds what can be reached without a character. Gives what the next character will cost, in steps.
+    /// Adds the positions that can be reached without a character. Returns the cost of the next character in steps.
     pub(super) fn skip(&mut self, tokens: &[Token]) -> u64 {
         let mut steps = self.0.len() as u64;
         for index in 0..self.0.len() {
             let mut done = 0u64;
-            // A place is reached from lower ones alone, so the lowest that is not done is never too early.
+            // A position is only reached from lower ones, so it is correct to handle the lowest one first.
             while let Some(rest) = self.0.get(index).map(|word| word & !done).filter(|rest| *rest != 0) {
                 let bit = rest.trailing_zeros() as usize;
                 done |= 1 << bit;
                 steps += 1;
-                let place = index * 64 + bit;
-                match tokens.get(place) {
-                    Some(Token::Star | Token::Deep) => self.add(place + 1),
+                let state = index * 64 + bit;
+                match tokens.get(state) {
+                    Some(Token::Star | Token::Deep) => self.add(state + 1),
                     Some(Token::Optional) => {
-                        self.add(place + 1);
-                        self.add(place + 3);
+                        self.add(state + 1);
+                        self.add(state + 3);
                     }
                     _ => {}
                 }
