@@ -1,5 +1,5 @@
-//! From a JSON Schema to nodes. One pass over what the root leads to, without recursion: each schema is read once and
-//! refers to the others by index.
+//! Compiles a JSON Schema into nodes: one pass without recursion over everything that the root refers to. Each subschema is
+//! read once and refers to others by index.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::{
     Schema, SchemaError,
-    keyword::{Index, Keyword, Names, Node, PatternIndex, Properties, Types},
+    keyword::{Index, Keyword, NameList, Node, PatternIndex, Properties, Types},
     limits,
     location::{self, Unresolved},
     pattern::{Pattern, PatternError},
@@ -16,7 +16,7 @@ use crate::{
     value::shown,
 };
 
-/// What the patterns of one component may still take. One budget serves all its tools.
+/// The number and memory of patterns that one component may still have. All its tools share one budget.
 #[derive(Clone, Debug)]
 pub struct PatternBudget {
     count: usize,
@@ -29,7 +29,7 @@ impl Default for PatternBudget {
     }
 }
 
-/// The dialect: what `items` and a `$ref` with siblings mean.
+/// The dialect. It decides the meaning of `items` and of keywords next to a `$ref`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Draft {
     Seven,
@@ -44,7 +44,7 @@ impl Draft {
     }
 }
 
-/// Keywords that are refused, and what to use instead.
+/// Keywords that are refused, with what to use instead.
 const REFUSED: [(&str, &str); 8] = [
     ("unevaluatedProperties", "use 'additionalProperties'"),
     ("unevaluatedItems", "use 'items' beside 'prefixItems'"),
@@ -63,7 +63,7 @@ pub(crate) fn compile(root: &Value, budget: &mut PatternBudget) -> Result<Schema
         ));
     }
     check_depth(root)?;
-    let mut compiler = Compiler {
+    let mut compiler = SchemaCompiler {
         root,
         draft: Draft::of(root),
         sources: Vec::new(),
@@ -75,13 +75,13 @@ pub(crate) fn compile(root: &Value, budget: &mut PatternBudget) -> Result<Schema
     };
     compiler.index(root)?;
     let mut nodes = Vec::new();
-    // Indices are given in the order in which nodes wait.
+    // Indices are assigned in the order of the queue.
     while let Some(schema) = compiler.waiting.pop_front() {
         nodes.push(compiler.node(schema)?);
     }
-    if let Err(misshapen) = unfold::judge(&mut nodes) {
-        let error = misshapen.problem.error();
-        let place = compiler.sources.get(misshapen.node as usize).map(|schema| location::pointer_to(root, schema));
+    if let Err(at) = unfold::check_references(&mut nodes) {
+        let error = at.problem.error();
+        let place = compiler.sources.get(at.node as usize).map(|schema| location::pointer_to(root, schema));
         return Err(match place.filter(|place| !place.is_empty()) {
             Some(place) => SchemaError::new(format_args!("{error}, at {}", text::excerpt(&place, 100))),
             None => error,
@@ -91,7 +91,7 @@ pub(crate) fn compile(root: &Value, budget: &mut PatternBudget) -> Result<Schema
     Ok(Schema { nodes: nodes.into(), patterns: compiler.patterns.into() })
 }
 
-/// Refuses a schema that is nested too deep, whatever stands where.
+/// Refuses JSON that is nested too deep, also in parts that are not schemas.
 fn check_depth(root: &Value) -> Result<(), SchemaError> {
     let mut level = vec![root];
     for _ in 0..=limits::SCHEMA_DEPTH {
@@ -111,7 +111,7 @@ fn check_depth(root: &Value) -> Result<(), SchemaError> {
     Err(SchemaError::new(format_args!("is nested more than {} levels deep", limits::SCHEMA_DEPTH)))
 }
 
-/// Puts properties whose schemas have no subschemas first.
+/// Sets the order of checking for properties: schemas without subschemas first.
 fn order_visits(nodes: &mut [Node]) {
     let leaves: Vec<bool> = nodes
         .iter()
@@ -136,7 +136,7 @@ fn order_visits(nodes: &mut [Node]) {
     }
 }
 
-struct Compiler<'a, 'b> {
+struct SchemaCompiler<'a, 'b> {
     root: &'a Value,
     draft: Draft,
     /// The schema of each index.
@@ -148,8 +148,8 @@ struct Compiler<'a, 'b> {
     budget: &'b mut PatternBudget,
 }
 
-impl<'a> Compiler<'a, '_> {
-    /// The index of a schema, which is compiled later.
+impl<'a> SchemaCompiler<'a, '_> {
+    /// Returns the index of a subschema and queues it for compilation.
     fn index(&mut self, schema: &'a Value) -> Result<Index, SchemaError> {
         let key = std::ptr::from_ref(schema);
         if let Some(index) = self.indices.get(&key) {
@@ -157,7 +157,7 @@ impl<'a> Compiler<'a, '_> {
         }
         // Each node counts at least once when references are unfolded.
         if self.sources.len() >= limits::UNFOLDED {
-            return Err(unfold::Shape::Unfolded.error());
+            return Err(unfold::ReferenceProblem::Unfolded.error());
         }
         let index = self.sources.len() as Index;
         self.sources.push(schema);
@@ -178,7 +178,7 @@ impl<'a> Compiler<'a, '_> {
             }
             other => return Err(self.invalid(schema, "a schema", other, "an object or a boolean")),
         };
-        let reader = Reader { object, schema };
+        let reader = KeywordReader { object, schema };
         if let Some(reference) = object.get("$ref") {
             node.reference = Some(self.reference(&reader, reference)?);
             if self.draft == Draft::Seven {
@@ -198,7 +198,7 @@ impl<'a> Compiler<'a, '_> {
         Ok(node)
     }
 
-    fn reference(&mut self, reader: &Reader<'a>, reference: &'a Value) -> Result<Index, SchemaError> {
+    fn reference(&mut self, reader: &KeywordReader<'a>, reference: &'a Value) -> Result<Index, SchemaError> {
         let Some(target) = reference.as_str() else {
             return Err(self.invalid(reader.schema, "'$ref'", reference, "a string"));
         };
@@ -230,7 +230,7 @@ impl<'a> Compiler<'a, '_> {
         Ok(())
     }
 
-    fn types(&self, reader: &Reader<'a>) -> Result<Types, SchemaError> {
+    fn types(&self, reader: &KeywordReader<'a>) -> Result<Types, SchemaError> {
         let Some(value) = reader.object.get("type") else { return Ok(Types::ANY) };
         let named = |name: &Value| name.as_str().and_then(Types::named);
         let types = match value {
@@ -243,8 +243,8 @@ impl<'a> Compiler<'a, '_> {
         types.ok_or_else(|| self.invalid(reader.schema, "'type'", value, "the name of a JSON type or a list of them"))
     }
 
-    /// `const` and `enum`.
-    fn values(&self, reader: &Reader<'a>, keywords: &mut Vec<Keyword>) -> Result<(), SchemaError> {
+    /// Compiles `const` and `enum`.
+    fn values(&self, reader: &KeywordReader<'a>, keywords: &mut Vec<Keyword>) -> Result<(), SchemaError> {
         if let Some(value) = reader.object.get("const") {
             keywords.push(Keyword::Const(value.clone()));
         }
@@ -261,8 +261,8 @@ impl<'a> Compiler<'a, '_> {
         Ok(())
     }
 
-    /// Keywords for numbers and strings.
-    fn scalars(&mut self, reader: &Reader<'a>, keywords: &mut Vec<Keyword>) -> Result<(), SchemaError> {
+    /// Compiles the keywords for numbers and strings.
+    fn scalars(&mut self, reader: &KeywordReader<'a>, keywords: &mut Vec<Keyword>) -> Result<(), SchemaError> {
         for (name, lower, exclusive) in [
             ("minimum", true, false),
             ("exclusiveMinimum", true, true),
@@ -290,8 +290,8 @@ impl<'a> Compiler<'a, '_> {
         Ok(())
     }
 
-    /// Sizes of arrays and objects, and the names that an object needs.
-    fn sizes(&self, reader: &Reader<'a>, keywords: &mut Vec<Keyword>) -> Result<(), SchemaError> {
+    /// Compiles the sizes of arrays and objects, `required` and `uniqueItems`.
+    fn sizes(&self, reader: &KeywordReader<'a>, keywords: &mut Vec<Keyword>) -> Result<(), SchemaError> {
         keywords.extend(self.size(reader, "minItems")?.map(Keyword::MinItems));
         keywords.extend(self.size(reader, "maxItems")?.map(Keyword::MaxItems));
         keywords.extend(self.size(reader, "minProperties")?.map(Keyword::MinProperties));
@@ -307,7 +307,7 @@ impl<'a> Compiler<'a, '_> {
         Ok(())
     }
 
-    fn objects(&mut self, reader: &Reader<'a>, keywords: &mut Vec<Keyword>) -> Result<(), SchemaError> {
+    fn objects(&mut self, reader: &KeywordReader<'a>, keywords: &mut Vec<Keyword>) -> Result<(), SchemaError> {
         let mut required = Vec::new();
         let mut schemas = Vec::new();
         if self.draft == Draft::TwentyTwenty {
@@ -354,13 +354,13 @@ impl<'a> Compiler<'a, '_> {
         Ok(())
     }
 
-    fn arrays(&mut self, reader: &Reader<'a>, keywords: &mut Vec<Keyword>) -> Result<(), SchemaError> {
+    fn arrays(&mut self, reader: &KeywordReader<'a>, keywords: &mut Vec<Keyword>) -> Result<(), SchemaError> {
         let items = reader.object.get("items");
         let (prefix, rest) = match (self.draft, items) {
             (Draft::TwentyTwenty, Some(list @ Value::Array(_))) if reader.object.contains_key("prefixItems") => {
                 return Err(self.invalid(reader.schema, "'items'", list, "a schema beside 'prefixItems'"));
             }
-            // In 2020-12 a list has no meaning; generators that name no dialect, such as TypeBox, mean that of draft-07.
+            // A list has no meaning in 2020-12. Generators that name no dialect, such as TypeBox, write it as in draft-07.
             (_, Some(Value::Array(_))) => ("items", reader.object.get("additionalItems")),
             (Draft::Seven, rest) => ("", rest),
             (Draft::TwentyTwenty, rest) => ("prefixItems", rest),
@@ -381,7 +381,7 @@ impl<'a> Compiler<'a, '_> {
         Ok(())
     }
 
-    fn combinators(&mut self, reader: &Reader<'a>, keywords: &mut Vec<Keyword>) -> Result<(), SchemaError> {
+    fn combinators(&mut self, reader: &KeywordReader<'a>, keywords: &mut Vec<Keyword>) -> Result<(), SchemaError> {
         for (name, keyword) in [
             ("allOf", Keyword::AllOf as fn(Box<[Index]>) -> Keyword),
             ("anyOf", Keyword::AnyOf),
@@ -404,14 +404,14 @@ impl<'a> Compiler<'a, '_> {
         Ok(())
     }
 
-    /// A keyword whose value is a list of schemas, not empty. An empty keyword name stands for none.
-    fn list(&mut self, reader: &Reader<'a>, name: &str) -> Result<Vec<Index>, SchemaError> {
+    /// Reads a keyword whose value is a non-empty list of schemas. `name` may be empty for no keyword.
+    fn list(&mut self, reader: &KeywordReader<'a>, name: &str) -> Result<Vec<Index>, SchemaError> {
         match reader.object.get(name).filter(|_| !name.is_empty()) {
             None => Ok(Vec::new()),
             Some(Value::Array(schemas)) if !schemas.is_empty() => {
                 schemas.iter().map(|schema| self.index(schema)).collect()
             }
-            // An empty list of `items` is allowed in draft-07, and asks for nothing.
+            // An empty list of `items` is allowed in draft-07 and has no effect.
             Some(Value::Array(_)) if name == "items" => Ok(Vec::new()),
             Some(other) => {
                 Err(self.invalid(reader.schema, &format!("'{name}'"), other, "a list of at least one schema"))
@@ -419,10 +419,10 @@ impl<'a> Compiler<'a, '_> {
         }
     }
 
-    /// A keyword whose value is an object, such as `properties`.
+    /// Reads a keyword whose value is an object, such as `properties`.
     fn map(
         &self,
-        reader: &Reader<'a>,
+        reader: &KeywordReader<'a>,
         name: &str,
     ) -> Result<impl Iterator<Item = (&'a String, &'a Value)> + use<'a>, SchemaError> {
         match reader.object.get(name) {
@@ -432,12 +432,12 @@ impl<'a> Compiler<'a, '_> {
         }
     }
 
-    fn names(&self, reader: &Reader<'a>, keyword: &str, value: &'a Value) -> Result<Names, SchemaError> {
+    fn names(&self, reader: &KeywordReader<'a>, keyword: &str, value: &'a Value) -> Result<NameList, SchemaError> {
         let names = value.as_array().and_then(|names| names.iter().map(|name| name.as_str().map(Box::from)).collect());
         names.ok_or_else(|| self.invalid(reader.schema, keyword, value, "a list of strings"))
     }
 
-    fn number(&self, reader: &Reader<'a>, name: &str) -> Result<Option<Number>, SchemaError> {
+    fn number(&self, reader: &KeywordReader<'a>, name: &str) -> Result<Option<Number>, SchemaError> {
         match reader.object.get(name) {
             None => Ok(None),
             Some(Value::Number(number)) => Ok(Some(number.clone())),
@@ -445,10 +445,10 @@ impl<'a> Compiler<'a, '_> {
         }
     }
 
-    fn size(&self, reader: &Reader<'a>, name: &str) -> Result<Option<u64>, SchemaError> {
+    fn size(&self, reader: &KeywordReader<'a>, name: &str) -> Result<Option<u64>, SchemaError> {
         let Some(value) = reader.object.get(name) else { return Ok(None) };
         let whole = value.as_f64().filter(|size| *size >= 0.0 && size.fract() == 0.0);
-        // A float beyond the range is clamped.
+        // A float out of range is clamped.
         match value.as_u64().or(whole.map(|size| size as u64)) {
             Some(size) => Ok(Some(size)),
             None => Err(self.invalid(reader.schema, &format!("'{name}'"), value, "a whole number, 0 or more")),
@@ -483,7 +483,7 @@ impl<'a> Compiler<'a, '_> {
         Ok(index)
     }
 
-    /// The value of a keyword is none that it can have.
+    /// Creates the error for a keyword with an invalid value.
     fn invalid(&self, schema: &Value, keyword: &str, value: &Value, expected: &str) -> SchemaError {
         let place = location::pointer_to(self.root, schema);
         let place = if place.is_empty() { String::new() } else { format!(" at {}", text::excerpt(&place, 100)) };
@@ -491,9 +491,9 @@ impl<'a> Compiler<'a, '_> {
     }
 }
 
-/// One schema that is being read.
-struct Reader<'a> {
+/// The subschema that is being compiled.
+struct KeywordReader<'a> {
     object: &'a Map<String, Value>,
-    /// The same, as a value.
+    /// The same object as a value, which identifies it in `root`.
     schema: &'a Value,
 }

@@ -1,10 +1,12 @@
+//! The errors of compiling a schema and of checking an input.
+
 use std::fmt::{self, Display};
 
 use patchbay_core::text;
 
 use crate::limits;
 
-/// Why a schema is refused. The text is a predicate; [`SchemaError::of_tool`] makes it a sentence.
+/// Why a schema is refused. The text is a predicate without a subject; [`SchemaError::of_tool`] returns a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaError(String);
 
@@ -13,7 +15,7 @@ impl SchemaError {
         Self(text::excerpt(&predicate.to_string(), 300))
     }
 
-    /// The sentence for a person: `The schema of tool 'x' uses '$anchor', which is not supported; …`.
+    /// Returns the whole sentence: `The schema of tool 'x' uses '$anchor', which is not supported; …`.
     pub fn of_tool(&self, tool: &str) -> String {
         format!("The schema of tool '{tool}' {self}.")
     }
@@ -27,7 +29,7 @@ impl Display for SchemaError {
 
 impl std::error::Error for SchemaError {}
 
-/// Why an input is rejected.
+/// Why an input is rejected. The text is read by a model or a person.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// The input violates the schema.
@@ -35,13 +37,13 @@ pub enum Rejection {
     Invalid {
         /// JSON pointer to the value; empty for the input itself.
         place: String,
-        /// The violation, with the value.
+        /// The violation, with an excerpt of the value.
         problem: String,
     },
-    /// The check took more than [`limits::STEPS`].
+    /// The check would take more than [`limits::STEPS`].
     #[error("it takes more than {} steps to check against the schema; give a smaller input", limits::STEPS)]
     TooManySteps,
-    /// The input is nested deeper than [`limits::INPUT_DEPTH`], or the schemas that apply are.
+    /// The input is nested deeper than [`limits::INPUT_DEPTH`], or the applied schemas deeper than [`limits::APPLIED_DEPTH`].
     #[error("it is nested too deep to check against the schema, which enters at most {} levels", limits::INPUT_DEPTH)]
     TooDeep,
 }

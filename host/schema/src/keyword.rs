@@ -1,4 +1,4 @@
-//! A compiled schema: nodes that refer to each other by index.
+//! The compiled form of a schema: nodes that refer to each other by index. `compile.rs` creates it, `validate.rs` reads it.
 
 use serde_json::{Number, Value};
 
@@ -7,8 +7,8 @@ pub(crate) type Index = u32;
 /// Index of a pattern in [`Schema::patterns`](crate::Schema).
 pub(crate) type PatternIndex = u32;
 
-/// Names of properties.
-pub(crate) type Names = Box<[Box<str>]>;
+/// A list of property names.
+pub(crate) type NameList = Box<[Box<str>]>;
 
 /// One schema.
 #[derive(Debug)]
@@ -19,24 +19,24 @@ pub(crate) struct Node {
     pub keywords: Box<[Keyword]>,
     /// The target of `$ref`, applied after the keywords.
     pub reference: Option<Index>,
-    /// Whether verdicts about this node are worth remembering: a reference of its own cycle leads to it.
+    /// True if the node is part of a cycle, so that results for it should be remembered during a check.
     pub remember: bool,
 }
 
-/// What a schema asks for. Lists of names are sorted.
+/// One keyword of a schema, or several that depend on each other.
 #[derive(Debug)]
 pub(crate) enum Keyword {
     /// The schema `false`.
     Never,
     Const(Value),
-    /// `sorted` has the positions of the options in the order of their texts, if all of them are strings.
+    /// `sorted` has the positions of the options in the order of their texts; `None` if not all are strings.
     Enum {
         options: Box<[Value]>,
         sorted: Option<Box<[u32]>>,
     },
     Bound {
         limit: Number,
-        /// Whether the value must be above the limit, not below it.
+        /// True for a minimum, false for a maximum.
         lower: bool,
         exclusive: bool,
     },
@@ -47,9 +47,9 @@ pub(crate) enum Keyword {
     MaxItems(u64),
     MinProperties(u64),
     MaxProperties(u64),
-    Required(Names),
-    /// Properties that are required if the first one is there.
-    DependentRequired(Box<[(Box<str>, Names)]>),
+    Required(NameList),
+    /// Properties that are required if the first one is present.
+    DependentRequired(Box<[(Box<str>, NameList)]>),
     Pattern(PatternIndex),
     UniqueItems,
     PropertyNames(Index),
@@ -72,7 +72,7 @@ pub(crate) enum Keyword {
         then: Option<Index>,
         otherwise: Option<Index>,
     },
-    /// A schema for the whole object if the property is there.
+    /// Schemas for the whole object that apply if the property is present.
     DependentSchemas(Box<[(Box<str>, Index)]>),
 }
 
@@ -81,26 +81,26 @@ pub(crate) enum Keyword {
 pub(crate) struct Properties {
     /// Sorted by name.
     pub named: Box<[(Box<str>, Index)]>,
-    /// Positions in `named`: first the schemas that have no subschemas, so that a discriminator is looked at before a
-    /// subtree is.
+    /// Positions in `named` in the order of checking: schemas without subschemas first, so that a discriminator is checked
+    /// before a large subtree.
     pub visit: Box<[u32]>,
     pub patterns: Box<[(PatternIndex, Index)]>,
     pub additional: Option<Index>,
 }
 
-/// How a schema leads to another one.
+/// The relation of a schema to a subschema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Edge {
-    /// `$ref`: the same value.
+    /// A `$ref`, which applies to the same value.
     Reference,
-    /// The same value.
+    /// A subschema for the same value.
     InPlace,
-    /// A property or an item of the value, or a property's name.
+    /// A subschema for a property, a property's name or an item.
     Into,
 }
 
 impl Node {
-    /// Calls `f` for each node that this one leads to.
+    /// Calls `f` for each node that this node refers to.
     pub(crate) fn edges(&self, mut f: impl FnMut(Index, Edge)) {
         for keyword in &self.keywords {
             keyword.edges(&mut f);

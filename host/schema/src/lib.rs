@@ -1,15 +1,17 @@
-//! JSON Schema of tool inputs.
+//! Validates the inputs of tools against their JSON Schemas.
 //!
-//! A schema comes from a plugin and an input from a model, so both may be hostile. Public validators have no limit on
-//! their work: some loop, exhaust memory or overflow the stack on schemas of a few kilobytes. This crate supports the
-//! part of JSON Schema that generators write and has limits everywhere:
+//! The crate `tools` compiles the schemas of a component when it describes it, and checks the input of each call.
 //!
-//! - [`Schema::compile`] takes time linear in the size of the schema. It refuses what it does not support, and what is
-//!   over [`limits`]. A schema becomes a list of nodes; a `$ref` is an index into it, so nothing is copied.
-//! - [`Schema::check`] counts its steps and its depth. Its worst case is known, so that it can run in place on any thread.
-//! - Patterns are ECMA-262 regular expressions, matched in linear time for each pattern and text.
+//! Why not a library: a schema comes from a plugin and an input from a model, so both may be hostile. Public validators do
+//! not limit their work: some loop, exhaust memory or overflow the stack on schemas of a few kilobytes. This crate supports
+//! the part of JSON Schema that generators write, with limits everywhere:
 //!
-//! The dialect is draft-07 if `$schema` names it, else 2020-12. `format` is an annotation. Unknown keywords are ignored.
+//! - [`Schema::compile`] takes time linear in the size of the schema. It refuses unsupported keywords and schemas over
+//!   [`limits`]. A schema becomes a list of nodes, and a `$ref` an index into it, so nothing is copied.
+//! - [`Schema::check`] counts its steps and its depth. Its worst case is bounded, so that it can run on any thread.
+//! - Patterns are ECMA-262 regular expressions, matched in time linear in pattern and text.
+//!
+//! The dialect is draft-07 if `$schema` names it, otherwise 2020-12. `format` is an annotation. Unknown keywords are ignored.
 
 mod compile;
 mod error;
@@ -32,11 +34,11 @@ use keyword::Node;
 use pattern::Pattern;
 use serde_json::Value;
 
-/// Number of the rules by which schemas are refused. A change of the rules changes the number, so that verdicts that were
-/// kept are not used again.
+/// Version of the rules by which schemas are accepted or refused. Increase it when the rules change, so that stored results
+/// of older rules are not used again.
 pub const RULES: u32 = 1;
 
-/// A compiled schema.
+/// A compiled schema. Node 0 is its root.
 #[derive(Debug)]
 pub struct Schema {
     nodes: Box<[Node]>,
@@ -44,18 +46,18 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Compiles the schema of a tool's input. `patterns` is what the other tools of the component left for patterns.
+    /// Compiles the schema of a tool's input. `patterns` is the budget that all tools of the component share.
     ///
     /// # Errors
-    /// [`SchemaError`] if the schema is invalid, uses a keyword that is not supported, or is over a limit.
+    /// [`SchemaError`] if the schema is invalid, uses an unsupported keyword, or is over a limit.
     pub fn compile(schema: &Value, patterns: &mut PatternBudget) -> Result<Self, SchemaError> {
         compile::compile(schema, patterns)
     }
 
-    /// Checks an input. Allocates nothing for an input that is valid under a schema without recursion and patterns.
+    /// Checks an input. For a valid input and a schema without recursion and patterns it allocates no memory.
     ///
     /// # Errors
-    /// [`Rejection`], with the first violation, or with the limit that the check reached.
+    /// [`Rejection`] with the first violation, or with the limit that the check reached.
     pub fn check(&self, input: &Value) -> Result<(), Rejection> {
         validate::check(self, input, limits::STEPS)
     }

@@ -1,19 +1,19 @@
-//! Limits of a schema and of the work that one validation may take. Each is far above what generators write.
+//! Limits of a schema and of the work of one check. Each is far above what generators write.
 
-/// Nesting of the schema's JSON text.
+/// The deepest nesting of the schema's JSON text.
 pub const SCHEMA_DEPTH: usize = 64;
-/// Subschemas after every reference is replaced by its target. The schemas of one cycle count once.
+/// The most subschemas, counted as if each reference were replaced by its target. The schemas of one cycle count once.
 pub const UNFOLDED: usize = 2_000;
-/// References in a row that apply to one value.
+/// The most references in a row that apply to one value.
 pub const CHAIN: u32 = 32;
-/// Patterns of all tools of one component.
+/// The most patterns of all tools of one component.
 pub const PATTERNS: usize = 256;
-/// Bytes of all compiled patterns of one component.
+/// The most bytes of all compiled patterns of one component.
 pub const PATTERN_BYTES: usize = 4 << 20;
-/// Levels of the input that a validation enters.
+/// The most levels of the input that a check enters.
 pub const INPUT_DEPTH: u32 = 32;
-/// Schemas that are being applied inside each other at one moment. Bounds the stack that a validation takes.
+/// The most schemas that are applied inside each other at one moment. Bounds the stack of a check.
 pub const APPLIED_DEPTH: u32 = 256;
-/// Steps of one validation: visits of a schema and a value, comparisons, states of a pattern. A step takes some ten
+/// The most steps of one check: visits of a schema with a value, comparisons, states of a pattern. A step takes about ten
 /// nanoseconds.
 pub const STEPS: u64 = 10_000_000;

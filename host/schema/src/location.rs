@@ -1,11 +1,11 @@
-//! JSON pointers: from a `$ref` to its target, and from a value back to its place in the schema.
+//! JSON pointers: resolves a `$ref` to its target, and returns the pointer to a value for an error.
 
 use serde_json::Value;
 
-/// The value that a `$ref` such as `#/$defs/a` leads to.
+/// Returns the target of a `$ref` such as `#/$defs/a`.
 ///
 /// # Errors
-/// [`Unresolved`] if it leads out of the schema, or nowhere.
+/// [`Unresolved`] if it has no target in this schema.
 pub(crate) fn resolve<'a>(root: &'a Value, reference: &str) -> Result<&'a Value, Unresolved> {
     let fragment = reference.strip_prefix('#').ok_or(Unresolved::Outside)?;
     if fragment.is_empty() {
@@ -23,11 +23,11 @@ pub(crate) fn resolve<'a>(root: &'a Value, reference: &str) -> Result<&'a Value,
 pub(crate) enum Unresolved {
     /// It is not a pointer into this schema.
     Outside,
-    /// There is nothing at the place.
+    /// The pointer has no target.
     Nowhere,
 }
 
-/// Takes percent escapes off.
+/// Decodes percent escapes. `None` if the result is not UTF-8.
 fn decode(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.bytes();
@@ -48,9 +48,9 @@ pub(crate) fn escape(part: &str) -> String {
     part.replace('~', "~0").replace('/', "~1")
 }
 
-/// The pointer to `value`, which is a part of `root`.
+/// Returns the pointer to `value`, which must be a part of `root`.
 pub(crate) fn pointer_to(root: &Value, value: &Value) -> String {
-    // Each part that was seen, with the entry that it is in and its name there.
+    // Each visited part, with the index of its parent and its name there.
     let mut seen: Vec<(&Value, usize, String)> = vec![(root, 0, String::new())];
     let mut next = 0;
     while let Some(&(part, ..)) = seen.get(next) {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pointers_lead_there_and_back() {
+    fn pointers_resolve_and_are_found_again() {
         let root = json!({"a b": [{"x/y~z": 1}, {"ü": 2}]});
         for (reference, value) in
             [("#/a%20b/0/x~1y~0z", json!(1)), ("#/a b/1/%C3%BC", json!(2)), ("#/a b/1/ü", json!(2))]
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn references_without_a_target_are_told_apart() {
+    fn references_outside_and_without_a_target_are_distinguished() {
         let root = json!({"a": [1]});
         for outside in ["", "#a", "x", "http://127.0.0.1/x#/a", "other.json#/a"] {
             assert_eq!(resolve(&root, outside), Err(Unresolved::Outside), "{outside}");

@@ -1,15 +1,15 @@
-//! Numbers as JSON means them: `1` and `1.0` are the same, and `0.3` is a multiple of `0.1`.
+//! Arithmetic of JSON numbers by decimal value: `1` equals `1.0`, and `0.3` is a multiple of `0.1`.
 
 use std::{cmp::Ordering, fmt::Write as _};
 
 use serde_json::Number;
 
-/// Whether the number has no fraction.
+/// Returns true if the number has no fraction.
 pub(crate) fn is_integer(number: &Number) -> bool {
     !number.is_f64() || number.as_f64().is_some_and(|float| float.fract() == 0.0)
 }
 
-/// The number as an integer, if it is one. A float beyond 2^100 is none.
+/// Returns the number as an integer. `None` if it has a fraction or is a float beyond 2^100.
 pub(crate) fn as_integer(number: &Number) -> Option<i128> {
     if number.is_f64() {
         let float = number.as_f64()?;
@@ -19,7 +19,7 @@ pub(crate) fn as_integer(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
-/// Compares by value.
+/// Compares two numbers by value.
 pub(crate) fn compare(a: &Number, b: &Number) -> Ordering {
     match (as_integer(a), as_integer(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
@@ -29,16 +29,16 @@ pub(crate) fn compare(a: &Number, b: &Number) -> Ordering {
     }
 }
 
-/// An integer with a float that is not an integer, or is larger than all integers here.
+/// Compares an integer with a float that has a fraction or is beyond 2^100.
 fn compare_mixed(integer: i128, float: f64) -> Ordering {
-    // Below 2^100, so that the conversion is exact.
+    // The conversion is exact below 2^100.
     if float.abs() < 2f64.powi(100) {
         return integer.cmp(&(float.floor() as i128)).then(Ordering::Less);
     }
     if float > 0.0 { Ordering::Less } else { Ordering::Greater }
 }
 
-/// Whether `number` is `of` times an integer, both taken as the decimals that they are written as.
+/// Returns true if `number` is an integer multiple of `of`, both as the decimals that they are written as.
 pub(crate) fn is_multiple(number: &Number, of: &Number) -> bool {
     let (Some(number), Some(of)) = (Decimal::new(number), Decimal::new(of)) else { return false };
     if number.digits == 0 {
@@ -61,7 +61,7 @@ pub(crate) fn is_multiple(number: &Number, of: &Number) -> bool {
         }
         return rest == 0;
     }
-    // Where the divisor does not fit, it is larger than the number.
+    // A divisor that does not fit is larger than the number.
     let divisor = 10u128.checked_pow(shift.unsigned_abs()).and_then(|power| power.checked_mul(of.digits));
     divisor.is_some_and(|divisor| number.digits % divisor == 0)
 }
@@ -78,7 +78,7 @@ impl Decimal {
             let digits = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs))?;
             return Some(Self { digits: digits.into(), exponent: 0 });
         }
-        let mut text = Text::default();
+        let mut text = FloatText::default();
         write!(text, "{:e}", number.as_f64()?.abs()).ok()?;
         let (mantissa, exponent) = text.as_str().split_once('e')?;
         let exponent: i32 = exponent.parse().ok()?;
@@ -96,20 +96,20 @@ impl Decimal {
     }
 }
 
-/// The shortest text of a float has at most 17 digits, a point and an exponent of three.
+/// Buffer for the shortest text of a float: at most 17 digits, a point and an exponent of three digits.
 #[derive(Default)]
-struct Text {
+struct FloatText {
     bytes: [u8; 32],
     len: usize,
 }
 
-impl Text {
+impl FloatText {
     fn as_str(&self) -> &str {
         self.bytes.get(..self.len).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()
     }
 }
 
-impl std::fmt::Write for Text {
+impl std::fmt::Write for FloatText {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         let end = self.len + text.len();
         self.bytes.get_mut(self.len..end).ok_or(std::fmt::Error)?.copy_from_slice(text.as_bytes());
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn multiples_are_those_of_decimals() {
+    fn multiples_are_exact_for_decimals() {
         for (a, b, expected) in [
             ("0.3", "0.1", true),
             ("0.35", "0.1", false),

@@ -1,9 +1,11 @@
-//! ECMA-262 regular expressions, as `pattern` uses them: parsed, compiled to a small program, and matched by following all
-//! alternatives at once. The time for one text is at most (states × characters), counted in steps, times the length of
-//! the text for each level of look-around. There are no back-references, which no such bound exists for.
+//! ECMA-262 regular expressions for the keyword `pattern`: parsed, compiled to a small program, and matched by following all
+//! alternatives at once.
 //!
-//! - [`parse`]: from text to a tree.
-//! - [`program`]: from the tree to instructions, within limits of memory.
+//! The time for one text is at most (states × characters) steps, times the length of the text for each level of look-around.
+//! Back-references are not supported because they have no such bound.
+//!
+//! - [`parse`]: parses the text into a tree.
+//! - [`program`]: compiles the tree into instructions, within a memory limit.
 //! - [`matcher`]: runs a program on a text.
 
 mod matcher;
@@ -25,9 +27,9 @@ pub(crate) struct Pattern {
 /// Why a pattern cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PatternError {
-    /// It is over the memory that is left.
+    /// It needs more memory than is left.
     Memory,
-    /// What is wrong with it.
+    /// It is invalid or unsupported, for this reason.
     Invalid(String),
 }
 
@@ -38,36 +40,37 @@ impl PatternError {
 }
 
 impl Pattern {
-    /// Compiles a pattern into at most `bytes` of memory.
+    /// Compiles a pattern. Its tree and its program together may take at most `bytes` of memory.
     pub(crate) fn compile(pattern: &str, bytes: usize) -> Result<Self, PatternError> {
         let bytes = bytes.checked_sub(pattern.len()).ok_or(PatternError::Memory)?;
-        let mut memory = Memory { left: bytes };
+        let mut memory = MemoryBudget { left: bytes };
         let parsed = parse::parse(pattern, &mut memory)?;
         let program = program::compile(parsed, &mut memory)?;
         Ok(Self { text: pattern.into(), program })
     }
 
-    /// The memory that it takes.
+    /// Returns the memory of the compiled pattern in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.text.len() + self.program.bytes()
     }
 
+    /// Returns the pattern as it was written.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether the pattern matches anywhere in `text`.
+    /// Returns true if the pattern matches anywhere in `text`.
     pub(crate) fn is_match(&self, text: &str, scratch: &mut Scratch, steps: &mut Steps) -> Result<bool, Exhausted> {
         matcher::is_match(&self.program, text, scratch, steps)
     }
 }
 
-/// The memory that a pattern may still take, its tree and its program together.
-struct Memory {
+/// The memory in bytes that a pattern may still take for its tree and its program.
+struct MemoryBudget {
     left: usize,
 }
 
-impl Memory {
+impl MemoryBudget {
     fn take(&mut self, bytes: usize) -> Result<(), PatternError> {
         self.left = self.left.checked_sub(bytes).ok_or(PatternError::Memory)?;
         Ok(())

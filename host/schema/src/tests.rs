@@ -1,4 +1,4 @@
-//! Verdicts, compared with those of the library `jsonschema`, and limits.
+//! Tests of results, compared with the library `jsonschema`, and of limits.
 
 mod generated;
 mod hostile;
@@ -23,16 +23,16 @@ fn accepts(schema: &Schema, input: &Value) -> bool {
     }
 }
 
-/// What another library makes of it.
+/// Returns the result of the library `jsonschema`.
 fn oracle(schema: &Value, input: &Value) -> bool {
-    // TypeBox names no dialect, and writes tuples of draft-07.
+    // TypeBox names no dialect, but writes tuples as in draft-07.
     let seven = ["draft-07/schema", "\"additionalItems\""].iter().any(|word| schema.to_string().contains(word));
     let draft = if seven { jsonschema::Draft::Draft7 } else { jsonschema::Draft::Draft202012 };
     let validator = jsonschema::options().with_draft(draft).should_validate_formats(false).build(schema);
     validator.unwrap_or_else(|error| panic!("{error}: {schema}")).is_valid(input)
 }
 
-/// The schema of an object whose property `x` has the given schema.
+/// Returns the schema of an object whose property `x` has the given schema.
 fn property(x: &Value) -> Value {
     json!({"type": "object", "properties": {"x": x}})
 }

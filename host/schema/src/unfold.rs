@@ -1,4 +1,5 @@
-//! The shape of a compiled schema: what its references multiply, and where they go round.
+//! Checks the references of a compiled schema: no endless loops, no long chains, and no growth beyond the limit when each
+//! reference is replaced by its target. Called by `compile.rs`.
 
 use crate::{
     SchemaError,
@@ -6,14 +7,14 @@ use crate::{
     limits,
 };
 
-/// What is wrong with the shape, and at which node.
-pub(crate) struct Misshapen {
+/// A problem of the references, and the node at which it occurs.
+pub(crate) struct ReferenceError {
     pub node: Index,
-    pub problem: Shape,
+    pub problem: ReferenceProblem,
 }
 
-pub(crate) enum Shape {
-    /// Applying the schema to a value leads to applying it to the same value.
+pub(crate) enum ReferenceProblem {
+    /// Applying the schema to a value would apply it to the same value again.
     Circle,
     /// More than [`limits::CHAIN`] references in a row.
     Chain,
@@ -21,7 +22,7 @@ pub(crate) enum Shape {
     Unfolded,
 }
 
-impl Shape {
+impl ReferenceProblem {
     pub(crate) fn error(&self) -> SchemaError {
         match self {
             Self::Circle => {
@@ -38,8 +39,8 @@ impl Shape {
     }
 }
 
-/// Checks the shape of a schema whose root is node 0, and marks the nodes to which a cycle leads back.
-pub(crate) fn judge(nodes: &mut [Node]) -> Result<(), Misshapen> {
+/// Checks the references of a schema whose root is node 0. Sets [`Node::remember`] on nodes to which a cycle returns.
+pub(crate) fn check_references(nodes: &mut [Node]) -> Result<(), ReferenceError> {
     let edges: Vec<Vec<(usize, Edge)>> = nodes
         .iter()
         .map(|node| {
@@ -48,7 +49,7 @@ pub(crate) fn judge(nodes: &mut [Node]) -> Result<(), Misshapen> {
             edges
         })
         .collect();
-    chains(&edges)?;
+    check_chains(&edges)?;
     let components = Components::of(&edges);
     for (node, out) in edges.iter().enumerate() {
         for (target, edge) in out {
@@ -58,11 +59,11 @@ pub(crate) fn judge(nodes: &mut [Node]) -> Result<(), Misshapen> {
         }
     }
     let size = components.of_node.first().map_or(0, |root| components.sizes[*root]);
-    if size > limits::UNFOLDED { Err(Misshapen { node: 0, problem: Shape::Unfolded }) } else { Ok(()) }
+    if size > limits::UNFOLDED { Err(ReferenceError { node: 0, problem: ReferenceProblem::Unfolded }) } else { Ok(()) }
 }
 
-/// Follows what applies to one and the same value: it must not go round, nor lead through too many references.
-fn chains(edges: &[Vec<(usize, Edge)>]) -> Result<(), Misshapen> {
+/// Follows the edges that apply to the same value: they must not form a loop or a chain of too many references.
+fn check_chains(edges: &[Vec<(usize, Edge)>]) -> Result<(), ReferenceError> {
     #[derive(Clone, Copy)]
     enum Visit {
         Not,
@@ -75,11 +76,11 @@ fn chains(edges: &[Vec<(usize, Edge)>]) -> Result<(), Misshapen> {
         if !matches!(visits[start], Visit::Not) {
             continue;
         }
-        // A node, the next of its edges, and the most references so far.
+        // A node, its next edge to follow, and the most references in a row so far.
         let mut path = vec![(start, 0, 0)];
         visits[start] = Visit::Under;
         while let Some((node, next, most)) = path.last_mut() {
-            let at = |problem| Misshapen { node: *node as Index, problem };
+            let at = |problem| ReferenceError { node: *node as Index, problem };
             let Some((target, edge)) = edges[*node].get(*next) else {
                 visits[*node] = Visit::Done(*most);
                 path.pop();
@@ -94,11 +95,11 @@ fn chains(edges: &[Vec<(usize, Edge)>]) -> Result<(), Misshapen> {
                     visits[*target] = Visit::Under;
                     path.push((*target, 0, 0));
                 }
-                Visit::Under => return Err(at(Shape::Circle)),
+                Visit::Under => return Err(at(ReferenceProblem::Circle)),
                 Visit::Done(references) => {
                     *most = (*most).max(references + u32::from(*edge == Edge::Reference));
                     if *most > limits::CHAIN {
-                        return Err(at(Shape::Chain));
+                        return Err(at(ReferenceProblem::Chain));
                     }
                     *next += 1;
                 }
@@ -111,7 +112,7 @@ fn chains(edges: &[Vec<(usize, Edge)>]) -> Result<(), Misshapen> {
 /// Strongly connected components, by Tarjan's algorithm without recursion.
 struct Components {
     of_node: Vec<usize>,
-    /// Subschemas of each component with everything that it leads to, a component counted again for each edge to it.
+    /// Size of each component: its nodes plus the sizes of all components that it refers to, once for each edge.
     sizes: Vec<usize>,
 }
 
@@ -157,7 +158,7 @@ impl Components {
         components
     }
 
-    /// Takes the nodes of one component; those that they lead to are closed already.
+    /// Records the nodes of one component. The components that they refer to are recorded already.
     fn close(&mut self, nodes: &[usize], edges: &[Vec<(usize, Edge)>]) {
         let component = self.sizes.len();
         for node in nodes {

@@ -1,4 +1,4 @@
-//! Checks an input against a compiled schema, within a number of steps and a depth.
+//! Checks an input against a compiled schema, with limits on steps and depth.
 
 use std::{cmp::Ordering, collections::HashMap, fmt::Write as _};
 
@@ -13,7 +13,7 @@ use crate::{
     value::{self, Exhausted, shown},
 };
 
-/// Checks an input within a number of steps.
+/// Checks an input in at most `steps` steps.
 pub(crate) fn check(schema: &Schema, input: &Value, steps: u64) -> Result<(), Rejection> {
     let mut check = Check {
         schema,
@@ -28,7 +28,7 @@ pub(crate) fn check(schema: &Schema, input: &Value, steps: u64) -> Result<(), Re
     };
     match check.apply(0, input) {
         Ok(()) => Ok(()),
-        Err(Stop::Invalid) => {
+        Err(CheckEnd::Invalid) => {
             let place = check.place.iter().rev().fold(String::new(), |mut place, part| {
                 // Writing to a string does not fail.
                 let _ = write!(place, "/{}", location::escape(part));
@@ -36,20 +36,20 @@ pub(crate) fn check(schema: &Schema, input: &Value, steps: u64) -> Result<(), Re
             });
             Err(Rejection::Invalid { place, problem: check.problem })
         }
-        Err(Stop::Steps) => Err(Rejection::TooManySteps),
-        Err(Stop::Depth) => Err(Rejection::TooDeep),
+        Err(CheckEnd::Steps) => Err(Rejection::TooManySteps),
+        Err(CheckEnd::Depth) => Err(Rejection::TooDeep),
     }
 }
 
-/// Why a check ends before its end.
+/// Why a check ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stop {
+enum CheckEnd {
     Invalid,
     Steps,
     Depth,
 }
 
-impl From<Exhausted> for Stop {
+impl From<Exhausted> for CheckEnd {
     fn from(_: Exhausted) -> Self {
         Self::Steps
     }
@@ -64,7 +64,7 @@ impl Steps {
         Ok(())
     }
 
-    /// What it takes to read so many bytes.
+    /// Takes the steps for reading `bytes` bytes.
     pub(crate) fn take_bytes(&mut self, bytes: usize) -> Result<(), Exhausted> {
         self.take(bytes as u64 / 32)
     }
@@ -73,27 +73,27 @@ impl Steps {
 struct Check<'a> {
     schema: &'a Schema,
     steps: Steps,
-    /// Schemas that are being applied inside each other.
+    /// Depth of schemas that are applied inside each other.
     applied: u32,
-    /// Levels of the input that are entered.
+    /// Depth of the current value in the input.
     entered: u32,
-    /// Above 0 while only the verdict counts, as in `anyOf`: no text is made.
+    /// Above 0 while only the result matters, as in `anyOf`; then no error text is created.
     quiet: u32,
     /// The first violation.
     problem: String,
-    /// Names and positions that lead to it, the last one first.
+    /// Names and positions on the path to the violation, last one first.
     place: Vec<String>,
-    /// Verdicts about nodes of a cycle, by node and address of the value: without them, alternatives inside alternatives
-    /// would be tried again and again.
+    /// Results for nodes of a cycle, by node and address of the value. Without them, nested alternatives would be tried an
+    /// exponential number of times.
     verdicts: HashMap<(Index, *const Value), bool>,
     scratch: Scratch,
 }
 
 impl<'a> Check<'a> {
-    /// Applies a node and all that its references lead to.
-    fn apply(&mut self, node: Index, value: &'a Value) -> Result<(), Stop> {
+    /// Applies a node, including its references, one level deeper.
+    fn apply(&mut self, node: Index, value: &'a Value) -> Result<(), CheckEnd> {
         if self.applied >= limits::APPLIED_DEPTH {
-            return Err(Stop::Depth);
+            return Err(CheckEnd::Depth);
         }
         self.applied += 1;
         let result = self.follow(node, value);
@@ -101,16 +101,16 @@ impl<'a> Check<'a> {
         result
     }
 
-    fn follow(&mut self, mut index: Index, value: &'a Value) -> Result<(), Stop> {
+    fn follow(&mut self, mut index: Index, value: &'a Value) -> Result<(), CheckEnd> {
         let schema = self.schema;
         let mut first = true;
-        // The compiler has refused references that go round.
+        // This loop ends because the compiler has refused circular references.
         while let Some(node) = schema.nodes.get(index as usize) {
             self.steps.take(1)?;
             if node.remember && self.quiet > 0 && (value.is_object() || value.is_array()) {
                 let key = (index, std::ptr::from_ref(value));
                 if let Some(valid) = self.verdicts.get(&key) {
-                    return if *valid { Ok(()) } else { Err(Stop::Invalid) };
+                    return if *valid { Ok(()) } else { Err(CheckEnd::Invalid) };
                 }
                 if !first {
                     return self.apply(index, value);
@@ -119,7 +119,7 @@ impl<'a> Check<'a> {
                     Some(target) => self.apply(target, value),
                     None => Ok(()),
                 });
-                if let Ok(()) | Err(Stop::Invalid) = result {
+                if let Ok(()) | Err(CheckEnd::Invalid) = result {
                     self.verdicts.insert(key, result.is_ok());
                 }
                 return result;
@@ -131,7 +131,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    fn rules(&mut self, node: &'a Node, value: &'a Value) -> Result<(), Stop> {
+    fn rules(&mut self, node: &'a Node, value: &'a Value) -> Result<(), CheckEnd> {
         if !node.types.allow(value) {
             return self.wrong_type(node, value);
         }
@@ -148,8 +148,8 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Keywords for any type.
-    fn any_rule(&mut self, keyword: &'a Keyword, value: &'a Value) -> Result<(), Stop> {
+    /// Checks keywords for any type.
+    fn any_rule(&mut self, keyword: &'a Keyword, value: &'a Value) -> Result<(), CheckEnd> {
         match keyword {
             Keyword::Never => self.violation(|| format!("the schema allows no value here, not {}", shown(value))),
             Keyword::Const(expected) => {
@@ -182,12 +182,12 @@ impl<'a> Check<'a> {
                 let branch = if self.is_valid(*condition, value)? { then } else { otherwise };
                 branch.map_or(Ok(()), |schema| self.apply(schema, value))
             }
-            // For other types than the value's.
+            // Keywords for other types than the value's.
             _ => Ok(()),
         }
     }
 
-    fn is_option(&mut self, options: &[Value], sorted: Option<&[u32]>, value: &Value) -> Result<bool, Stop> {
+    fn is_option(&mut self, options: &[Value], sorted: Option<&[u32]>, value: &Value) -> Result<bool, CheckEnd> {
         if let Some(sorted) = sorted {
             let Value::String(text) = value else { return Ok(false) };
             self.steps.take(u64::from(sorted.len().max(1).ilog2()))?;
@@ -206,7 +206,7 @@ impl<'a> Check<'a> {
         Ok(false)
     }
 
-    fn any_of(&mut self, schemas: &'a [Index], value: &'a Value) -> Result<(), Stop> {
+    fn any_of(&mut self, schemas: &'a [Index], value: &'a Value) -> Result<(), CheckEnd> {
         for schema in schemas {
             if self.is_valid(*schema, value)? {
                 return Ok(());
@@ -215,7 +215,7 @@ impl<'a> Check<'a> {
         self.no_alternative("anyOf", schemas, value)
     }
 
-    fn one_of(&mut self, schemas: &'a [Index], value: &'a Value) -> Result<(), Stop> {
+    fn one_of(&mut self, schemas: &'a [Index], value: &'a Value) -> Result<(), CheckEnd> {
         let mut valid = false;
         for schema in schemas {
             if self.is_valid(*schema, value)? {
@@ -230,11 +230,11 @@ impl<'a> Check<'a> {
         if valid { Ok(()) } else { self.no_alternative("oneOf", schemas, value) }
     }
 
-    /// None of the alternatives holds. Where only one of them is for values of this type, as in an optional field, its
-    /// own violation says more.
+    /// Reports that no alternative is valid. If only one of them accepts the type of the value, as in an optional field, it
+    /// reports that alternative's violation, which is more precise.
     #[cold]
     #[inline(never)]
-    fn no_alternative(&mut self, keyword: &str, schemas: &'a [Index], value: &'a Value) -> Result<(), Stop> {
+    fn no_alternative(&mut self, keyword: &str, schemas: &'a [Index], value: &'a Value) -> Result<(), CheckEnd> {
         if self.quiet == 0 {
             let mut fitting = schemas.iter().filter(|schema| self.allows_type(**schema, value));
             if let (Some(only), None) = (fitting.next(), fitting.next()) {
@@ -255,25 +255,25 @@ impl<'a> Check<'a> {
         true
     }
 
-    /// The verdict alone.
-    fn is_valid(&mut self, schema: Index, value: &'a Value) -> Result<bool, Stop> {
+    /// Returns only the result, without an error text.
+    fn is_valid(&mut self, schema: Index, value: &'a Value) -> Result<bool, CheckEnd> {
         self.quiet += 1;
         let result = self.apply(schema, value);
         self.quiet -= 1;
         match result {
             Ok(()) => Ok(true),
-            Err(Stop::Invalid) => Ok(false),
+            Err(CheckEnd::Invalid) => Ok(false),
             Err(limit) => Err(limit),
         }
     }
 
-    /// Keywords for objects. Returns whether this is one.
+    /// Checks keywords for objects. Returns true if `keyword` is one.
     fn object_rule(
         &mut self,
         keyword: &'a Keyword,
         object: &'a Map<String, Value>,
         value: &'a Value,
-    ) -> Result<bool, Stop> {
+    ) -> Result<bool, CheckEnd> {
         match keyword {
             Keyword::Required(names) => self.required(names, object)?,
             Keyword::Properties(properties) => self.properties(properties, object)?,
@@ -301,7 +301,7 @@ impl<'a> Check<'a> {
             }
             Keyword::PropertyNames(schema) => {
                 for name in object.keys() {
-                    // A name is a value of its own, which nothing refers to again.
+                    // A name is a temporary value, so its address must not be used for remembered results.
                     self.steps.take_bytes(name.len())?;
                     self.name(*schema, name)?;
                 }
@@ -312,8 +312,8 @@ impl<'a> Check<'a> {
         Ok(true)
     }
 
-    /// Applies a schema to the name of a property. The verdicts that are kept are for values of the input, not for it.
-    fn name(&mut self, schema: Index, name: &str) -> Result<(), Stop> {
+    /// Applies a schema to the name of a property, without remembering results.
+    fn name(&mut self, schema: Index, name: &str) -> Result<(), CheckEnd> {
         let name = Value::from(name);
         let mut check = Check {
             schema: self.schema,
@@ -329,14 +329,14 @@ impl<'a> Check<'a> {
         let result = check.apply(schema, &name);
         self.steps = Steps(check.steps.0);
         self.scratch = std::mem::take(&mut check.scratch);
-        if result == Err(Stop::Invalid) {
+        if result == Err(CheckEnd::Invalid) {
             let problem = std::mem::take(&mut check.problem);
             return self.violation(|| format!("the property name {} is invalid: {problem}", shown(&name)));
         }
         result
     }
 
-    fn required(&mut self, names: &[Box<str>], object: &Map<String, Value>) -> Result<(), Stop> {
+    fn required(&mut self, names: &[Box<str>], object: &Map<String, Value>) -> Result<(), CheckEnd> {
         for name in names {
             self.steps.take(1)?;
             self.steps.take_bytes(name.len())?;
@@ -347,7 +347,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    fn properties(&mut self, rules: &'a Properties, object: &'a Map<String, Value>) -> Result<(), Stop> {
+    fn properties(&mut self, rules: &'a Properties, object: &'a Map<String, Value>) -> Result<(), CheckEnd> {
         for position in &rules.visit {
             let Some((name, schema)) = rules.named.get(*position as usize) else { continue };
             self.steps.take(1)?;
@@ -379,21 +379,21 @@ impl<'a> Check<'a> {
     }
 
     /// Applies a schema to a property or an item.
-    fn enter(&mut self, schema: Index, value: &'a Value, name: impl FnOnce(&mut Vec<String>)) -> Result<(), Stop> {
+    fn enter(&mut self, schema: Index, value: &'a Value, name: impl FnOnce(&mut Vec<String>)) -> Result<(), CheckEnd> {
         if self.entered >= limits::INPUT_DEPTH {
-            return Err(Stop::Depth);
+            return Err(CheckEnd::Depth);
         }
         self.entered += 1;
         let result = self.apply(schema, value);
         self.entered -= 1;
-        if result == Err(Stop::Invalid) && self.quiet == 0 {
+        if result == Err(CheckEnd::Invalid) && self.quiet == 0 {
             name(&mut self.place);
         }
         result
     }
 
-    /// Keywords for arrays. Returns whether this is one.
-    fn array_rule(&mut self, keyword: &'a Keyword, items: &'a [Value], value: &'a Value) -> Result<bool, Stop> {
+    /// Checks keywords for arrays. Returns true if `keyword` is one.
+    fn array_rule(&mut self, keyword: &'a Keyword, items: &'a [Value], value: &'a Value) -> Result<bool, CheckEnd> {
         match keyword {
             Keyword::Items { prefix, rest } => {
                 for (position, item) in items.iter().enumerate() {
@@ -426,14 +426,14 @@ impl<'a> Check<'a> {
         max: Option<u64>,
         items: &'a [Value],
         value: &'a Value,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), CheckEnd> {
         if self.entered >= limits::INPUT_DEPTH {
-            return Err(Stop::Depth);
+            return Err(CheckEnd::Depth);
         }
         let mut found = 0;
         self.entered += 1;
         for item in items {
-            // More do not change the verdict.
+            // More matches do not change the result.
             if found >= min && max.is_none_or(|max| found > max) {
                 break;
             }
@@ -453,10 +453,10 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Keywords for strings. Returns whether this is one.
-    fn string_rule(&mut self, keyword: &'a Keyword, text: &str, value: &Value) -> Result<bool, Stop> {
+    /// Checks keywords for strings. Returns true if `keyword` is one.
+    fn string_rule(&mut self, keyword: &'a Keyword, text: &str, value: &Value) -> Result<bool, CheckEnd> {
         match keyword {
-            // Characters are counted only where bytes do not decide.
+            // Characters are only counted if the number of bytes does not decide.
             Keyword::MinLength(min) => {
                 if (text.len() as u64) < *min || self.characters(text)? < *min {
                     self.violation(|| {
@@ -483,18 +483,18 @@ impl<'a> Check<'a> {
         Ok(true)
     }
 
-    fn characters(&mut self, text: &str) -> Result<u64, Stop> {
+    fn characters(&mut self, text: &str) -> Result<u64, CheckEnd> {
         self.steps.take_bytes(text.len())?;
         Ok(text.chars().count() as u64)
     }
 
-    fn matches(&mut self, pattern: u32, text: &str) -> Result<bool, Stop> {
+    fn matches(&mut self, pattern: u32, text: &str) -> Result<bool, CheckEnd> {
         let Some(pattern) = self.schema.patterns.get(pattern as usize) else { return Ok(true) };
         Ok(pattern.is_match(text, &mut self.scratch, &mut self.steps)?)
     }
 
-    /// Keywords for numbers. Returns whether this is one.
-    fn number_rule(&mut self, keyword: &'a Keyword, number: &Number, value: &Value) -> Result<bool, Stop> {
+    /// Checks keywords for numbers. Returns true if `keyword` is one.
+    fn number_rule(&mut self, keyword: &'a Keyword, number: &Number, value: &Value) -> Result<bool, CheckEnd> {
         match keyword {
             Keyword::Bound { limit, lower, exclusive } => {
                 let order = number::compare(number, limit);
@@ -517,7 +517,7 @@ impl<'a> Check<'a> {
 
     #[cold]
     #[inline(never)]
-    fn wrong_type(&mut self, node: &Node, value: &Value) -> Result<(), Stop> {
+    fn wrong_type(&mut self, node: &Node, value: &Value) -> Result<(), CheckEnd> {
         self.violation(|| {
             let types: Vec<_> = node.types.names().map(|name| format!("\"{name}\"")).collect();
             let noun = if types.len() == 1 { "type" } else { "types" };
@@ -525,14 +525,14 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// Ends the check with a violation, or the attempt where only the verdict counts.
+    /// Ends the check with a violation, or only the current alternative.
     #[cold]
     #[inline(never)]
-    fn violation(&mut self, problem: impl FnOnce() -> String) -> Result<(), Stop> {
+    fn violation(&mut self, problem: impl FnOnce() -> String) -> Result<(), CheckEnd> {
         if self.quiet == 0 {
             self.problem = problem();
         }
-        Err(Stop::Invalid)
+        Err(CheckEnd::Invalid)
     }
 }
 
@@ -540,7 +540,7 @@ fn count(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// The first options of an `enum`.
+/// Returns the first options of an `enum`, for an error.
 fn listed(options: &[Value]) -> String {
     const SHOWN: usize = 12;
     let mut texts: Vec<_> = options.iter().take(SHOWN).map(shown).collect();

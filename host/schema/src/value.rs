@@ -1,4 +1,4 @@
-//! Values: equality, hashes and texts, each within the steps of a validation.
+//! Equality, hashes and excerpts of JSON values. Each operation counts its steps against those of the check.
 
 use std::{
     cmp::Ordering,
@@ -11,17 +11,17 @@ use serde_json::Value;
 
 use crate::{number, validate::Steps};
 
-/// Values nested deeper are not compared. Values come from a parser that allows 128 levels.
+/// The deepest nesting of compared values. The JSON parser allows only 128 levels.
 const DEPTH: u32 = 200;
-/// Below this length, comparing each pair of items is faster than hashing them.
+/// Up to this number of items, comparing each pair is faster than hashing.
 const FEW: usize = 8;
 
-/// Whether two values are equal as JSON Schema means it.
+/// Returns true if two values are equal by the rules of JSON Schema: numbers by value, objects without order.
 pub(crate) fn equal(a: &Value, b: &Value, steps: &mut Steps) -> Result<bool, Exhausted> {
     equal_at(a, b, steps, 0)
 }
 
-/// The steps are used up, or a value is nested too deep.
+/// The steps are used up, or a value is nested deeper than [`DEPTH`].
 pub(crate) struct Exhausted;
 
 fn equal_at(a: &Value, b: &Value, steps: &mut Steps, depth: u32) -> Result<bool, Exhausted> {
@@ -66,7 +66,7 @@ fn equal_at(a: &Value, b: &Value, steps: &mut Steps, depth: u32) -> Result<bool,
     })
 }
 
-/// Whether no two items are equal.
+/// Returns true if no two items are equal.
 pub(crate) fn all_unique(items: &[Value], steps: &mut Steps) -> Result<bool, Exhausted> {
     if items.len() <= FEW {
         for (index, item) in items.iter().enumerate() {
@@ -85,7 +85,7 @@ pub(crate) fn all_unique(items: &[Value], steps: &mut Steps) -> Result<bool, Exh
         hash(item, &mut hasher, steps, 0)?;
         hashes.push((hasher.finish(), item));
     }
-    // Sorting takes some log(n) steps for each item.
+    // Sorting takes about log(n) steps for each item.
     steps.take(items.len() as u64 * u64::from(items.len().ilog2()))?;
     hashes.sort_unstable_by_key(|(hash, _)| *hash);
     for equal_hashes in hashes.chunk_by(|(a, _), (b, _)| a == b) {
@@ -100,7 +100,7 @@ pub(crate) fn all_unique(items: &[Value], steps: &mut Steps) -> Result<bool, Exh
     Ok(true)
 }
 
-/// Equal values have equal hashes.
+/// Hashes a value so that equal values have equal hashes.
 fn hash(value: &Value, hasher: &mut impl Hasher, steps: &mut Steps, depth: u32) -> Result<(), Exhausted> {
     steps.take(1)?;
     if depth > DEPTH {
@@ -125,7 +125,7 @@ fn hash(value: &Value, hasher: &mut impl Hasher, steps: &mut Steps, depth: u32) 
         }
         Value::Object(pairs) => {
             (6u8, pairs.len()).hash(hasher);
-            // By name, whatever the order of the map.
+            // Sorted, so that the hash does not depend on the order of the map.
             let mut pairs: Vec<_> = pairs.iter().collect();
             pairs.sort_unstable_by_key(|(name, _)| name.as_str());
             for (name, value) in pairs {
@@ -138,7 +138,7 @@ fn hash(value: &Value, hasher: &mut impl Hasher, steps: &mut Steps, depth: u32) 
     Ok(())
 }
 
-/// The beginning of a value's JSON, for an error.
+/// Returns the beginning of a value's JSON, for an error.
 pub(crate) fn shown(value: &Value) -> String {
     struct First(Vec<u8>);
     impl io::Write for First {
@@ -154,7 +154,7 @@ pub(crate) fn shown(value: &Value) -> String {
         }
     }
     let mut first = First(Vec::new());
-    // An error only means that the rest is left out.
+    // An error only means that the text was cut.
     let _ = serde_json::to_writer(&mut first, value);
     text::excerpt(&String::from_utf8_lossy(&first.0), 100)
 }

@@ -1,11 +1,13 @@
+//! The error of a tool, with a conversion from every `std::error::Error`.
+
 use std::{fmt, result};
 
-/// What a tool gives: an answer, or a [`Failure`].
+/// The result of a tool function.
 pub type Result<T, E = Failure> = result::Result<T, E>;
 
-/// Why a tool could not do what it was asked.
+/// Why a tool call failed.
 ///
-/// Any `std::error::Error` becomes one by `?`, and so does an error of the host, with its kind kept.
+/// `?` converts any `std::error::Error` into it, and an error of the host with its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     kind: String,
@@ -13,22 +15,22 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure of the skill's own kind. `kind` is a stable word, `message` says what is wrong and what to do next.
+    /// Creates a failure. `kind` is a stable word of the skill; `message` says what is wrong and what to do next.
     pub fn new(kind: impl Into<String>, message: impl Into<String>) -> Self {
         Self { kind: kind.into(), message: message.into() }
     }
 
-    /// The input cannot be worked with (`invalid-input`).
+    /// Creates a failure of the kind `invalid-input`.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new("invalid-input", message)
     }
 
-    /// The stable word.
+    /// Returns the kind.
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// What is wrong, for a person or a model.
+    /// Returns the message, for a person or a model.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -38,7 +40,7 @@ impl Failure {
     }
 }
 
-// Not an `Error` itself, so that the conversion below may cover every error.
+// Does not implement `Error`, so that the conversion below can accept every error.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

@@ -1,4 +1,4 @@
-//! Writes a Patchbay skill in Rust: one macro, typed inputs, errors by `?`.
+//! The SDK for skills in Rust: one macro, typed inputs, errors with `?`. Skill authors and the bundled skills use it.
 //!
 //! ```no_run
 //! use patchbay_sdk::{Result, skill};
@@ -6,12 +6,12 @@
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! #[serde(deny_unknown_fields)]
 //! struct Greet {
-//!     /// Who is greeted.
+//!     /// Name of the person to greet.
 //!     name: String,
 //! }
 //!
 //! skill! {
-//!     /// Greets somebody by name.
+//!     /// Greets a person by name.
 //!     fn greet(input: Greet) -> Result<String> {
 //!         Ok(format!("Hello, {}!", input.name))
 //!     }
@@ -19,16 +19,16 @@
 //! # fn main() {}
 //! ```
 //!
-//! Beside it stand a `SKILL.md` and a `Cargo.toml` with `crate-type = ["cdylib", "rlib"]`; `patchbay plugin build DIR`
-//! makes the component. A tool's description is its documentation comment; its JSON Schema is derived from the input's
-//! type, so documentation comments of the fields describe them to a model.
+//! A skill also needs a `SKILL.md` and a `Cargo.toml` with `crate-type = ["cdylib", "rlib"]`; `patchbay plugin build DIR`
+//! builds the component. The documentation comment of a tool is its description. The JSON Schema is derived from the input
+//! type, and the documentation comments of its fields describe them to a model.
 //!
-//! What the host offers stands in [`kv`], [`http`], [`workspace`], [`inference`], [`tools`], [`log`] and [`progress`]; a
-//! component imports only what it uses. Everything here also compiles for the host, so that a skill's own tests
-//! are plain `cargo test`; a call to a capability panics there. A panic in a component ends the call as `trap`, and its message
-//! goes to the log: `patchbay plugin inspect` and a person's command show it.
+//! The capabilities of the host are in [`kv`], [`http`], [`workspace`], [`inference`], [`tools`], [`log`] and [`progress`]; a
+//! component imports only those that it uses. Everything also compiles for the host, so that a skill's tests are plain
+//! `cargo test`; calls to capabilities panic there. A panic in a component ends the call as `trap`, and its message goes to
+//! the log, where `patchbay plugin inspect` and a person's command show it.
 
-// What the macros below expand to names this crate as its users do.
+// The macros below refer to this crate by the name that its users see.
 extern crate self as patchbay_sdk;
 
 mod failure;
@@ -42,7 +42,7 @@ mod tests;
 pub use failure::{Failure, Result};
 pub use reply::Reply;
 
-/// The bindings of `wit/`, as wit-bindgen makes them.
+/// The bindings that wit-bindgen generates from `wit/`.
 #[doc(hidden)]
 #[allow(missing_docs, unsafe_code, clippy::all)]
 pub mod bindings {
@@ -60,16 +60,16 @@ pub mod bindings {
 #[doc(hidden)]
 pub use {schemars, serde_json, wit_bindgen};
 
-/// A small durable store of the skill's own. Needs the capability `kv`.
+/// A small durable key-value store for the skill. Needs the capability `kv`.
 pub use bindings::patchbay::host::kv;
 
 /// Requests to the origins that the operator granted. Needs `http:HOST`.
 pub use bindings::patchbay::host::http;
 
-/// One completion by the model of the agent that runs the tool. Needs `inference`.
+/// One completion of the model of the calling agent. Needs `inference`.
 pub use bindings::patchbay::host::inference;
 
-/// Another tool of the session. Needs `tools`.
+/// Calls to other tools of the session. Needs `tools`.
 pub use bindings::patchbay::host::tools;
 
 /// Diagnostics for the operator. Always granted.
@@ -88,10 +88,10 @@ pub mod workspace {
 
 pub use bindings::patchbay::skill::types::{Blob, Content, Link};
 
-/// Declares the tools of a skill, each a function that takes one input and gives a [`Result`].
+/// Declares the tools of a skill. Each is a function that takes one input and returns a [`Result`].
 ///
-/// The input is any type with `serde::Deserialize` and `schemars::JsonSchema`; the answer anything that is
-/// `Into<Reply>`. A second parameter of type `Vec<Blob>` takes the attachments.
+/// The input is any type with `serde::Deserialize` and `schemars::JsonSchema`; the result is any `Into<Reply>`. An optional
+/// second parameter of type `Vec<Blob>` receives the attachments.
 #[macro_export]
 macro_rules! skill {
     ($(

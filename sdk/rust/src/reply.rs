@@ -1,16 +1,18 @@
+//! The result of a tool, with conversions from common types.
+
 use crate::Content;
 
-/// What a tool answers: one or several pieces of content.
+/// The result of a tool: one or several pieces of content.
 #[derive(Clone, Debug, Default)]
 pub struct Reply(pub(crate) Vec<Content>);
 
 impl Reply {
-    /// Nothing yet.
+    /// Creates an empty reply.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With one more piece.
+    /// Appends a piece of content.
     #[must_use]
     pub fn with(mut self, content: Content) -> Self {
         self.0.push(content);

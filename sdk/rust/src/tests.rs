@@ -1,3 +1,5 @@
+//! Tests of the macro `skill!`: descriptions, inputs, results and failures of tools.
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -9,25 +11,25 @@ use crate::{
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Greet {
-    /// Who is greeted.
+    /// Name of the person to greet.
     name: String,
     /// How often.
     times: Option<u8>,
 }
 
-/// Of no concern to a model.
+/// This comment must not appear in the schema.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
 skill! {
-    /// Greets somebody by name.
+    /// Greets a person by name.
     ///
     /// Politely.
     fn greet(input: Greet) -> Result<String> {
         let times: usize = input.times.unwrap_or(1).into();
         if input.name.is_empty() {
-            return Err(Failure::new("nobody", "there is nobody to greet"));
+            return Err(Failure::new("no-name", "the name is empty"));
         }
         Ok(vec![format!("Hello, {}!", input.name); times].join(" "))
     }
@@ -55,24 +57,24 @@ fn call(tool: &str, input: &str) -> std::result::Result<Vec<Content>, (String, S
 }
 
 #[test]
-fn a_tool_is_described_by_its_comment_and_its_type() {
+fn tool_description_comes_from_doc_comment_and_type() {
     let tools = PatchbaySkill::tools();
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["greet", "count", "denied", "broken"]);
-    assert_eq!(tools[0].description, "Greets somebody by name.\n\nPolitely.");
+    assert_eq!(tools[0].description, "Greets a person by name.\n\nPolitely.");
     let schema: Value = serde_json::from_str(&tools[0].input_schema).unwrap();
     assert_eq!(schema["type"], "object");
     assert_eq!(schema["required"], json!(["name"]));
     assert_eq!(schema["additionalProperties"], false);
-    assert_eq!(schema["properties"]["name"], json!({"type": "string", "description": "Who is greeted."}));
+    assert_eq!(schema["properties"]["name"], json!({"type": "string", "description": "Name of the person to greet."}));
     for word in ["$schema", "title", "description", "$ref"] {
         assert_eq!(schema.get(word), None, "{word}");
     }
-    assert!(!tools[1].input_schema.contains("no concern"), "{}", tools[1].input_schema);
+    assert!(!tools[1].input_schema.contains("must not appear"), "{}", tools[1].input_schema);
 }
 
 #[test]
-fn answers_and_failures_arrive_as_the_contract_has_them() {
+fn results_and_failures_have_the_form_of_the_contract() {
     let text = |call: std::result::Result<Vec<Content>, _>| match &call.unwrap()[..] {
         [Content::Text(text) | Content::Json(text)] => text.clone(),
         other => panic!("{other:?}"),
@@ -80,7 +82,7 @@ fn answers_and_failures_arrive_as_the_contract_has_them() {
     assert_eq!(text(call("greet", r#"{"name": "Ada", "times": 2}"#)), "Hello, Ada! Hello, Ada!");
     assert_eq!(text(call("count", "{}")), "1");
     let failure = |kind: &str, message: &str| (kind.to_owned(), message.to_owned());
-    assert_eq!(call("greet", r#"{"name": ""}"#).unwrap_err(), failure("nobody", "there is nobody to greet"));
+    assert_eq!(call("greet", r#"{"name": ""}"#).unwrap_err(), failure("no-name", "the name is empty"));
     assert_eq!(call("greet", "{}").unwrap_err().0, "invalid-input");
     assert_eq!(call("greet", r#"{"name": "a", "x": 1}"#).unwrap_err().0, "invalid-input");
     assert_eq!(call("denied", "{}").unwrap_err(), failure("denied", "not granted"));

@@ -1,28 +1,27 @@
-//! Runs a program on a text: all states that the characters so far lead to are followed at once, so that no text makes it
-//! go back.
+//! Runs a compiled pattern on a text. It follows all possible states at once, so that it never has to backtrack.
 
-use super::program::{At, Instruction, Program};
+use super::program::{Instruction, InstructionIndex, Program};
 use crate::{validate::Steps, value::Exhausted};
 
-/// Memory that matches use one after the other.
+/// Buffers that are reused between matches.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    /// One pair of sets for each level of look-around that is under way.
-    levels: Vec<Level>,
+    /// Buffers for each level of nested look-around.
+    levels: Vec<LookLevel>,
 }
 
 #[derive(Default)]
-struct Level {
+struct LookLevel {
     now: States,
     next: States,
-    /// Instructions to be followed.
-    stack: Vec<At>,
+    /// Instructions that remain to be followed.
+    stack: Vec<InstructionIndex>,
 }
 
-/// A set of states with their order: which are in it is known without clearing it.
+/// An ordered set of states. `positions` need not be cleared, because an entry only counts if `list` confirms it.
 #[derive(Default)]
 struct States {
-    list: Vec<At>,
+    list: Vec<InstructionIndex>,
     positions: Vec<u32>,
 }
 
@@ -34,8 +33,8 @@ impl States {
         }
     }
 
-    /// Adds a state. Returns whether it is new.
-    fn add(&mut self, state: At) -> bool {
+    /// Adds a state. Returns true if it is new.
+    fn add(&mut self, state: InstructionIndex) -> bool {
         let Some(position) = self.positions.get_mut(state as usize) else { return false };
         if self.list.get(*position as usize) == Some(&state) {
             return false;
@@ -52,33 +51,34 @@ pub(super) fn is_match(
     scratch: &mut Scratch,
     steps: &mut Steps,
 ) -> Result<bool, Exhausted> {
-    let run = Run { program, text, start: 0, offset: 0, back: false, anchored: program.anchored };
+    let run = MatchRun { program, text, start: 0, offset: 0, back: false, anchored: program.anchored };
     run.run(0, scratch, steps)
 }
 
-/// One run, from a place in the text and forwards or backwards.
+/// One run from a position in the text, forwards or backwards.
 #[derive(Clone, Copy)]
-struct Run<'a> {
+struct MatchRun<'a> {
     program: &'a Program,
     text: &'a str,
     /// The first instruction.
-    start: At,
+    start: InstructionIndex,
     offset: usize,
+    /// True if the text is read backwards, for look-behind.
     back: bool,
-    /// Whether it begins at `offset` alone.
+    /// True if a match must begin at `offset`.
     anchored: bool,
 }
 
-impl Run<'_> {
+impl MatchRun<'_> {
     fn run(self, level: usize, scratch: &mut Scratch, steps: &mut Steps) -> Result<bool, Exhausted> {
         let mut own = scratch.levels.get_mut(level).map(std::mem::take).unwrap_or_default();
         let instructions = self.program.instructions.len();
-        // Sets grow once for a check; that is not counted as it is no more than the program's own size.
+        // Growing the sets is not counted as steps: it happens once per check and is limited by the program's size.
         own.now.reset(instructions);
         own.next.reset(instructions);
         let result = self.advance(level, &mut own, scratch, steps);
         if scratch.levels.len() <= level {
-            scratch.levels.resize_with(level + 1, Level::default);
+            scratch.levels.resize_with(level + 1, LookLevel::default);
         }
         if let Some(slot) = scratch.levels.get_mut(level) {
             *slot = own;
@@ -89,11 +89,11 @@ impl Run<'_> {
     fn advance(
         self,
         level: usize,
-        own: &mut Level,
+        own: &mut LookLevel,
         scratch: &mut Scratch,
         steps: &mut Steps,
     ) -> Result<bool, Exhausted> {
-        let Level { now, next, stack } = own;
+        let LookLevel { now, next, stack } = own;
         let mut offset = self.offset;
         let mut first = true;
         loop {
@@ -127,14 +127,14 @@ impl Run<'_> {
         }
     }
 
-    /// Adds all states that `from` leads to without reading a character. Returns whether one of them is a match.
+    /// Adds all states that can be reached from `from` without reading a character. Returns true if one of them is a match.
     #[allow(clippy::too_many_arguments)]
     fn follow(
         self,
-        from: At,
+        from: InstructionIndex,
         offset: usize,
         states: &mut States,
-        stack: &mut Vec<At>,
+        stack: &mut Vec<InstructionIndex>,
         level: usize,
         scratch: &mut Scratch,
         steps: &mut Steps,
@@ -166,7 +166,7 @@ impl Run<'_> {
                     (word(before(self.text, offset)) != word(after(self.text, offset))) != *negate
                 }
                 Some(Instruction::Look { body, behind, negate }) => {
-                    let look = Run { start: *body, offset, back: *behind, anchored: true, ..self };
+                    let look = MatchRun { start: *body, offset, back: *behind, anchored: true, ..self };
                     look.run(level + 1, scratch, steps)? != *negate
                 }
             };

@@ -1,17 +1,17 @@
-//! The syntax of ECMA-262 with the flag `u`, more lenient where other dialects and old patterns agree on a meaning:
-//! `\-` outside of classes, a `{` that begins no count, `(?P<name>…)`, `\A`, `\z`, `(?i)`.
+//! Parses the regular expressions of ECMA-262 with the flag `u`. It also accepts some syntax on whose meaning other dialects
+//! and old patterns agree: `\-` outside of classes, a `{` that does not begin a count, `(?P<name>…)`, `\A`, `\z`, `(?i)`.
 
 use std::collections::HashMap;
 
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
-use super::{Memory, PatternError};
+use super::{MemoryBudget, PatternError};
 
-/// Groups inside groups.
+/// The deepest nesting of groups.
 const NESTING: u32 = 50;
-/// Look-around inside look-around: each level multiplies the time by the length of the text.
+/// The deepest nesting of look-around. Each level multiplies the time by the length of the text.
 const LOOKS: u32 = 2;
-/// What folding the case of a class costs at most, in bytes of memory that it may need meanwhile.
+/// The most bytes of temporary memory that case folding of one class may need.
 const FOLDING: usize = 4096;
 
 /// A pattern as a tree.
@@ -41,13 +41,13 @@ pub(super) enum Tree {
     },
 }
 
-/// A tree and the classes that it names.
+/// A tree and the classes that it refers to.
 pub(super) struct Parsed {
     pub tree: Tree,
     pub classes: Vec<ClassUnicode>,
 }
 
-pub(super) fn parse(pattern: &str, memory: &mut Memory) -> Result<Parsed, PatternError> {
+pub(super) fn parse(pattern: &str, memory: &mut MemoryBudget) -> Result<Parsed, PatternError> {
     let mut parser = Parser {
         rest: pattern,
         memory,
@@ -73,20 +73,20 @@ struct Flags {
 
 struct Parser<'p, 'm> {
     rest: &'p str,
-    memory: &'m mut Memory,
+    memory: &'m mut MemoryBudget,
     classes: Vec<ClassUnicode>,
-    /// Classes of `\p{…}` and the like that were looked up before, by their text.
+    /// Classes such as `\p{…}` that were looked up before, by their text.
     properties: HashMap<String, ClassUnicode>,
     flags: Flags,
     nesting: u32,
     looks: u32,
 }
 
-/// What one escape or one character of a class is.
+/// The meaning of one escape or one character of a class.
 enum Item {
     Char(char),
     Class(ClassUnicode),
-    /// Half of a surrogate pair, which no text has.
+    /// Half of a surrogate pair, which never occurs in a text.
     Surrogate(u32),
 }
 
@@ -151,7 +151,7 @@ impl Parser<'_, '_> {
         self.class(ranges(&[(literal, literal)]))
     }
 
-    /// Adds a class, folded where case is ignored.
+    /// Adds a class, with case folding if case is ignored.
     fn class(&mut self, mut class: ClassUnicode) -> Result<Tree, PatternError> {
         self.fold(&mut class)?;
         self.push_class(class)
@@ -191,7 +191,7 @@ impl Parser<'_, '_> {
                 Some('>') => return Err(PatternError::invalid("atomic groups '(?>' are not supported")),
                 Some(flag) => {
                     if !self.flags_of_group(flag)? {
-                        // `(?i)`: for the rest of the group around it.
+                        // `(?i)` applies to the rest of the enclosing group.
                         self.nesting -= 1;
                         return Ok(Tree::Empty);
                     }
@@ -227,7 +227,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads `ims-ims` up to `:` or `)`. Returns whether the group goes on.
+    /// Parses flags such as `im-s` up to `:` or `)`. Returns true if the group continues.
     fn flags_of_group(&mut self, first: char) -> Result<bool, PatternError> {
         let (mut on, mut next) = (true, Some(first));
         loop {
@@ -247,7 +247,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// What may follow a term: `*`, `+`, `?`, `{n,m}`, each perhaps lazy, which makes no difference to whether it matches.
+    /// Parses an optional quantifier: `*`, `+`, `?`, `{n,m}`. Lazy quantifiers are accepted, because they match the same texts.
     fn counted(&mut self, tree: Tree) -> Result<Tree, PatternError> {
         let (min, max) = match self.peek() {
             Some('*') => (0, None),
@@ -276,7 +276,7 @@ impl Parser<'_, '_> {
         Ok(Tree::Repeat { tree: Box::new(tree), min, max })
     }
 
-    /// What follows a backslash outside of brackets.
+    /// Parses the rest of an escape outside of brackets.
     fn escape(&mut self) -> Result<Tree, PatternError> {
         match self.peek() {
             Some('b') => self.skip_to(Tree::Boundary(false)),
@@ -300,7 +300,7 @@ impl Parser<'_, '_> {
         Ok(tree)
     }
 
-    /// What follows a backslash anywhere.
+    /// Parses the rest of an escape that is valid everywhere.
     fn escaped(&mut self) -> Result<Item, PatternError> {
         let Some(escape) = self.next() else { return Err(PatternError::invalid("it ends in a '\\'")) };
         Ok(match escape {
@@ -355,7 +355,7 @@ impl Parser<'_, '_> {
         item(digits)
     }
 
-    /// `\p{NAME}`, `\p{NAME=VALUE}` or `\pL`.
+    /// Parses the rest of `\p{NAME}`, `\p{NAME=VALUE}` or `\pL`.
     fn property(&mut self, escape: char) -> Result<Item, PatternError> {
         let unknown = |name: &str| PatternError::invalid(format!("'\\{escape}{{{name}}}' is not known"));
         let name: String = match self.next() {
@@ -391,7 +391,7 @@ impl Parser<'_, '_> {
         Ok(Item::Class(class))
     }
 
-    /// What follows a `[`.
+    /// Parses a class after its `[`.
     fn bracket(&mut self) -> Result<Tree, PatternError> {
         if self.rest.starts_with(':') && self.rest.contains(":]") {
             return Err(PatternError::invalid("'[:' is not supported; write the characters, such as a-z"));
@@ -413,7 +413,7 @@ impl Parser<'_, '_> {
             match (start_of(&first), start_of(&last)) {
                 (Some(start), Some(end)) if start <= end => self.add_range(&mut class, start, end)?,
                 (Some(_), Some(_)) => return Err(PatternError::invalid("a range of characters begins after its end")),
-                // Beside a class the '-' is a character.
+                // Next to a class the '-' is a character.
                 _ => {
                     self.add(&mut class, first)?;
                     self.add(&mut class, Item::Char('-'))?;
@@ -428,7 +428,7 @@ impl Parser<'_, '_> {
         self.push_class(class)
     }
 
-    /// The next item of a class, or `None` for its `]`.
+    /// Parses the next item of a class; `None` for its `]`.
     fn bracket_item(&mut self) -> Result<Option<Item>, PatternError> {
         match self.next() {
             None => Err(PatternError::invalid("a '[' has no ']'")),
@@ -454,7 +454,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Adds code points; surrogates among them are left out.
+    /// Adds code points except surrogates.
     fn add_range(&mut self, class: &mut ClassUnicode, start: u32, end: u32) -> Result<(), PatternError> {
         for (first, last) in [(start, end.min(0xd7ff)), (start.max(0xe000), end)] {
             if let (Some(first), Some(last)) = (char::from_u32(first), char::from_u32(last))
@@ -493,8 +493,8 @@ impl Parser<'_, '_> {
     }
 }
 
-/// The count at the beginning of `rest`, behind its `{`: least, most, and the bytes that it takes. `None` if the `{` is a
-/// character.
+/// Parses a count such as `{2,5}` at the beginning of `rest`. Returns minimum, maximum and its length in bytes; `None` if the
+/// `{` is a plain character.
 fn count(rest: &str) -> Result<Option<(u32, Option<u32>, usize)>, PatternError> {
     let Some((inside, _)) = rest.split_once('}') else { return Ok(None) };
     let (min, max) = match inside.split_once(',') {
@@ -513,7 +513,7 @@ fn count(rest: &str) -> Result<Option<(u32, Option<u32>, usize)>, PatternError> 
     Ok(Some((number(min)?, max.map(number).transpose()?, inside.len() + 1)))
 }
 
-/// A code point in hexadecimal digits.
+/// Parses a code point in hexadecimal digits.
 fn item(digits: &str) -> Result<Item, PatternError> {
     let hexadecimal = (1..=8).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     let point = u32::from_str_radix(digits, 16).ok().filter(|_| hexadecimal);
@@ -550,7 +550,7 @@ fn word() -> ClassUnicode {
     ranges(&[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')])
 }
 
-/// White space and line ends of ECMA-262.
+/// Returns the white space and line ends of ECMA-262.
 fn space() -> ClassUnicode {
     ranges(&[
         ('\t', '\r'),

@@ -1,50 +1,51 @@
-//! From a tree to instructions. Counts become copies, so that the memory is known before it is used.
+//! Compiles the tree of a pattern into instructions. Counts such as `{3}` become copies, within a memory limit.
 
 use regex_syntax::hir::ClassUnicode;
 
 use super::{
-    Memory, PatternError,
+    MemoryBudget, PatternError,
     parse::{Parsed, Tree},
 };
 
-/// Instructions of one pattern; the time to match is a multiple of it.
+/// The most instructions of one pattern. The time of a match is proportional to it.
 const INSTRUCTIONS: usize = 20_000;
-/// Nodes of the tree that are visited to make them: a count of something empty makes none.
+/// The most visits of tree nodes. Needed because a count of an empty tree creates no instructions.
 const VISITS: u32 = 100_000;
 
 /// Index of an instruction.
-pub(super) type At = u32;
+pub(super) type InstructionIndex = u32;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Instruction {
     Match,
     Char(char),
-    /// A character of a class.
+    /// One character of the class with this index.
     Class(u32),
-    /// Both.
-    Split(At, At),
-    Jump(At),
+    /// Continues at both instructions.
+    Split(InstructionIndex, InstructionIndex),
+    Jump(InstructionIndex),
     Start,
     End,
     LineStart,
     LineEnd,
+    /// A word boundary, or with `true` its absence.
     Boundary(bool),
-    /// Whether the program at `body` matches from here.
+    /// Continues if the program at `body` matches from this position, or with `negate` if it does not.
     Look {
-        body: At,
+        body: InstructionIndex,
         behind: bool,
         negate: bool,
     },
 }
 
-/// A set of characters, quick for those of ASCII.
+/// A set of characters with a bit mask for ASCII.
 #[derive(Debug)]
-pub(super) struct Set {
+pub(super) struct CharSet {
     ascii: u128,
     ranges: Box<[(char, char)]>,
 }
 
-impl Set {
+impl CharSet {
     fn new(class: &ClassUnicode) -> Self {
         let ranges: Box<[_]> = class.iter().map(|range| (range.start(), range.end())).collect();
         let mut set = Self { ascii: 0, ranges };
@@ -69,29 +70,29 @@ impl Set {
 #[derive(Debug)]
 pub(super) struct Program {
     pub instructions: Box<[Instruction]>,
-    pub sets: Box<[Set]>,
-    /// Whether it can match at the beginning of the text only.
+    pub sets: Box<[CharSet]>,
+    /// True if it can only match at the beginning of the text.
     pub anchored: bool,
 }
 
 impl Program {
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.instructions)
-            + self.sets.iter().map(|set| size_of::<Set>() + size_of_val(&*set.ranges)).sum::<usize>()
+            + self.sets.iter().map(|set| size_of::<CharSet>() + size_of_val(&*set.ranges)).sum::<usize>()
     }
 }
 
-pub(super) fn compile(parsed: Parsed, memory: &mut Memory) -> Result<Program, PatternError> {
+pub(super) fn compile(parsed: Parsed, memory: &mut MemoryBudget) -> Result<Program, PatternError> {
     let mut sets = Vec::with_capacity(parsed.classes.len());
     for class in &parsed.classes {
-        memory.take(size_of::<Set>() + size_of_val(class.ranges()))?;
-        sets.push(Set::new(class));
+        memory.take(size_of::<CharSet>() + size_of_val(class.ranges()))?;
+        sets.push(CharSet::new(class));
     }
-    let mut compiler = Compiler { instructions: Vec::new(), memory, visits: VISITS };
-    compiler.tree(&parsed.tree, false)?;
-    compiler.push(Instruction::Match)?;
+    let mut builder = ProgramBuilder { instructions: Vec::new(), memory, visits: VISITS };
+    builder.tree(&parsed.tree, false)?;
+    builder.push(Instruction::Match)?;
     let anchored = begins_at_start(&parsed.tree);
-    Ok(Program { instructions: compiler.instructions.into(), sets: sets.into(), anchored })
+    Ok(Program { instructions: builder.instructions.into(), sets: sets.into(), anchored })
 }
 
 fn begins_at_start(tree: &Tree) -> bool {
@@ -103,14 +104,15 @@ fn begins_at_start(tree: &Tree) -> bool {
     }
 }
 
-struct Compiler<'a> {
+struct ProgramBuilder<'a> {
     instructions: Vec<Instruction>,
-    memory: &'a mut Memory,
+    memory: &'a mut MemoryBudget,
+    /// Visits of tree nodes that are left.
     visits: u32,
 }
 
-impl Compiler<'_> {
-    /// Adds the instructions of a tree. `back`: for a text that is read backwards, as look-behind does.
+impl ProgramBuilder<'_> {
+    /// Adds the instructions of a tree. `back` is true for look-behind, which reads the text backwards.
     fn tree(&mut self, tree: &Tree, back: bool) -> Result<(), PatternError> {
         self.visits = self.visits.checked_sub(1).ok_or_else(too_large)?;
         match tree {
@@ -165,7 +167,7 @@ impl Compiler<'_> {
         }
         let Some(max) = max else {
             if min > 0 {
-                // The last copy is the one that repeats.
+                // The last copy repeats.
                 let after = self.here() + 1;
                 return self.push(Instruction::Split(last, after));
             }
@@ -186,18 +188,19 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn here(&self) -> At {
-        self.instructions.len() as At
+    /// Returns the index of the next instruction.
+    fn here(&self) -> InstructionIndex {
+        self.instructions.len() as InstructionIndex
     }
 
-    /// An instruction that is filled in later.
-    fn hole(&mut self) -> Result<At, PatternError> {
+    /// Adds a placeholder that [`ProgramBuilder::fill`] replaces later.
+    fn hole(&mut self) -> Result<InstructionIndex, PatternError> {
         let at = self.here();
         self.push(Instruction::Match)?;
         Ok(at)
     }
 
-    fn fill(&mut self, at: At, instruction: Instruction) {
+    fn fill(&mut self, at: InstructionIndex, instruction: Instruction) {
         if let Some(hole) = self.instructions.get_mut(at as usize) {
             *hole = instruction;
         }

@@ -1,4 +1,4 @@
-//! What generators write: each fixture compiles, and has the verdicts that it names.
+//! Schemas of generators: each fixture compiles, accepts its good inputs and rejects its bad ones.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,7 +15,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
 }
 
-/// Every fixture with its name.
+/// Returns every fixture with its name.
 fn fixtures() -> Vec<(String, Value)> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder()).unwrap() {
@@ -48,7 +48,7 @@ fn schemas_of_generators_have_their_verdicts() {
     }
 }
 
-/// Writes the fixtures of schemars where `UPDATE_FIXTURES` is set, else compares them.
+/// Compares the fixtures of schemars, or writes them if `UPDATE_FIXTURES` is set.
 fn schemars<T: JsonSchema>(name: &str, settings: SchemaSettings, good: Value, bad: Value) {
     let schema = settings.into_generator().into_root_schema_for::<T>();
     let fixture = json!({"schema": schema, "good": good, "bad": bad});

@@ -1,4 +1,4 @@
-//! Schemas and inputs that were made to take for ever, to fill the memory or to overflow the stack.
+//! Schemas and inputs that try to run endlessly, to exhaust memory or to overflow the stack.
 
 use std::{fmt::Write as _, thread};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{compile, property};
 use crate::{PatternBudget, Rejection, Schema, limits};
 
-/// A chain of definitions, each made of references to the next.
+/// Returns a chain of definitions, each with references to the next.
 fn chain(count: usize, link: impl Fn(Value) -> Value, last: Value) -> Value {
     let mut defs: Map<_, _> =
         (1..count).map(|n| ((n - 1).to_string(), link(json!({"$ref": format!("#/$defs/{n}")})))).collect();
@@ -15,7 +15,7 @@ fn chain(count: usize, link: impl Fn(Value) -> Value, last: Value) -> Value {
     json!({"type": "object", "$ref": "#/$defs/0", "$defs": defs})
 }
 
-/// What multiplies by each link, through every keyword that applies a schema.
+/// Returns links that multiply the work, one for every keyword that applies a schema.
 fn links() -> Vec<Box<dyn Fn(Value) -> Value>> {
     vec![
         Box::new(|r| json!({"anyOf": [r, r], "unevaluatedProperties": false})),
@@ -36,14 +36,14 @@ fn links() -> Vec<Box<dyn Fn(Value) -> Value>> {
 }
 
 #[test]
-fn references_that_multiply_are_refused() {
+fn multiplying_references_are_refused() {
     for (index, link) in links().iter().enumerate() {
         for length in [40, 60, 400] {
             let error = compile(&chain(length, link, json!({"required": ["zz"]}))).expect_err(&index.to_string());
             let limit = ["subschemas", "chain", "not supported"].iter().any(|limit| error.contains(limit));
             assert!(limit, "{index}: {error}");
         }
-        // With few links it is allowed, and cheap, except for what is not supported.
+        // A few links are allowed and cheap, except for unsupported keywords.
         if index > 0 {
             let schema = compile(&chain(5, link, json!({"required": ["zz"]})))
                 .unwrap_or_else(|error| panic!("{index}: {error}"));
@@ -53,7 +53,7 @@ fn references_that_multiply_are_refused() {
 }
 
 #[test]
-fn long_chains_are_refused() {
+fn long_reference_chains_are_refused() {
     for (link, last) in [
         (json!({"unevaluatedProperties": false}), json!({})),
         (json!({}), json!({"properties": {"x": {"$ref": "#/$defs/0"}}, "minProperties": 1})),
@@ -71,7 +71,7 @@ fn long_chains_are_refused() {
 }
 
 #[test]
-fn circles_on_one_value_are_refused() {
+fn circular_references_on_one_value_are_refused() {
     for keyword in ["allOf", "anyOf", "oneOf"] {
         compile(&property(&json!({keyword: [{"$ref": "#/properties/x"}]}))).unwrap_err();
     }
@@ -81,14 +81,14 @@ fn circles_on_one_value_are_refused() {
     compile(&property(&json!({"$ref": "#/properties/x"}))).unwrap_err();
     compile(&property(&json!({"if": true, "then": {"$ref": "#/properties/x"}}))).unwrap_err();
     compile(&property(&json!({"dependentSchemas": {"a": {"$ref": "#/properties/x"}}}))).unwrap_err();
-    // Through a property or an item it is a tree.
+    // A reference through a property or an item is a tree, not a circle.
     for keyword in ["items", "contains", "additionalProperties", "propertyNames"] {
         compile(&property(&json!({keyword: {"$ref": "#/properties/x"}}))).unwrap();
     }
 }
 
 #[test]
-fn patterns_are_counted_over_the_component() {
+fn pattern_limits_apply_to_the_component() {
     let many: Map<_, _> = (0..1_946).map(|n| (n.to_string(), json!({"pattern": format!("\\pL{{18}}{n}")}))).collect();
     assert!(compile(&json!({"type": "object", "properties": many})).unwrap_err().contains("256 patterns"));
     let mut budget = PatternBudget::default();
@@ -101,13 +101,13 @@ fn patterns_are_counted_over_the_component() {
     assert_eq!(refused, 64 - 25);
 }
 
-/// A thread with a small stack, smaller than that of a fiber, and nothing optimized.
+/// Runs on a thread with a stack smaller than a fiber's, without optimizations.
 fn with_small_stack<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
     thread::Builder::new().stack_size(512 << 10).spawn(run).unwrap().join().unwrap()
 }
 
 #[test]
-fn the_deepest_check_takes_little_stack() {
+fn deepest_check_fits_a_small_stack() {
     with_small_stack(|| {
         let tree = |kind: Value| {
             let mut inner = json!({"allOf": [{"properties": {"x": {"$ref": "#"}}}]});
@@ -120,7 +120,7 @@ fn the_deepest_check_takes_little_stack() {
         let nested = |depth: usize| (0..depth).fold(json!({}), |inner, _| json!({"x": inner}));
         assert_eq!(schema.check(&nested(5)), Ok(()));
         assert_eq!(schema.check(&nested(100)), Err(Rejection::TooDeep));
-        // Names, items and trees of every shape.
+        // Names, items and trees of every kind.
         let many = json!({
             "type": "object",
             "additionalProperties": {"oneOf": [{"$ref": "#"}, {"type": "array", "items": {"$ref": "#"}}]},
@@ -138,18 +138,18 @@ fn the_deepest_check_takes_little_stack() {
 }
 
 #[test]
-fn inputs_are_entered_to_a_depth() {
+fn input_depth_is_limited() {
     let schema = compile(&json!({"type": "object", "properties": {"x": {"$ref": "#"}}})).unwrap();
     let nested = |depth: usize| (0..depth).fold(json!({}), |inner, _| json!({"x": inner}));
     assert_eq!(schema.check(&nested(32)), Ok(()));
     assert_eq!(schema.check(&nested(33)), Err(Rejection::TooDeep));
-    // What no schema looks at may be as deep as the parser allows.
+    // Parts that no schema checks may be as deep as the parser allows.
     assert_eq!(compile(&json!({"type": "object"})).unwrap().check(&nested(120)), Ok(()));
 }
 
-/// Each of them reaches the limit of steps, or is done: none takes for ever.
+/// Each check either ends normally or reaches the step limit.
 #[test]
-fn steps_end_what_takes_too_long() {
+fn slow_checks_end_at_the_step_limit() {
     let list = |count: usize| Value::from((0..count).collect::<Vec<_>>());
     let words: Vec<_> = (0..4_000).map(|n| json!([n, "word"])).collect();
     let mut alternatives = vec![json!({"type": "string"}); 1_500];
@@ -180,9 +180,9 @@ fn steps_end_what_takes_too_long() {
     }
 }
 
-/// A limit inside of an alternative ends the check; it does not count as a violation there.
+/// A limit inside an alternative ends the check; it does not count as a violation of the alternative.
 #[test]
-fn a_limit_is_never_a_verdict() {
+fn limits_are_not_counted_as_violations() {
     let slow = json!({"items": {"pattern": "^(?:(?=[a-z]*b)[a-z])*$"}});
     let text = format!("{}b", "a".repeat(100_000));
     let input = json!({"x": [text]});
@@ -198,7 +198,7 @@ fn a_limit_is_never_a_verdict() {
 
 #[test]
 fn giant_schemas_compile_in_linear_time() {
-    // As large as a schema may be, 64 KiB, in every direction.
+    // The largest allowed schema, 64 KiB, in every direction.
     let fill = |part: &str, between: &str| {
         let mut text = String::new();
         while text.len() + part.len() < 65_000 {

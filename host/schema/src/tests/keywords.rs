@@ -1,12 +1,12 @@
-//! Each keyword: what it accepts, and what it rejects.
+//! Each keyword with values that it accepts and values that it rejects.
 
 use serde_json::{Value, json};
 
 use super::{accepts, compile, oracle, property};
 
 #[test]
-fn each_keyword_has_its_verdicts() {
-    // A schema for `x`, values that satisfy it, and values that do not.
+fn each_keyword_accepts_and_rejects() {
+    // A schema for `x`, valid values, invalid values.
     let cases: Vec<(Value, Vec<Value>, Vec<Value>)> = vec![
         (json!(true), vec![json!(1), json!(null)], vec![]),
         (json!(false), vec![], vec![json!(1), json!(null)]),
@@ -110,7 +110,7 @@ fn each_keyword_has_its_verdicts() {
 }
 
 #[test]
-fn references_lead_anywhere_in_the_schema() {
+fn references_may_point_anywhere_in_the_schema() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -139,9 +139,9 @@ fn references_lead_anywhere_in_the_schema() {
     }
 }
 
-/// A pointer may lead into data; there it is read as a schema.
+/// A pointer may lead into data, which is then read as a schema.
 #[test]
-fn a_reference_into_data_is_read_as_a_schema() {
+fn reference_into_data_is_read_as_a_schema() {
     let into = |target: &str, data: Value| json!({"type": "object", "properties": {"a": {"enum": [data]}, "b": {"$ref": target}}});
     let compiled = compile(&into("#/properties/a/enum/0", json!({"type": "integer"}))).unwrap();
     assert!(accepts(&compiled, &json!({"b": 1})) && !accepts(&compiled, &json!({"b": "1"})));
@@ -151,13 +151,13 @@ fn a_reference_into_data_is_read_as_a_schema() {
 }
 
 #[test]
-fn draft_07_is_read_as_draft_07() {
+fn draft_07_keywords_have_their_meaning() {
     for draft in ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft-07/schema"] {
         let schema = json!({
             "$schema": draft, "$id": "https://example.com/x.json", "type": "object",
             "properties": {
                 "pair": {"items": [{"type": "integer"}, {"type": "string"}], "additionalItems": false},
-                // Siblings of a reference do not count.
+                // Keywords next to a reference have no effect.
                 "short": {"$ref": "#/definitions/text", "maxLength": 1},
                 "some": {"contains": {"const": 1}, "minContains": 5},
                 "prefix": {"prefixItems": [false]}
@@ -180,7 +180,7 @@ fn draft_07_is_read_as_draft_07() {
     }
 }
 
-/// The type, or the discriminator, is looked at before subtrees are: a tree with many kinds of nodes stays cheap.
+/// The type or the discriminator is checked before subtrees, so that a tree with many kinds of nodes stays cheap.
 #[test]
 fn recursive_unions_take_few_steps() {
     let kinds: Vec<_> = (0..10)
@@ -194,7 +194,7 @@ fn recursive_unions_take_few_steps() {
             })
         })
         .collect();
-    // The same without a discriminator: both alternatives look at the whole subtree.
+    // Without a discriminator both alternatives check the whole subtree.
     let alike: Vec<_> = ["a", "b"]
         .iter()
         .map(|name| {

@@ -1,4 +1,4 @@
-//! Patterns: verdicts of ECMA-262, and those of another engine for random patterns.
+//! Patterns: examples of ECMA-262, and random patterns compared with another engine.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -49,7 +49,7 @@ fn patterns_match_as_in_ecma_262() {
         ("^[[]$", vec!["["], vec!["]"]),
         ("", vec!["", "a"], vec![]),
         ("a||b", vec!["", "c"], vec![]),
-        // As zod writes them.
+        // Patterns that zod writes.
         (
             r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$",
             vec!["ada@example.com", "a.b+c@x-y.example.org"],
@@ -65,7 +65,7 @@ fn patterns_match_as_in_ecma_262() {
 }
 
 #[test]
-fn patterns_that_cannot_be_used_say_why() {
+fn invalid_patterns_name_the_reason() {
     for (pattern, why) in [
         ("(a", "a '(' has no ')'"),
         ("a)", "a ')' has no '('"),
@@ -100,7 +100,7 @@ fn patterns_that_cannot_be_used_say_why() {
     assert!(error.ends_with("more than 50 groups are inside each other."), "{error}");
 }
 
-/// Patterns of a small alphabet, so that texts match often.
+/// Random patterns of a small alphabet, so that texts match often.
 fn pattern() -> impl Strategy<Value = String> {
     let leaf =
         prop::sample::select(vec!["a", "b", "c", ".", "[ab]", "[^a]", r"\w", r"\d", "^", "$", "(?=a)", "(?!b)", r"\."]);
@@ -120,11 +120,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_patterns_match_as_elsewhere(pattern in pattern(), texts in prop::collection::vec("[abc1.]{0,6}", 4)) {
+    fn random_patterns_match_like_another_engine(pattern in pattern(), texts in prop::collection::vec("[abc1.]{0,6}", 4)) {
         let schema = property(&json!({"pattern": pattern}));
-        // Look-around inside look-around inside look-around.
+        // Three levels of look-around are not supported.
         let Ok(compiled) = compile(&schema) else { return Ok(()) };
-        // The other engine repeats no look-around.
+        // The other engine does not repeat look-around.
         let Ok(other) = jsonschema::options().build(&schema) else { return Ok(()) };
         for text in texts {
             let input = json!({"x": text});

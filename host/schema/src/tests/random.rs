@@ -1,4 +1,4 @@
-//! Random schemas and values have the verdict that another library gives them.
+//! Random schemas and values give the same results as the library `jsonschema`.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -101,7 +101,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn verdicts_are_those_of_another_library(
+    fn results_equal_those_of_jsonschema(
         x in schema(),
         tree in schema(),
         leaf in scalar(),
@@ -129,7 +129,7 @@ proptest! {
         }
     }
 
-    /// Any JSON at all as a schema: an error or a schema, never a panic.
+    /// Any JSON as a schema gives an error or a schema, never a panic.
     #[test]
     fn no_schema_panics(x in value(), key in prop::sample::select(vec![
         "type", "enum", "minimum", "multipleOf", "minLength", "pattern", "items", "prefixItems", "contains", "required",

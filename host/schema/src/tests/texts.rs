@@ -1,11 +1,11 @@
-//! What a person or a model reads.
+//! Error texts for persons and models.
 
 use serde_json::json;
 
 use super::{compile, property};
 
 #[test]
-fn violations_name_place_and_value() {
+fn violations_name_pointer_and_value() {
     let schema = json!({
         "type": "object", "required": ["n"], "additionalProperties": false,
         "properties": {

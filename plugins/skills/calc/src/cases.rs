@@ -1,8 +1,8 @@
-//! What every table of cases in the tests does.
+//! Test helper: runs a table of expressions with their expected answers.
 
 use crate::calculate;
 
-/// Checks that each expression comes to what stands beside it: an answer or an error.
+/// Checks that each expression gives the expected answer or error.
 pub(crate) fn all(cases: &[(&str, &str)]) {
     for (text, expected) in cases {
         let found = calculate(text).unwrap_or_else(|error| error.to_string());

@@ -1,4 +1,4 @@
-//! What is wrong with an expression, and where.
+//! The error of an expression: kind, message and column.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use patchbay_sdk::Failure;
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// Which of the four ways an expression can fail.
+/// The kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The text is no expression.
+    /// The text is not a valid expression.
     Syntax,
-    /// Two quantities do not go together, or a number was needed and a quantity given.
+    /// Two quantities have different dimensions, or a quantity was given where a plain number is required.
     Units,
-    /// The mathematics has no answer, or none that is rational.
+    /// The result does not exist, or is not rational.
     Undefined,
-    /// A limit of this calculator.
+    /// A limit of this calculator was exceeded.
     TooLarge,
 }
 
 impl Kind {
-    /// The stable word that the skill answers with.
+    /// Returns the stable kind of the skill's failure.
     fn word(self) -> &'static str {
         match self {
             Self::Syntax => "invalid-input",
@@ -31,11 +31,11 @@ impl Kind {
     }
 }
 
-/// An error that knows its column as soon as somebody who knows it has called [`Error::at`].
+/// An error. Its column is set by the innermost caller that knows it ([`Error::at`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Error {
     pub(crate) kind: Kind,
-    /// Counted in characters, from 1.
+    /// The column in characters, from 1; `None` until it is known.
     pub(crate) column: Option<usize>,
     message: String,
 }
@@ -61,7 +61,7 @@ impl Error {
         Self::new(Kind::TooLarge, message)
     }
 
-    /// Sets the column, unless something nearer to the fault has done so.
+    /// Sets the column if it is not set yet: callers closer to the cause come first.
     #[must_use]
     pub(crate) fn at(mut self, column: usize) -> Self {
         self.column.get_or_insert(column);
@@ -89,14 +89,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_column_wins() {
+    fn first_column_is_kept() {
         let error = Error::syntax("no").at(3).at(9);
         assert_eq!(error.to_string(), "column 3: no");
         assert_eq!(Error::syntax("no").to_string(), "no");
     }
 
     #[test]
-    fn each_kind_has_its_word() {
+    fn each_kind_has_a_stable_name() {
         for (error, word) in [
             (Error::syntax("x"), "invalid-input"),
             (Error::units("x"), "unit-mismatch"),

@@ -1,4 +1,4 @@
-//! Runs a program on a stack of values.
+//! Runs a parsed program on a stack of values.
 
 use num_traits::{Signed, ToPrimitive};
 
@@ -12,7 +12,7 @@ use crate::{
     unit::Dimension,
 };
 
-/// A number and what it measures, in bits and seconds.
+/// A number with its dimension; quantities are in bits and seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Value {
     pub(crate) number: Number,
@@ -28,7 +28,7 @@ impl Value {
         Self { number: change(self.number), ..self }
     }
 
-    /// Fails with what `complaint` makes of the two, unless both measure the same.
+    /// Fails with the message of `complaint` unless both values have the same dimension.
     pub(crate) fn same_dimension(
         &self,
         other: &Self,
@@ -61,7 +61,7 @@ impl Value {
         Ok(Self { number: self.number.div(&other.number)?, dimension })
     }
 
-    /// The quotient rounded down, a plain number, and the remainder.
+    /// Returns the quotient rounded down, as a plain number, and the remainder.
     pub(crate) fn div_mod_floor(self, other: &Self) -> Result<(Self, Self)> {
         self.same_dimension(other, |a, b| format!("cannot take the remainder of {a} and {b}"))?;
         let (quotient, remainder) = self.number.div_mod_floor(&other.number)?;
@@ -90,7 +90,7 @@ impl Value {
     }
 }
 
-/// The value of a whole program.
+/// Runs a whole program and returns its value.
 pub(crate) fn run(program: &Program) -> Result<Value> {
     let mut machine = Machine { stack: Vec::new(), budget: Budget::new() };
     for step in &program.steps {
@@ -156,18 +156,18 @@ impl Machine {
     }
 }
 
-/// The parser makes no such program; a fault there must not become a panic here.
+/// The error for a program that the parser never creates, so that a bug there does not become a panic here.
 fn incomplete() -> Error {
     Error::syntax("the expression is incomplete")
 }
 
-/// Bits of the result, about; 0 for what is refused at once.
+/// Estimates the bits of the result; 0 for an operation that is refused at once.
 fn factorial_bits(number: &Number) -> u64 {
     let n = number.whole().and_then(|whole| whole.to_u32()).filter(|n| *n <= MAX_FACTORIAL).unwrap_or(0);
     u64::from(n) * MAX_BITS / u64::from(MAX_FACTORIAL)
 }
 
-/// Bits of the result, at most; what is over the limit is refused before it is computed.
+/// Returns an upper bound of the bits of the result. Results over the limit are refused before they are computed.
 fn power_bits(base: &Number, exponent: &Number) -> u64 {
     let times = exponent.whole().and_then(|whole| whole.abs().to_u64()).unwrap_or(0);
     base.bits().saturating_mul(times).min(4 * MAX_BITS)
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together() {
+    fn mixed_dimensions_are_refused() {
         all(&[
             ("1 MB + 2 s", "column 6: cannot add time to data; give both the same kind of unit"),
             ("1 MB - 2", "column 6: cannot subtract a plain number from data; give both the same kind of unit"),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_answer() {
+    fn undefined_results_are_refused() {
         all(&[
             ("1 + 5 / (2 - 2)", "column 7: 5 cannot be divided by zero"),
             ("0^-1", "column 2: 1 cannot be divided by zero"),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large() {
+    fn too_large_results_are_refused() {
         for text in [
             "1e999999999",
             "1e-999999999",
@@ -269,7 +269,7 @@ mod tests {
         }
     }
 
-    /// Without a budget these would take from seconds to minutes.
+    /// Without a budget these would take seconds to minutes.
     #[test]
     fn work_is_bounded() {
         for unit in ["7^-9999+9^-9999", "1e39000", "9999!", "3^80000", "1e-39000", "sqrt(3^80000,9)", "5^-9999*3^9999"]

@@ -1,8 +1,8 @@
-//! From values to the one line that is answered.
+//! Formats a value as the one line of the answer.
 //!
-//! A whole number stands as it is, a fraction with a finite expansion as a decimal, if that has no more than
-//! [`MAX_PLACES`] places, and every other fraction as `1/3 ≈ 0.3333333333`: the exact fraction, then ten digits. What
-//! stands before the `≈` is an expression of the same value.
+//! A whole number is printed as it is. A fraction with a finite expansion of at most [`MAX_PLACES`] places is printed as a
+//! decimal, any other fraction as `1/3 ≈ 0.3333333333`: the exact fraction, then ten digits. The text before the `≈` is an
+//! expression with the same value.
 
 use num_bigint::BigInt;
 use num_traits::{Pow, Signed, Zero};
@@ -16,16 +16,16 @@ use crate::{
     unit::Measure,
 };
 
-/// Digits of an approximation.
+/// The number of digits of an approximation.
 const DIGITS: usize = 10;
 
-/// Numbers of so many bits are shown whole in a message; longer ones would hide what it says.
+/// The most bits of a number that a message shows completely; longer ones would hide the message.
 const BRIEF_BITS: u64 = 200;
 
-/// Words of so many characters are shown whole in a message.
+/// The most characters of a word that a message shows completely.
 const BRIEF_CHARACTERS: usize = 40;
 
-/// The answer to `program`, whose value is `value`.
+/// Formats the answer to `program` with the value `value`.
 pub(crate) fn answer(program: &Program, value: Value) -> Result<String> {
     match &program.target {
         Some((target, column)) => converted(target, value).map_err(|error| error.at(*column)),
@@ -63,7 +63,7 @@ fn converted(target: &Target, value: Value) -> Result<String> {
     Ok(format!("{sign}{prefix}{}", whole.magnitude().to_str_radix(radix)))
 }
 
-/// The value in the units of `measure`, which is of its dimension.
+/// Formats the value in the units of `measure`, which has the same dimension.
 fn measured(value: &Value, measure: &Measure) -> Result<String> {
     let number = value.number.div(&measure.size()?)?;
     let unit = measure.to_string();
@@ -75,7 +75,7 @@ fn measured(value: &Value, measure: &Measure) -> Result<String> {
     }
     Ok(match decimal(&number, MAX_PLACES) {
         Some(decimal) => format!("{decimal} {unit}"),
-        // Without parentheses the unit would belong to the denominator.
+        // Without parentheses the unit would apply to the denominator.
         None => format!("({}) {unit} ≈ {} {unit}", fraction(&number), approximate(&number)),
     })
 }
@@ -84,7 +84,7 @@ fn fraction(number: &Number) -> String {
     format!("{}/{}", number.numerator(), number.denominator())
 }
 
-/// The finite decimal expansion, if there is one of at most `limit` places.
+/// Returns the decimal expansion if it is finite and has at most `limit` places.
 fn decimal(number: &Number, limit: u32) -> Option<String> {
     if let Some(whole) = number.whole() {
         return Some(whole.to_string());
@@ -99,9 +99,9 @@ fn decimal(number: &Number, limit: u32) -> Option<String> {
     Some(format!("{sign}{whole}.{fraction}"))
 }
 
-/// How many places the expansion of a fraction with this denominator has; at most `limit`.
+/// Returns the number of places of the expansion of a fraction with this denominator, at most `limit`.
 fn places(denominator: &BigInt, limit: u32) -> Option<u32> {
-    // What divides 10^limit is no longer than that, 10 has less than four bits; so nothing long is taken apart.
+    // A divisor of 10^limit has at most 4 * limit bits, so larger denominators need not be factored.
     if denominator.bits() > u64::from(limit) * 4 {
         return None;
     }
@@ -116,14 +116,14 @@ fn places(denominator: &BigInt, limit: u32) -> Option<u32> {
     (rest == BigInt::from(1) && places <= limit).then_some(places)
 }
 
-/// The first ten digits, the last of them rounded, a half away from zero; `1.234567890e12` where the point is far off.
+/// Returns the first ten digits, the last one rounded half away from zero; as `1.234567890e12` if the exponent is large.
 fn approximate(number: &Number) -> String {
     let sign = if number.is_negative() { "-" } else { "" };
     let (num, den) = (number.numerator().abs(), number.denominator());
     if num.is_zero() {
         return "0".to_owned();
     }
-    // The decimal exponent from the lengths in bits: too small by two at most, which the loop below mends.
+    // An estimate of the decimal exponent from the lengths in bits, at most two too small; the loop below corrects it.
     let bits = num.bits() as i64 - den.bits() as i64 - 1;
     let mut exponent = (bits * 30_103).div_euclid(100_000);
     let digits = loop {
@@ -150,7 +150,7 @@ fn approximate(number: &Number) -> String {
     }
 }
 
-/// A number for a message: short, whatever its length.
+/// Formats a number for a message, shortened if it is long.
 pub(crate) fn brief(number: &Number) -> String {
     if number.bits() > BRIEF_BITS {
         return format!("about {}", approximate(number));
@@ -158,7 +158,7 @@ pub(crate) fn brief(number: &Number) -> String {
     decimal(number, DIGITS as u32).unwrap_or_else(|| fraction(number))
 }
 
-/// A word for a message: short, whatever its length.
+/// Formats a word for a message, shortened if it is long.
 pub(crate) fn shorten(word: &str) -> String {
     match word.char_indices().nth(BRIEF_CHARACTERS) {
         Some((end, _)) => format!("{}…", &word[..end]),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_expansion_is_a_fraction() {
+    fn long_expansion_is_printed_as_a_fraction() {
         let last = calculate("2^-1000").unwrap();
         assert!(last.starts_with("0.000") && last.len() == 1_002, "{last}");
         let over = calculate("2^-1001").unwrap();
@@ -255,7 +255,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_is_an_expression_of_the_value(number in any_number(), unit in 0usize..4) {
+        fn printed_answer_is_an_expression_of_the_same_value(number in any_number(), unit in 0usize..4) {
             let unit = ["", "MB", "kbit/s", "h^-1"][unit];
             let measure = match unit {
                 "" => Measure::default(),
@@ -271,7 +271,7 @@ mod tests {
         }
 
         #[test]
-        fn ten_digits_are_right(number in any_number()) {
+        fn ten_digits_are_correct(number in any_number()) {
             prop_assume!(!number.is_zero());
             let near = crate::run_text(&approximate(&number)).unwrap().number;
             let off = near.sub(&number).unwrap().div(&number).unwrap().abs();

@@ -1,4 +1,4 @@
-//! The functions of the language.
+//! The functions of the expression language.
 
 use crate::{
     error::{Error, Result},
@@ -9,7 +9,7 @@ use crate::{
     number::Number,
 };
 
-/// A function; [`TABLE`] has its name and how many arguments it takes.
+/// A function. [`TABLE`] has its name and its number of arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Function {
     Abs,
@@ -28,7 +28,7 @@ pub(crate) enum Function {
     Denominator,
 }
 
-/// Name, function, fewest and most arguments.
+/// Name, function, minimum and maximum number of arguments.
 const TABLE: [(&str, Function, usize, usize); 14] = [
     ("abs", Function::Abs, 1, 1),
     ("sign", Function::Sign, 1, 1),
@@ -46,7 +46,7 @@ const TABLE: [(&str, Function, usize, usize); 14] = [
     ("denominator", Function::Denominator, 1, 1),
 ];
 
-/// Bits of a decimal digit, rounded up.
+/// Bits per decimal digit, rounded up.
 const DIGIT_BITS: u64 = 4;
 
 pub(crate) fn is_name(name: &str) -> bool {
@@ -83,7 +83,7 @@ impl Function {
         Err(Error::syntax(format!("{name} takes {takes}, not {count}")))
     }
 
-    /// Calls it. How many arguments there are has been checked.
+    /// Calls the function. The number of arguments has been checked already.
     pub(crate) fn call(self, arguments: Vec<Value>, budget: &mut Budget) -> Result<Value> {
         let mut rest = arguments.into_iter();
         let Some(first) = rest.next() else { return self.check_count(0).map(|()| Value::plain(0)) };
@@ -105,7 +105,7 @@ impl Function {
                 let number = self.plain(first)?;
                 let Some(places) = rest.next() else { return number.sqrt().map(Value::plain) };
                 let places = self.places(places, 0)?.unsigned_abs();
-                // A digit of a root takes two of its square.
+                // Each digit of a root needs two digits of its square.
                 budget.spend(number.bits() + 2 * DIGIT_BITS * u64::from(places))?;
                 number.sqrt_to(places).map(Value::plain)
             }
@@ -161,7 +161,7 @@ impl Function {
         Err(Error::undefined(format!("{} takes whole numbers, and {} is none", self.name(), brief(&number))))
     }
 
-    /// The second argument of `round` and `sqrt`.
+    /// Reads the second argument of `round` and `sqrt`.
     fn places(self, value: Value, least: i32) -> Result<i32> {
         let number = self.whole(value)?;
         let places: Option<i32> = number.whole().and_then(|whole| whole.try_into().ok());
@@ -180,7 +180,7 @@ mod tests {
     use crate::cases::all;
 
     #[test]
-    fn of_one_number() {
+    fn functions_of_one_number() {
         all(&[
             ("abs(-5/2)", "2.5"),
             ("abs(-3 MB)", "3 MB"),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several() {
+    fn functions_of_several_numbers() {
         all(&[
             ("min(3, 1/2, 2)", "0.5"),
             ("max(3)", "3"),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn quotient_and_rest() {
+    fn quotient_and_remainder() {
         all(&[
             ("div(-7, 2)", "-4"),
             ("mod(-7, 2)", "1"),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_are_refused_where_their_unit_would_matter() {
+    fn quantities_are_refused_if_their_unit_would_matter() {
         all(&[(
             "2 * floor(90 min)",
             "column 5: floor takes plain numbers, and this is time; divide it by a unit first, as in (90 min) / (1 h)",

@@ -1,16 +1,16 @@
-//! Greatest common divisors of long numbers.
+//! Greatest common divisors of long numbers, by Lehmer's method.
 //!
-//! Every fraction is reduced, so this is where the time goes. Lehmer's method does some thirty of Euclid's steps on
-//! the leading words before it touches the long numbers, which makes it twenty times as fast here as one step a time.
+//! Every fraction is reduced, so most of the time is spent here. Lehmer's method does about thirty of Euclid's steps on the
+//! leading words before it changes the long numbers. Here this is twenty times as fast as one step at a time.
 
 use num_bigint::BigInt;
 use num_integer::Integer;
 use num_traits::{Signed, ToPrimitive, Zero};
 
-/// How many leading bits are looked at; small enough that no sum of cofactors overflows an `i64`.
+/// The number of leading bits that are used; small enough that no sum of cofactors overflows an `i64`.
 const LEADING: u64 = 60;
 
-/// The greatest common divisor, never negative; `gcd(0, 0)` is 0.
+/// Returns the greatest common divisor, never negative; `gcd(0, 0)` is 0.
 pub(crate) fn gcd(a: &BigInt, b: &BigInt) -> BigInt {
     let (mut a, mut b) = (a.abs(), b.abs());
     if a < b {
@@ -20,7 +20,7 @@ pub(crate) fn gcd(a: &BigInt, b: &BigInt) -> BigInt {
         let shift = a.bits() - LEADING;
         (a, b) = match steps(leading(&a, shift), leading(&b, shift)) {
             Some([[p, q], [r, s]]) => (&a * p + &b * q, &a * r + &b * s),
-            // The quotient does not fit the leading bits: one step of the long way.
+            // The leading bits do not determine the quotient: do one step with the long numbers.
             None => {
                 let rest = &a % &b;
                 (b, rest)
@@ -41,9 +41,9 @@ fn leading(number: &BigInt, shift: u64) -> i64 {
     (number >> shift).to_i64().unwrap_or(i64::MAX)
 }
 
-/// The steps of Euclid's algorithm that the leading bits decide, as one matrix; nothing when they decide none.
+/// Returns the steps of Euclid's algorithm that the leading bits determine, as one matrix; `None` if there are none.
 ///
-/// A quotient counts when it is the same whether the bits below push the numbers up or down.
+/// A quotient is determined if it is the same for the largest and the smallest possible lower bits.
 fn steps(mut x: i64, mut y: i64) -> Option<[[i64; 2]; 2]> {
     let [[mut p, mut q], [mut r, mut s]] = [[1, 0], [0, 1]];
     while y + r != 0 && y + s != 0 {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_of_fibonacci_take_the_most_steps() {
+    fn fibonacci_numbers_take_the_most_steps() {
         let (mut a, mut b) = (BigInt::from(1), BigInt::from(1));
         for _ in 0..5_000 {
             (a, b) = (&a + &b, a);
@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_the_plain_method(a in long(), b in long(), common in long()) {
+        fn result_agrees_with_euclid(a in long(), b in long(), common in long()) {
             let (a, b) = (a * &common, b * common);
             prop_assert_eq!(gcd(&a, &b), a.gcd(&b));
         }

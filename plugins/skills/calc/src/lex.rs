@@ -1,4 +1,4 @@
-//! From characters to tokens, each with its column.
+//! Splits an expression into tokens, each with its column.
 
 use std::{iter::Peekable, str::Chars};
 
@@ -7,7 +7,7 @@ use crate::{
     literal::Literal,
 };
 
-/// A word or a sign of the language.
+/// A token of the expression language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     Number(Literal),
@@ -18,14 +18,14 @@ pub(crate) enum Token {
     End,
 }
 
-/// A token and where it begins, in characters from 1.
+/// A token and the column where it begins, in characters from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spanned {
     pub(crate) token: Token,
     pub(crate) column: usize,
 }
 
-/// All tokens of `text`, the last of them [`Token::End`].
+/// Returns all tokens of `text`; the last one is [`Token::End`].
 pub(crate) fn tokens(text: &str) -> Result<Vec<Spanned>> {
     let mut lexer = Lexer { rest: text.chars().peekable(), column: 1 };
     let mut tokens = Vec::new();
@@ -62,7 +62,7 @@ impl Lexer<'_> {
     }
 
     fn number(&mut self) -> Result<Literal> {
-        // A capital 0B is no bytes at all, so prefixes are small letters. `0bit` is none of them either.
+        // `0B` is zero bytes, so prefixes are lower-case. `0bit` is not a prefix either.
         if self.peek() == Some('0') {
             let mut ahead = self.rest.clone();
             let (prefix, digit) = (ahead.nth(1), ahead.next());
@@ -75,7 +75,7 @@ impl Lexer<'_> {
             if radix != 10 {
                 self.next();
                 self.next();
-                // Letters too, so that a wrong digit is called one and not taken for a unit.
+                // Takes letters too, so that a wrong digit is reported as such and not taken as a unit.
                 let digits = self.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
                 return Literal::radix(&digits, radix);
             }
@@ -94,7 +94,7 @@ impl Lexer<'_> {
         self.take_while(|c| c.is_ascii_digit() || c == '_')
     }
 
-    /// What follows an `e`, where that is a whole number; otherwise the `e` begins a name, as in `5 EB`.
+    /// Reads the exponent after an `e` if it is a whole number; otherwise the `e` begins a name, as in `5 EB`.
     fn exponent(&mut self) -> Option<String> {
         let mut ahead = self.rest.clone();
         ahead.next().filter(|e| matches!(e, 'e' | 'E'))?;
@@ -128,7 +128,7 @@ impl Lexer<'_> {
     }
 }
 
-/// The sign that a character stands for; the typographic ones are what people paste.
+/// Returns the operator of a character, including typographic characters that people paste.
 fn sign(c: char) -> Result<char> {
     match c {
         '+' | '-' | '*' | '/' | '%' | '^' | '!' | '(' | ')' | ',' => Ok(c),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_number_ends() {
+    fn numbers_end_at_the_right_place() {
         assert_eq!(lex("1e9"), "1:1e9 4.");
         assert_eq!(lex("1.5E-3s"), "1:1.5e-3 7:s 8.");
         assert_eq!(lex("5EB"), "1:5 2:EB 4.");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number() {
+    fn malformed_numbers_are_refused() {
         for (text, expected) in [
             ("2+0b12", "column 3: '2' is no digit of the binary number 0b12"),
             ("0xfg", "column 1: 'g' is no digit of the hexadecimal number 0xfg"),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sign() {
+    fn unknown_characters_are_refused() {
         assert_eq!(lex("2 $ 3"), "column 3: '$' has no meaning in an expression; remove it");
         assert_eq!(lex("1\u{0}"), "column 2: '\\0' has no meaning in an expression; remove it");
         assert_eq!(lex("1 = 1"), "column 3: '=' has no meaning in an expression; remove it");

@@ -1,12 +1,17 @@
 //! The skill `calc`: exact arithmetic on big numbers and on quantities of data and time.
 //!
-//! One tool, `eval`, takes one expression and answers one line. Everything is a rational number, so nothing is ever
-//! rounded unasked; there is no floating point and nothing irrational. Expressions come from anybody: their length,
-//! their depth, the numbers in them and the work they take are bounded, and what is over a bound is a clear error.
+//! One tool, `eval`, takes one expression and returns one line. All values are rational numbers, so nothing is rounded unless
+//! the expression asks for it; there are no floats and no irrational numbers. Expressions are not trusted: their length,
+//! depth, numbers and work are limited, and an expression over a limit is a clear error.
 //!
-//! The way of an expression: tokens (`lex`, `literal`), a flat `program` (`parse`), a value (`eval`, `function`, on the
-//! numbers of `number` and `gcd` and the units of `unit`), one line (`format`). What is wrong is an `error` with its
-//! column, and `limits` has every bound with its reason. The language itself is described in `SKILL.md`.
+//! The steps of a call:
+//!
+//! 1. `lex` and `literal` split the text into tokens.
+//! 2. `parse` compiles them into a flat `program`.
+//! 3. `eval` and `function` compute the value with `number`, `gcd` and `unit`.
+//! 4. `format` prints it.
+//!
+//! `error` is the error with its column; `limits` has all limits with their reasons. `SKILL.md` describes the language.
 
 #![deny(missing_docs)]
 
@@ -72,9 +77,9 @@ mod tests {
         Input { expression: expression.to_owned() }
     }
 
-    /// The examples of the documentation, `EXPRESSION` → `ANSWER`.
+    /// Reads the examples of the documentation, `EXPRESSION` → `ANSWER`.
     #[test]
-    fn every_example_of_the_documentation_is_true() {
+    fn examples_of_the_documentation_are_correct() {
         let mut count = 0;
         for line in include_str!("../SKILL.md").lines().filter(|line| line.contains(" → ")) {
             let mut parts = line.split('`');
@@ -101,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_input_is_an_expression_and_nothing_else() {
+    fn input_has_only_an_expression() {
         use patchbay_sdk::serde_json::from_str;
         assert_eq!(from_str::<Input>(r#"{"expression":"1+1"}"#).unwrap().expression, "1+1");
         assert!(from_str::<Input>(r#"{"expression":"1+1","digits":3}"#).is_err());
@@ -109,11 +114,11 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_one_line() {
+    fn answer_is_one_line() {
         assert_eq!(eval(input("1\n+\n1")).unwrap(), "2");
     }
 
-    /// Text that is nearly an expression, to get further than noise does.
+    /// Text that is almost an expression, which gets further than random text.
     fn nearly() -> impl Strategy<Value = String> {
         let word = prop::sample::select(vec![
             "0", "1", "7", "0.5", "1e9", "1e-40", "1e39000", "0xff", "9999", "+", "-", "*", "/", "%", "^", "!", "(",
@@ -125,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn noise_never_panics(text in any::<String>()) {
+        fn random_text_never_panics(text in any::<String>()) {
             let _ = calculate(&text);
         }
 
@@ -142,13 +147,13 @@ mod tests {
         }
 
         #[test]
-        fn whole_numbers_come_back_as_they_were(digits in "-?[1-9][0-9]{0,400}") {
+        fn whole_numbers_are_returned_unchanged(digits in "-?[1-9][0-9]{0,400}") {
             prop_assert_eq!(calculate(&digits).unwrap(), digits.clone());
             prop_assert_eq!(calculate(&format!("({digits} + 3) - 3")).unwrap(), digits);
         }
 
         #[test]
-        fn radices_come_back(number in any::<i128>()) {
+        fn radix_conversions_round_trip(number in any::<i128>()) {
             for radix in ["hex", "oct", "bin"] {
                 let there = calculate(&format!("{number} in {radix}")).unwrap();
                 prop_assert_eq!(calculate(&there).unwrap(), number.to_string());

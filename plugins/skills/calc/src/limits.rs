@@ -1,35 +1,35 @@
-//! How much one expression may ask for. Expressions come from anybody, and exact arithmetic has no natural end.
+//! Limits of one expression. Expressions are not trusted, and exact arithmetic has no natural limit.
 
 use crate::error::{Error, Result};
 
-/// Enough for a page of arithmetic; it also bounds how many steps a program can have.
+/// The longest expression in bytes: a page of arithmetic. It also bounds the steps of a program.
 pub(crate) const MAX_EXPRESSION_BYTES: usize = 10_000;
 
-/// Parentheses, calls and towers of powers, one inside the other. Only the parser recurses, some eight frames a
-/// level, and a guest's stack is small.
+/// The deepest nesting of parentheses, calls and powers of powers. Only the parser recurses, about eight frames per level,
+/// and the stack of a component is small.
 pub(crate) const MAX_DEPTH: usize = 100;
 
-/// Bits of a numerator or of a denominator: 39,457 digits, so that 10000! still fits.
+/// The most bits of a numerator or denominator: 39,457 digits, so that 10000! still fits.
 pub(crate) const MAX_BITS: u64 = 131_072;
 
 /// The largest whole number whose factorial fits [`MAX_BITS`].
 pub(crate) const MAX_FACTORIAL: u32 = 10_944;
 
-/// The largest power of ten in a literal. 10^39456 is the last that fits [`MAX_BITS`] by itself; the rest is room
-/// for digits that cancel, as in `0.001e39459`.
+/// The largest power of ten in a literal. 10^39456 is the last one that fits [`MAX_BITS`]; the rest is room for digits that
+/// cancel, as in `0.001e39459`.
 pub(crate) const MAX_EXPONENT: u64 = 50_000;
 
-/// Decimal places that are printed, and that `round` and `sqrt` take. All that they can make is printed whole.
+/// The most decimal places that are printed and that `round` and `sqrt` accept, so that their results are always printed
+/// completely.
 pub(crate) const MAX_PLACES: u32 = 1_000;
 
-/// The power to which a unit may stand. Nobody needs more, and it keeps the exponents far from overflow.
+/// The largest power of a unit. It keeps the exponents far from overflow.
 pub(crate) const MAX_UNIT_POWER: i32 = 100;
 
-/// What one expression may cost, see [`Budget::spend`]; about a second inside the sandbox.
+/// The work of one expression, see [`Budget::spend`]; about one second inside the sandbox.
 const MAX_WORK: u64 = 256 << 20;
 
-/// The work that is left for an expression. A few thousand operations on numbers of the largest size would
-/// otherwise take minutes.
+/// The work that is left for an expression. Without it, a few thousand operations on the largest numbers would take minutes.
 pub(crate) struct Budget {
     left: u64,
 }
@@ -39,8 +39,8 @@ impl Budget {
         Self { left: MAX_WORK }
     }
 
-    /// Pays for one operation on operands of `bits` bits together: the square of their words, for that is how long
-    /// the slowest operation, a common divisor, takes.
+    /// Counts one operation on operands of `bits` bits together. The cost is the square of their words, as for the slowest
+    /// operation, a common divisor.
     pub(crate) fn spend(&mut self, bits: u64) -> Result<()> {
         let words = bits / 64 + 1;
         let cost = words.saturating_mul(words);
@@ -63,7 +63,7 @@ mod tests {
     use crate::error::Kind;
 
     #[test]
-    fn small_numbers_cannot_use_up_the_budget() {
+    fn small_numbers_fit_the_budget() {
         let mut budget = Budget::new();
         for _ in 0..MAX_EXPRESSION_BYTES {
             budget.spend(1_000).unwrap();
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn large_numbers_can() {
+    fn large_numbers_exhaust_the_budget() {
         let mut budget = Budget::new();
         let operations = (0..1_000).take_while(|_| budget.spend(4 * MAX_BITS).is_ok()).count();
         assert!((2..20).contains(&operations), "{operations}");

@@ -1,4 +1,4 @@
-//! Numbers as they are written, not yet as long as they may become.
+//! Literals as written. They are expanded to numbers only when they are used, because the numbers may be very long.
 
 use num_bigint::{BigInt, BigUint};
 use num_traits::{Num, Pow, Zero};
@@ -10,7 +10,7 @@ use crate::{
     number::Number,
 };
 
-/// A literal: `mantissa` times ten to the power `exponent`. `1e9999` costs nothing until its number is asked for.
+/// A literal: `mantissa` times ten to the power `exponent`. `1e9999` takes no memory until its number is computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Literal {
     mantissa: BigUint,
@@ -19,7 +19,7 @@ pub(crate) struct Literal {
 }
 
 impl Literal {
-    /// What follows `0x`, `0o` or `0b`.
+    /// Parses the digits after `0x`, `0o` or `0b`.
     pub(crate) fn radix(digits: &str, radix: u32) -> Result<Self> {
         let (name, prefix) = match radix {
             2 => ("binary", "0b"),
@@ -37,7 +37,7 @@ impl Literal {
         Ok(Self { mantissa: parse(&digits, radix)?, exponent: 0, text })
     }
 
-    /// `whole.fraction e exponent`, of which `fraction` and `exponent` may be missing.
+    /// Parses `whole.fraction e exponent`; `fraction` and `exponent` may be missing.
     pub(crate) fn decimal(whole: &str, fraction: Option<&str>, exponent: Option<&str>) -> Result<Self> {
         let mut text = whole.to_owned();
         if let Some(fraction) = fraction {
@@ -55,15 +55,15 @@ impl Literal {
             minus if minus.starts_with('-') => (true, &minus[1..]),
             plus => (false, plus),
         };
-        // What does not fit an i64 is far over the limit too.
+        // An exponent that does not fit an i64 is far over the limit.
         let power: i64 = separated(power, &text)?.parse().unwrap_or(i64::MAX);
         let power = if negative { -power } else { power };
-        // A fraction is at most as long as the expression.
+        // The fraction is at most as long as the expression.
         let exponent = power.saturating_sub(fraction.len() as i64);
         Ok(Self { mantissa: parse(&(whole + &fraction), 10)?, exponent, text })
     }
 
-    /// The number itself.
+    /// Computes the number.
     pub(crate) fn number(&self) -> Result<Number> {
         if self.exponent == 0 || self.mantissa.is_zero() {
             return Number::ratio(self.mantissa.clone(), 1);
@@ -82,19 +82,19 @@ impl Literal {
         }
     }
 
-    /// How many bits making the number deals with, about.
+    /// Estimates the bits of the operands when the number is computed.
     pub(crate) fn bits(&self) -> u64 {
-        // Ten has three bits and a third.
+        // A factor of ten has about 3.3 bits.
         self.mantissa.bits() + self.exponent.unsigned_abs().min(MAX_EXPONENT) * 10 / 3
     }
 
-    /// As it was written.
+    /// Returns the literal as written.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 }
 
-/// The digits without their separators.
+/// Removes the separators between digits.
 fn separated(digits: &str, text: &str) -> Result<String> {
     if digits.starts_with('_') || digits.ends_with('_') || digits.contains("__") {
         return Err(Error::syntax(format!("in {} a '_' does not stand between two digits", shorten(text))));

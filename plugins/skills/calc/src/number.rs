@@ -1,4 +1,4 @@
-//! Exact rational numbers, none of them longer than the limit.
+//! Exact rational numbers up to the limit of length.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ use crate::{
     limits::{MAX_BITS, MAX_FACTORIAL},
 };
 
-/// A fraction in lowest terms with a denominator above zero.
+/// A fraction in lowest terms with a positive denominator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Number {
     num: BigInt,
@@ -21,7 +21,7 @@ pub(crate) struct Number {
 }
 
 impl Number {
-    /// `num / den` in lowest terms. `den` must not be zero.
+    /// Creates `num / den` in lowest terms. `den` must not be zero.
     pub(crate) fn ratio(num: impl Into<BigInt>, den: impl Into<BigInt>) -> Result<Self> {
         Self::reduced(num.into(), den.into()).fit()
     }
@@ -31,7 +31,7 @@ impl Number {
         if den.is_one() {
             return Self { num, den };
         }
-        // Most quotients that people ask for come out even, and a division shows it faster than a common divisor.
+        // Most quotients in practice are whole numbers, and a division detects that faster than a common divisor.
         let (whole, rest) = num.div_rem(&den);
         if rest.is_zero() {
             return whole.into();
@@ -40,7 +40,7 @@ impl Number {
         if common.is_one() { Self { num, den } } else { Self { num: num / &common, den: den / common } }
     }
 
-    /// Itself, unless it is too long.
+    /// Returns the number, or an error if it is too long.
     fn fit(self) -> Result<Self> {
         let bits = self.num.bits().max(self.den.bits());
         if bits > MAX_BITS {
@@ -59,12 +59,12 @@ impl Number {
         &self.den
     }
 
-    /// The length in bits, of both parts together.
+    /// Returns the bits of numerator and denominator together.
     pub(crate) fn bits(&self) -> u64 {
         self.num.bits() + self.den.bits()
     }
 
-    /// The whole number that this is, if it is one.
+    /// Returns the numerator if this is a whole number.
     pub(crate) fn whole(&self) -> Option<&BigInt> {
         self.den.is_one().then_some(&self.num)
     }
@@ -111,7 +111,7 @@ impl Number {
         Self::reduced(&self.num * &other.den, &self.den * &other.num).fit()
     }
 
-    /// The quotient rounded down, and the rest that has the divisor's sign.
+    /// Returns the quotient rounded down, and the remainder, which has the sign of the divisor.
     pub(crate) fn div_mod_floor(&self, other: &Self) -> Result<(Self, Self)> {
         let quotient = self.div(other)?.floor();
         let rest = self.sub(&quotient.mul(other)?)?;
@@ -126,7 +126,7 @@ impl Number {
         self.num.div_ceil(&self.den).into()
     }
 
-    /// To `places` decimal places, a half away from zero; below zero to tens, hundreds and so on.
+    /// Rounds to `places` decimal places, half away from zero; a negative `places` rounds to tens, hundreds and so on.
     pub(crate) fn round(&self, places: i32) -> Result<Self> {
         let scale: BigInt = BigInt::from(10).pow(places.unsigned_abs());
         let (num, den) =
@@ -135,7 +135,7 @@ impl Number {
         if places < 0 { Self::from(steps * scale).fit() } else { Self::ratio(steps, scale) }
     }
 
-    /// Raised to a whole power. `0^0` is 1.
+    /// Raises to a whole power. `0^0` is 1.
     pub(crate) fn pow(&self, exponent: &BigInt) -> Result<Self> {
         if exponent.is_zero() {
             return Ok(1.into());
@@ -146,7 +146,7 @@ impl Number {
         if self.den.is_one() && self.num.magnitude().is_one() {
             return Ok(if exponent.is_even() { 1.into() } else { self.clone() });
         }
-        // Of b bits is what is at least 2^(b-1), so its n-th power has more than (b-1)n. Nothing is computed before.
+        // A number of b bits is at least 2^(b-1), so its n-th power has more than (b-1)n bits. Checked before computing.
         let least = BigInt::from(self.num.bits().max(self.den.bits()) - 1) * exponent.abs();
         let power = match exponent.magnitude().to_u32() {
             Some(power) if least < MAX_BITS.into() => power,
@@ -162,7 +162,7 @@ impl Number {
         };
         let (num, den) = (Pow::pow(&self.num, power), Pow::pow(&self.den, power));
         match exponent.sign() {
-            // The reciprocal carries its sign below; a power of lowest terms is in lowest terms.
+            // The sign moves to the numerator; a power of a fraction in lowest terms is in lowest terms.
             Sign::Minus if num.is_negative() => Self { num: -den, den: -num },
             Sign::Minus => Self { num: den, den: num },
             _ => Self { num, den },
@@ -186,7 +186,7 @@ impl Number {
         }
     }
 
-    /// The square root, where it is rational.
+    /// Returns the square root if it is rational.
     pub(crate) fn sqrt(&self) -> Result<Self> {
         self.refuse_negative_root()?;
         let root = Self { num: self.num.sqrt(), den: self.den.sqrt() };
@@ -199,11 +199,11 @@ impl Number {
         )))
     }
 
-    /// The square root to `places` decimal places, a half upwards.
+    /// Returns the square root to `places` decimal places, rounded half up.
     pub(crate) fn sqrt_to(&self, places: u32) -> Result<Self> {
         self.refuse_negative_root()?;
         let scale: BigInt = BigInt::from(10).pow(places);
-        // Of 4x the root is twice as long, so its last bit says which way to round.
+        // The root of 4x has one more bit, which decides the rounding.
         let fourfold: BigInt = &self.num * &scale * &scale * 4 / &self.den;
         let doubled = fourfold.sqrt();
         Self::ratio((doubled + 1) / 2, scale)
@@ -221,7 +221,8 @@ fn by_zero(dividend: &Number) -> Error {
     Error::undefined(format!("{} cannot be divided by zero", brief(dividend)))
 }
 
-/// Every number from `low` to `high`, multiplied; halves keep the factors of like length, which is fastest.
+/// Returns the product of all numbers from `low` to `high`. Splitting in halves keeps the factors of similar length, which is
+/// fastest.
 fn product(low: u32, high: u32) -> BigInt {
     if high.saturating_sub(low) < 8 {
         return (low..=high).fold(BigInt::one(), |product, factor| product * factor);
@@ -278,7 +279,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_rest_has_the_sign_of_the_divisor() {
+    fn remainder_has_the_sign_of_the_divisor() {
         for (a, b, quotient, rest) in [(7, 3, 2, 1), (-7, 3, -3, 2), (7, -3, -3, -2), (-7, -3, 2, -1), (6, 3, 2, 0)] {
             assert_eq!(n(a, 1).div_mod_floor(&n(b, 1)).unwrap(), (n(quotient, 1), n(rest, 1)), "{a} {b}");
         }
@@ -312,7 +313,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn powers_stop_at_the_limit_before_they_are_computed() {
+    fn powers_over_the_limit_are_not_computed() {
         let p = |x: Number, e: i64| x.pow(&e.into());
         assert_eq!(p(2.into(), 131_071).unwrap().numerator().bits(), MAX_BITS);
         for (x, e) in
@@ -339,7 +340,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_limit_of_factorials_is_the_last_that_fits() {
+    fn factorial_limit_is_the_last_that_fits() {
         assert!(product(1, MAX_FACTORIAL).bits() <= MAX_BITS);
         assert!(product(1, MAX_FACTORIAL + 1).bits() > MAX_BITS);
     }
@@ -358,7 +359,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn results_stop_at_the_limit() {
+    fn results_over_the_limit_are_refused() {
         let long = Number::from(BigInt::one() << (MAX_BITS - 1));
         assert_eq!(long.mul(&2.into()).unwrap_err().kind, Kind::TooLarge);
         assert_eq!(long.add(&long).unwrap_err().kind, Kind::TooLarge);
@@ -366,7 +367,7 @@ pub(crate) mod tests {
         assert!(long.mul(&n(1, 2)).is_ok());
     }
 
-    /// Rational numbers of up to some 640 bits a part.
+    /// Random rational numbers of up to about 640 bits per part.
     pub(crate) fn any_number() -> impl Strategy<Value = Number> {
         let words = || vec(any::<u32>(), 0..20);
         (any::<bool>(), words(), words()).prop_map(|(negative, num, den)| {
@@ -377,12 +378,12 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn what_is_added_can_be_taken_away(a in any_number(), b in any_number()) {
+        fn addition_and_subtraction_are_inverse(a in any_number(), b in any_number()) {
             prop_assert_eq!(a.add(&b).unwrap().sub(&b).unwrap(), a);
         }
 
         #[test]
-        fn what_is_multiplied_can_be_divided(a in any_number(), b in any_number()) {
+        fn multiplication_and_division_are_inverse(a in any_number(), b in any_number()) {
             prop_assume!(!b.is_zero());
             prop_assert_eq!(a.mul(&b).unwrap().div(&b).unwrap(), a);
         }
@@ -394,7 +395,7 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn quotient_and_rest_give_the_number_back(a in any_number(), b in any_number()) {
+        fn quotient_and_remainder_restore_the_number(a in any_number(), b in any_number()) {
             prop_assume!(!b.is_zero());
             let (quotient, rest) = a.div_mod_floor(&b).unwrap();
             prop_assert!(quotient.whole().is_some());
@@ -411,7 +412,7 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn the_root_of_a_square(a in any_number(), places in 0u32..40) {
+        fn root_of_a_square_is_exact(a in any_number(), places in 0u32..40) {
             let square = a.mul(&a).unwrap();
             let a = a.abs();
             prop_assert_eq!(square.sqrt_to(places).unwrap(), a.round(places as i32).unwrap());
@@ -419,14 +420,14 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn rounding_is_off_by_half_a_step_at_most(a in any_number(), places in -40i32..40) {
+        fn rounding_error_is_at_most_half_a_step(a in any_number(), places in -40i32..40) {
             let off = a.round(places).unwrap().sub(&a).unwrap().abs();
             let half = Number::from(10).pow(&(-places).into()).unwrap().div(&2.into()).unwrap();
             prop_assert!(off <= half);
         }
 
         #[test]
-        fn order_is_that_of_the_difference(a in any_number(), b in any_number()) {
+        fn order_agrees_with_the_difference(a in any_number(), b in any_number()) {
             prop_assert_eq!(a.cmp(&b), a.sub(&b).unwrap().cmp(&0.into()));
         }
     }

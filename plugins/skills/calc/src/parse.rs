@@ -1,4 +1,4 @@
-//! From tokens to a program: the grammar of the language.
+//! Parses tokens into a program. The grammar:
 //!
 //! ```text
 //! expression = sum [ ("in" | "to") ( "hex" | "oct" | "bin" | units ) ]
@@ -13,8 +13,8 @@
 //! unit       = UNIT [ "^" { "+" | "-" } NUMBER ]
 //! ```
 //!
-//! A unit after a number binds closer than `*` and `/`, and so does a `/` between two units: `1 GiB / 100 Mbit/s` is
-//! a size over a rate.
+//! A unit after a number binds more tightly than `*` and `/`, and so does a `/` between two units: `1 GiB / 100 Mbit/s` is a
+//! size divided by a rate.
 
 use crate::{
     error::{Error, Result},
@@ -50,7 +50,7 @@ pub(crate) fn parse(text: &str) -> Result<Program> {
 }
 
 struct Parser<'a> {
-    /// Ends with [`Token::End`], which is never passed.
+    /// The last token is [`Token::End`], and the parser never advances past it.
     tokens: &'a [Spanned],
     next: usize,
     depth: usize,
@@ -123,8 +123,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What other languages write means something else here, or nothing. A plus after `%` would be a mere sign, but
-    /// who writes `20% + 5` does not ask for the remainder 0.
+    /// Refuses notation of other languages that would have another meaning here. In `20% + 5` the plus would be a sign and the
+    /// result a remainder, which is not what the author means.
     fn refuse_habits(&self, operation: &Operation) -> Result<()> {
         let message = match (operation, self.peek()) {
             (Operation::Multiply, Token::Sign('*')) => "a power is written with ^, not with **",
@@ -145,7 +145,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Passes any number of signs, and tells whether they make a minus.
+    /// Skips any number of signs. Returns true if together they negate.
     fn signs(&mut self) -> (bool, usize) {
         let column = self.column();
         let mut negative = false;
@@ -183,7 +183,7 @@ impl<'a> Parser<'a> {
         }
         let column = self.advance();
         let (negative, sign) = self.signs();
-        // To the right: 2^3^2 is 2^(3^2), one level deeper for each ^.
+        // Right-associative: 2^3^2 is 2^(3^2), one level deeper for each ^.
         self.deeper(sign, Self::power)?;
         if negative {
             self.emit(Operation::Negate, sign);
@@ -262,7 +262,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A unit with the power it stands to.
+    /// Parses a unit with its power.
     fn unit(&mut self) -> Result<Measure> {
         let measure = self.unit_name()?;
         if *self.peek() != Token::Sign('^') {
@@ -316,7 +316,7 @@ impl<'a> Parser<'a> {
         self.tokens.get(self.next).map_or(1, |spanned| spanned.column)
     }
 
-    /// Passes a token and gives its column.
+    /// Advances over a token and returns its column.
     fn advance(&mut self) -> usize {
         let column = self.column();
         if *self.peek() != Token::End {
@@ -345,7 +345,7 @@ impl<'a> Parser<'a> {
         Error::syntax(format!("expected {what}, found {}", self.found())).at(self.column())
     }
 
-    /// Something stands where the expression could have ended.
+    /// The error for a token after which the expression should have ended.
     fn leftover(&self) -> Error {
         let message = match self.peek() {
             Token::Sign(')') => "this ) closes nothing; remove it".to_owned(),

@@ -1,7 +1,6 @@
-//! What the parser makes and the machine runs: a list of steps for a stack.
+//! A parsed expression: a list of steps for a stack machine. `parse` creates it, `eval` runs it.
 //!
-//! It is flat, in the order of a stack machine, so that neither running nor dropping it recurses, however long a sum
-//! is.
+//! It is flat, so that neither running nor dropping it recurses, even for a very long sum.
 
 use crate::{
     function::Function,
@@ -9,11 +8,11 @@ use crate::{
     unit::{Measure, Seen},
 };
 
-/// What to do next with the stack.
+/// The operation of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Push(Literal),
-    /// Pushes one of this.
+    /// Pushes the quantity 1 of this measure.
     Unit(Measure),
     Negate,
     Factorial,
@@ -23,18 +22,18 @@ pub(crate) enum Operation {
     Divide,
     Remainder,
     Power,
-    /// Takes that many arguments.
+    /// Calls a function with this number of arguments.
     Call(Function, usize),
 }
 
-/// An operation and the column to name when it fails.
+/// An operation, and the column for its errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) operation: Operation,
     pub(crate) column: usize,
 }
 
-/// How the answer is to be shown.
+/// The form of the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Units(Measure),
@@ -48,6 +47,6 @@ pub(crate) enum Target {
 pub(crate) struct Program {
     pub(crate) steps: Vec<Step>,
     pub(crate) seen: Seen,
-    /// What stands after `in`, and its column.
+    /// The conversion after `in`, and its column.
     pub(crate) target: Option<(Target, usize)>,
 }

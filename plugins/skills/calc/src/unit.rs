@@ -1,4 +1,4 @@
-//! Units of data and of time, and what is made of them by multiplication.
+//! Units of data and time, and their products.
 
 use std::fmt::{self, Write};
 
@@ -8,7 +8,7 @@ use crate::{
     number::Number,
 };
 
-/// What a quantity measures: a power of data times a power of time. Nothing of either is a plain number.
+/// A dimension: a power of data times a power of time. Both powers are zero for a plain number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dimension {
     pub(crate) data: i32,
@@ -32,7 +32,7 @@ impl Dimension {
         Self { data: self.data - other.data, time: self.time - other.time }.fit()
     }
 
-    /// Raised to `power`; nothing stands for a power that is far too high.
+    /// Raises to `power`; `None` if the power is far too high.
     pub(crate) fn pow(self, power: Option<i32>) -> Result<Self> {
         let times = |n: i32| if n == 0 { Some(0) } else { n.checked_mul(power?) };
         match (times(self.data), times(self.time)) {
@@ -41,7 +41,7 @@ impl Dimension {
         }
     }
 
-    /// Every result comes through here, so the sums above cannot overflow.
+    /// Checks the range of a result. Every result is checked, so the sums above cannot overflow.
     fn fit(self) -> Result<Self> {
         let limit = -MAX_UNIT_POWER..=MAX_UNIT_POWER;
         if limit.contains(&self.data) && limit.contains(&self.time) { Ok(self) } else { Err(too_high()) }
@@ -67,7 +67,7 @@ impl fmt::Display for Dimension {
 pub(crate) struct Unit {
     prefix: &'static str,
     base: &'static str,
-    /// Its size in bits or in seconds, as a fraction.
+    /// The size in bits or in seconds, as a fraction.
     size: (u64, u64),
     dimension: Dimension,
 }
@@ -78,7 +78,7 @@ impl Unit {
     }
 }
 
-/// Prefixes of bits and bytes. `K` alone is none: some mean 1000 by it and some 1024.
+/// Prefixes of bits and bytes. `K` is not one, because it is used for both 1000 and 1024.
 const PREFIXES: [(&str, u64); 13] = [
     ("", 1),
     ("k", 1_000),
@@ -95,10 +95,10 @@ const PREFIXES: [(&str, u64); 13] = [
     ("Ei", 1 << 60),
 ];
 
-/// What a prefix goes before, and its bits.
+/// Units that accept a prefix, with their bits.
 const DATA: [(&str, u64); 2] = [("bit", 1), ("B", 8)];
 
-/// Names and seconds. A month and a year have no fixed length, so they are none.
+/// Units of time in seconds. Month and year are missing because they have no fixed length.
 const TIME: [(&str, u64, u64); 8] = [
     ("ns", 1, 1_000_000_000),
     ("us", 1, 1_000_000),
@@ -110,12 +110,12 @@ const TIME: [(&str, u64, u64); 8] = [
     ("week", 604_800, 1),
 ];
 
-/// Other spellings, and what they mean.
+/// Other spellings and their meaning.
 const ALIASES: [(&str, &str); 28] = [
     ("bits", "bit"),
     ("byte", "B"),
     ("bytes", "B"),
-    // The micro sign, and the Greek letter that looks like it.
+    // The micro sign and the Greek letter that looks the same.
     ("\u{b5}s", "us"),
     ("\u{3bc}s", "us"),
     ("nanosecond", "ns"),
@@ -146,7 +146,7 @@ const ALIASES: [(&str, &str); 28] = [
 fn units() -> impl Iterator<Item = Unit> {
     let data = DATA.iter().flat_map(|&(base, bits)| {
         PREFIXES.iter().map(move |&(prefix, size)| {
-            // The largest, EiB, is 2^63 bits.
+            // The largest unit, EiB, has 2^63 bits.
             Unit { prefix, base, size: (bits * size, 1), dimension: Dimension::DATA }
         })
     });
@@ -159,12 +159,12 @@ fn find(name: &str) -> Option<Unit> {
     units().find(|unit| name.strip_prefix(unit.prefix) == Some(unit.base))
 }
 
-/// Units multiplied with each other, such as `MB/s`.
+/// A product of units, such as `MB/s`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Measure(Vec<(Unit, i32)>);
 
 impl Measure {
-    /// What a name means: one unit, or a rate that has a name, as `Mbps`.
+    /// Returns the measure of a name: a unit, or a named rate such as `Mbps`.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, meaning)| meaning);
         match name.split_once('/') {
@@ -173,7 +173,7 @@ impl Measure {
         }
     }
 
-    /// Raised to `power`, checked against the limit.
+    /// Raises to `power`, with a check against the limit.
     pub(crate) fn pow(mut self, power: i32) -> Result<Self> {
         for (_, own) in &mut self.0 {
             *own = own
@@ -198,7 +198,7 @@ impl Measure {
         self.0.iter().try_fold(Dimension::PLAIN, |sum, (unit, power)| sum.times(unit.dimension.pow(Some(*power))?))
     }
 
-    /// Its size in bits and seconds.
+    /// Returns its size in bits and seconds.
     pub(crate) fn size(&self) -> Result<Number> {
         self.0.iter().try_fold(1.into(), |product: Number, (unit, power)| {
             product.mul(&Number::ratio(unit.size.0, unit.size.1)?.pow(&(*power).into())?)
@@ -212,7 +212,7 @@ impl fmt::Display for Measure {
     }
 }
 
-/// `a*b/c^2`, or `c^-2` where nothing stands above the line.
+/// Formats as `a*b/c^2`, or as `c^-2` without a numerator.
 fn powers<S: AsRef<str>>(parts: impl IntoIterator<Item = (S, i32)>) -> String {
     let (above, below): (Vec<_>, Vec<_>) =
         parts.into_iter().filter(|(_, power)| *power != 0).partition(|(_, power)| *power > 0);
@@ -227,14 +227,14 @@ fn powers<S: AsRef<str>>(parts: impl IntoIterator<Item = (S, i32)>) -> String {
         text.push_str(join);
         text.push_str(name.as_ref());
         if power != 1 {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "^{power}");
         }
     }
     text
 }
 
-/// The first unit of data and the first of time that an expression names: those its answer is shown in.
+/// The first unit of data and the first unit of time in an expression. The answer is printed in these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     data: Option<Unit>,
@@ -249,19 +249,19 @@ impl Seen {
         }
     }
 
-    /// The units in which to show a quantity of this dimension.
+    /// Returns the units in which to print a quantity of this dimension.
     pub(crate) fn measure(&self, dimension: Dimension) -> Measure {
         let parts = [(self.data, dimension.data), (self.time, dimension.time)];
         Measure(parts.into_iter().filter(|(_, power)| *power != 0).filter_map(|(u, p)| Some((u?, p))).collect())
     }
 }
 
-/// What somebody may have meant who wrote `name`: the same letters in other cases, `b` for bits too.
+/// Returns known units similar to the unknown `name`: with other upper or lower case, and `b` also for bits.
 pub(crate) fn alike(name: &str) -> Vec<String> {
     let name = name.to_lowercase();
     let short = |unit: &Unit| unit.name().to_lowercase().replace("bit", "b");
     let long = |unit: &Unit| unit.name().to_lowercase();
-    // 'K' is no prefix, so `KB` is offered both meanings.
+    // 'K' is not a prefix, so both meanings are suggested for `KB`.
     let binary = |unit: &Unit| short(unit).replacen('i', "", 1);
     units()
         .filter(|unit| {
@@ -272,7 +272,7 @@ pub(crate) fn alike(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// Every unit in one line, for those who name none of them.
+/// Lists every unit in one line, for an error without a similar unit.
 pub(crate) const LIST: &str =
     "bit, B, both with k M G T P E or Ki Mi Gi Ti Pi Ei before; ns, us, ms, s, min, h, d, week";
 
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_means_one_thing() {
+    fn unit_names_are_unambiguous() {
         let names: Vec<_> = units().map(Unit::name).collect();
         for (at, name) in names.iter().enumerate() {
             assert!(!names[..at].contains(name), "{name}");
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_unit() {
+    fn unknown_units_are_refused() {
         for name in ["", "K", "k", "KB", "b", "Mb", "m", "S", "kis", "ks", "month", "in", "to"] {
             assert_eq!(Measure::named(name), None, "{name}");
         }
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_take_the_units_seen_first() {
+    fn answers_use_the_first_units_of_the_expression() {
         let mut seen = Seen::default();
         for name in ["GiB", "Mbps", "h"] {
             seen.note(&Measure::named(name).unwrap());

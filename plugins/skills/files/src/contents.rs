@@ -1,4 +1,4 @@
-//! Gets at the bytes of a file, a range at a time.
+//! Reads files in ranges and refuses binary files. Used by `read` and `edit`.
 
 use std::ops::ControlFlow;
 
@@ -6,18 +6,18 @@ use patchbay_sdk::{Failure, Result};
 
 use crate::{host::Files, words::shown};
 
-/// Bytes of a file that is written or edited. What is larger is no text that somebody works on, and the old and the new
-/// text are in memory at once.
+/// The most bytes of a file that is written or edited. Larger files are rarely text, and the old and the new text are in
+/// memory at the same time.
 pub(crate) const MAX_FILE: usize = 2 << 20;
-/// Bytes that are asked for at a time: few calls, and well below what one may carry.
+/// Bytes of one read: few calls, and well below the limit of one call.
 const RANGE: u32 = 1 << 20;
-/// Where a NUL byte is looked for, which no text has.
+/// The number of bytes at the beginning that are searched for a NUL byte, which marks a binary file.
 const PROBE: usize = 8 << 10;
 
-/// Gives the bytes of a file, range by range, until its end or until `each` breaks.
+/// Passes the bytes of a file to `each`, range by range, until the end of the file or until `each` breaks.
 ///
 /// # Errors
-/// The host's; and a file that is no text.
+/// Errors of the host, and a binary file.
 pub(crate) fn ranges(files: &mut impl Files, path: &str, mut each: impl FnMut(&[u8]) -> ControlFlow<()>) -> Result<()> {
     let mut offset = 0;
     loop {
@@ -32,10 +32,10 @@ pub(crate) fn ranges(files: &mut impl Files, path: &str, mut each: impl FnMut(&[
     }
 }
 
-/// All of a file.
+/// Reads a whole file.
 ///
 /// # Errors
-/// The host's; a file that is no text, or larger than [`MAX_FILE`].
+/// Errors of the host, a binary file, and a file larger than [`MAX_FILE`].
 pub(crate) fn whole(files: &mut impl Files, path: &str) -> Result<String> {
     let mut bytes = Vec::new();
     ranges(files, path, |range| {

@@ -1,4 +1,4 @@
-//! Replaces an exact text.
+//! The tool `edit`: replaces an exact text in a file.
 
 use patchbay_sdk::{Failure, Result};
 
@@ -45,7 +45,8 @@ pub(crate) fn edit(files: &mut impl Files, path: &str, old: &str, new: &str, all
     Ok(format!("Replaced {times} in '{}', at {}.", shown(path), at_lines(&lines(&text, &found))))
 }
 
-/// `part` with the line ends of `text`, where these are CRLF throughout: whoever read the text has seen line feeds alone.
+/// Returns `part` with CRLF line ends if all line ends of `text` are CRLF, because a model that read the text saw only line
+/// feeds.
 fn with_line_ends_of(text: &str, part: &str) -> String {
     let crlf = text.contains("\r\n") && text.matches('\n').count() == text.matches("\r\n").count();
     match crlf && !part.contains("\r\n") {
@@ -54,7 +55,7 @@ fn with_line_ends_of(text: &str, part: &str) -> String {
     }
 }
 
-/// Says what there is instead, as far as that can be guessed.
+/// Describes a similar text in the file, if there is one, for the error of a text that does not occur.
 fn missing(path: &str, text: &str, old: &str) -> Failure {
     let path = shown(path);
     let first = old.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
@@ -74,7 +75,7 @@ fn missing(path: &str, text: &str, old: &str) -> Failure {
     Failure::new("not-found", format!("'old' does not occur in '{path}'; nothing was written. {hint}"))
 }
 
-/// The numbers of the lines where `offsets`, in ascending order, are.
+/// Returns the line numbers of `offsets`, which must be ascending.
 fn lines(text: &str, offsets: &[usize]) -> Vec<usize> {
     let (mut line, mut from) = (1, 0);
     let number = |offset: &usize| {
@@ -96,7 +97,7 @@ mod tests {
         (answer, files.text("f").to_owned())
     }
 
-    /// The message; nothing may have changed.
+    /// Returns the message of a refused edit and checks that the file is unchanged.
     fn refused(text: &str, old: &str, new: &str, all: bool) -> String {
         let (answer, left) = edited(text, old, new, all);
         assert_eq!(left, text);
@@ -128,12 +129,12 @@ mod tests {
             (answer.as_deref(), &*left),
             (Ok("Replaced 3 occurrences in 'f', at lines 1, 2 and 3."), "aa\nb aa\naa\n")
         );
-        // Occurrences that overlap count once, as they are replaced once.
+        // Overlapping occurrences count once, because they are replaced once.
         assert_eq!(edited("xxx", "xx", "y", false).1, "yx");
     }
 
     #[test]
-    fn what_does_not_occur_is_told_with_what_comes_near() {
+    fn missing_text_is_reported_with_similar_text() {
         let text = "fn a() {\n\tlet x = 1;\n}\n\tlet x = 1; // again\n";
         assert_eq!(
             refused(text, "    let x = 1;\n    y", "z", false),
@@ -149,14 +150,14 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_stay_as_they_are() {
+    fn line_ends_are_preserved() {
         let (answer, left) = edited("a\r\nb\r\nc\r\n", "a\nb", "1\n2\n3", false);
         assert_eq!(
             (answer.as_deref(), &*left),
             (Ok("Replaced 1 occurrence in 'f', at line 1."), "1\r\n2\r\n3\r\nc\r\n")
         );
         assert_eq!(edited("a\r\nb\r\n", "a\r\nb", "x\r\ny", false).1, "x\r\ny\r\n");
-        // Mixed: to the letter.
+        // Mixed line ends must match exactly.
         assert!(refused("a\r\nb\n", "a\nb", "x", false).contains("does not occur"));
         assert_eq!(edited("a\r\nb\n", "a\r\nb", "x\ny", false).1, "x\ny\n");
     }
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_cannot_be_edited_are_told() {
+    fn files_that_cannot_be_edited_are_reported() {
         let message = |bytes: &[u8]| edit(&mut Fake::one(bytes), "f", "a", "b", false).expect_err("no text");
         let failure = message(b"a\xff");
         assert_eq!(
@@ -183,13 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_cannot_be_blown_up() {
+    fn edited_file_is_limited_in_size() {
         let message = refused(&"a".repeat(MAX_FILE / 2), "a", "bbb", true);
         assert_eq!(message, "'f' would have 3145728 bytes, over the limit of 2097152; nothing was written");
     }
 
     #[test]
-    fn a_refusal_of_the_host_is_passed_on() {
+    fn refusal_by_the_host_is_passed_on() {
         let mut files = Fake { refused: Some("denied"), ..Fake::one("a") };
         let failure = edit(&mut files, "f", "a", "b", false).expect_err("denied");
         assert_eq!((failure.kind(), failure.message()), ("denied", "a fake denied"));

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use crate::host::{Entry, Error, Files};
 
-/// Answers ranges that may be shorter than what was asked for, as a host may.
+/// A workspace whose reads may return fewer bytes than requested, as the host's may.
 #[derive(Clone)]
 pub(crate) struct Fake {
     pub(crate) files: BTreeMap<String, Vec<u8>>,
-    /// The most that one range has.
+    /// The most bytes of one read.
     pub(crate) most: usize,
     /// The kind with which every write fails.
     pub(crate) refused: Option<&'static str>,
-    /// How often something was read.
+    /// The number of reads.
     pub(crate) reads: usize,
 }
 
@@ -22,7 +22,7 @@ impl Fake {
         Self { files, most: usize::MAX, refused: None, reads: 0 }
     }
 
-    /// One file `f`.
+    /// Creates a workspace with one file `f`.
     pub(crate) fn one(text: impl AsRef<[u8]>) -> Self {
         Self::with(&[("f", text.as_ref())])
     }
@@ -45,7 +45,7 @@ impl Files for Fake {
         Ok(bytes[start..end].to_vec())
     }
 
-    /// The glob is `**/*`, for all, or the beginning of paths.
+    /// `glob` is `**/*` for all files, or a prefix of paths.
     fn walk(&mut self, glob: &str, after: Option<&str>, limit: u32) -> Result<Vec<Entry>, Error> {
         let prefix = if glob == "**/*" { "" } else { glob };
         let files = self.files.iter().filter(|(path, _)| path.starts_with(prefix));

@@ -1,14 +1,14 @@
-//! The workspace's files: read, list, write, edit.
+//! The skill `files`: tools that read, list, write and edit files of the workspace.
 //!
-//! Made for models: text comes as it is, so that what was read can be given back to `edit` to the letter, and every
-//! answer that is not the whole says how to go on. The map:
+//! Made for models: text is returned unchanged, so that it can be passed to `edit` exactly, and every partial answer says how
+//! to continue. Modules:
 //!
-//! * `host` is what the tools need of the workspace, as a trait, so that tests can stand in for it,
-//! * `contents` gets at the bytes of a file and says what is no text,
-//! * `read`, `list`, `write` and `edit` are the tools,
-//! * `words` holds what their answers share.
+//! * `host`: the interface to the workspace, which tests replace,
+//! * `contents`: reads files and refuses binary ones,
+//! * `read`, `list`, `write`, `edit`: the tools,
+//! * `words`: texts that the answers share.
 //!
-//! Not here: searching (that is the skill `grep`), deleting and moving files, files outside the workspace.
+//! Not supported: searching (see the skill `grep`), deleting and moving files, files outside the workspace.
 #![deny(missing_docs)]
 
 mod contents;

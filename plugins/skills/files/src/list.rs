@@ -1,4 +1,4 @@
-//! Lists files.
+//! The tool `list`: lists files with their sizes, in pages.
 
 use patchbay_sdk::{Content, Reply, Result};
 
@@ -7,11 +7,11 @@ use crate::{
     words::shown,
 };
 
-/// Files of one answer: some 10,000 tokens at most.
+/// The most files of one answer: about 10,000 tokens.
 pub(crate) const PAGE: usize = 500;
-/// Entries that are asked for at a time; one more than a page, which tells whether there are more.
+/// Entries of one request: one more than a page, to detect whether there are more.
 const LIMIT: u32 = PAGE as u32 + 1;
-/// Unless the caller says otherwise.
+/// The glob if the caller gives none.
 const ALL: &str = "**/*";
 
 pub(crate) fn list(files: &mut impl Files, glob: Option<&str>, after: Option<&str>) -> Result<Reply> {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_lead_to_the_end() {
+    fn pages_continue_to_the_end() {
         let names: Vec<String> = (0..2 * PAGE + 1).map(|number| format!("{number:06}")).collect();
         let files = Fake::with(&names.iter().map(|name| (name.as_str(), &b""[..])).collect::<Vec<_>>());
         let first = shown(&files, None, None);
@@ -72,7 +72,7 @@ mod tests {
         let second = shown(&files, None, Some("000499"));
         assert!(second[0].starts_with("000500 ") && second[1].contains("'000999'"), "{second:?}");
         assert_eq!(shown(&files, None, Some("000999")), ["001000 (0 bytes)"]);
-        // A page that just fits promises no more.
+        // A page that exactly fits announces no more files.
         assert_eq!(shown(&files, None, Some("000500")).len(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Reads a range of lines.
+//! The tool `read`: returns a range of lines.
 
 use std::{borrow::Cow, ops::ControlFlow};
 
@@ -10,11 +10,11 @@ use crate::{
     words::{count, shown},
 };
 
-/// Lines of one answer: more than most files have.
+/// The most lines of one answer: more than most files have.
 pub(crate) const MAX_LINES: u64 = 2_000;
-/// Bytes of one answer: some 16,000 tokens, a fair part of what a model takes in.
+/// The most bytes of one answer: about 16,000 tokens.
 pub(crate) const MAX_BYTES: usize = 64 << 10;
-/// Bytes that are gone through to count lines; each costs a few instructions.
+/// The most bytes that are read to count lines. Each costs a few instructions.
 pub(crate) const MAX_SCAN: u64 = 64 << 20;
 
 pub(crate) fn read(files: &mut impl Files, path: &str, first: Option<u64>, lines: Option<u64>) -> Result<Reply> {
@@ -30,18 +30,18 @@ pub(crate) fn read(files: &mut impl Files, path: &str, first: Option<u64>, lines
     window.answer(path)
 }
 
-/// The lines that are wanted, taken out of a file that comes range by range.
+/// Collects the requested lines from a file that is read in ranges.
 struct Window {
     first: u64,
     lines: u64,
-    /// Complete lines so far.
+    /// Number of complete lines so far.
     ended: u64,
     bytes: u64,
-    /// Whether the last byte so far ended a line.
+    /// True if the last byte so far was a line feed.
     at_start: bool,
-    /// Whether [`MAX_SCAN`] was reached before the end.
+    /// True if [`MAX_SCAN`] was reached before the end of the file.
     stopped: bool,
-    /// The wanted lines, with one byte more than [`MAX_BYTES`] at most.
+    /// The requested lines, at most one byte more than [`MAX_BYTES`].
     text: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ impl Window {
 
     fn take(&mut self, range: &[u8]) -> ControlFlow<()> {
         for line in range.split_inclusive(|byte| *byte == b'\n') {
-            // The number of this line, from 0.
+            // The index of this line, from 0.
             if (self.first - 1..(self.first - 1).saturating_add(self.lines)).contains(&self.ended) {
                 let room = MAX_BYTES + 1 - self.text.len();
                 self.text.extend_from_slice(&line[..line.len().min(room)]);
@@ -114,7 +114,7 @@ impl Window {
     }
 }
 
-/// At most [`MAX_BYTES`] of `text`, up to the end of a line; and whether it is one line that had to be cut.
+/// Cuts `text` to at most [`MAX_BYTES`] at the end of a line. Returns true if a single line had to be cut.
 fn whole_lines(text: &[u8]) -> (&[u8], bool) {
     if text.len() <= MAX_BYTES {
         return (text, false);
@@ -123,7 +123,7 @@ fn whole_lines(text: &[u8]) -> (&[u8], bool) {
     match text.iter().rposition(|byte| *byte == b'\n') {
         Some(end) => (&text[..=end], false),
         None => {
-            // Not through a character.
+            // Do not cut within a character.
             let broken = text.utf8_chunks().last().map_or(0, |chunk| chunk.invalid().len());
             (&text[..text.len() - broken], true)
         }
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
     use crate::fake::Fake;
 
-    /// The pieces of the answer, or the failure's kind and message.
+    /// Returns the pieces of the answer, or kind and message of the failure.
     fn pages(files: &Fake, first: Option<u64>, lines: Option<u64>) -> Result<Vec<String>, (String, String)> {
         let answer = patchbay_sdk::rt::run("{}", |_: serde_json::Value| read(&mut files.clone(), "f", first, lines));
         let text = |content| match content {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_file_is_shown_as_it_is() {
+    fn short_file_is_returned_unchanged() {
         for text in ["a\nb\n", "a\nb", "\n", "\u{e9}\r\n\tx", "[Lines 1 to 2 of 3.]\n"] {
             assert_eq!(pages(&Fake::one(text), None, None), Ok(vec![text.to_owned()]));
         }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_says_what_it_is_and_how_to_go_on() {
+    fn range_says_which_lines_it_has_and_how_to_continue() {
         let file = Fake::one("a\nb\nc\nd");
         let page = |first, lines| pages(&file, Some(first), Some(lines)).expect("a page");
         assert_eq!(page(2, 2), ["b\nc\n", "[Lines 2 to 3 of 4. To go on: read with first 4.]"]);
@@ -169,12 +169,12 @@ mod tests {
         assert_eq!(page(4, 9), ["d", "[Line 4 of 4.]"]);
         assert_eq!(page(3, 2), ["c\nd", "[Lines 3 to 4 of 4.]"]);
         assert_eq!(page(1, 4), ["a\nb\nc\nd"]);
-        // A line feed ends a line, and begins none.
+        // A line feed at the end does not begin another line.
         assert_eq!(pages(&Fake::one("a\nb\n"), Some(2), None), Ok(vec!["b\n".into(), "[Line 2 of 2.]".into()]));
     }
 
     #[test]
-    fn what_lies_beyond_the_end_is_told() {
+    fn lines_beyond_the_end_are_reported() {
         let (kind, message) = refused(&Fake::one("a\nb\n"), Some(3), None);
         assert_eq!((&*kind, &*message), ("invalid-input", "'f' has 2 lines, so that there is no line 3"));
         let (_, message) = refused(&Fake::one("a"), Some(u64::MAX), None);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_of_any_length_give_the_same() {
+    fn result_does_not_depend_on_the_size_of_reads() {
         let text = "eins\nzwei \u{1f642}\n\ndrei";
         for most in 1..=text.len() {
             let file = Fake { most, ..Fake::one(text) };
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_bounded_in_lines_and_bytes_and_lead_to_the_end() {
+    fn pages_are_limited_and_continue_to_the_end() {
         let text: String = (1..=5_000).map(|number| format!("{number} {}\n", "x".repeat(number % 100))).collect();
         let file = Fake::one(&text);
         let (mut read, mut first, mut count) = (String::new(), 1, 0);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_cut_between_characters_and_the_next_can_be_read() {
+    fn long_line_is_cut_between_characters() {
         for ahead in ["", "a", "ab", "abc"] {
             let long = format!("{ahead}{}\nend", "\u{1f642}".repeat(MAX_BYTES));
             let page = pages(&Fake::one(&long), None, None).expect("a page");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_much_of_a_file_is_gone_through() {
+    fn scan_of_a_file_is_limited() {
         let huge = Fake::one("x\n".repeat(MAX_SCAN as usize / 2 + 9));
         let page = pages(&huge, Some(1), Some(1)).expect("a page");
         assert_eq!(page, ["x\n", "[Line 1 of at least 33554432. To go on: read with first 2.]"]);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_told() {
+    fn binary_files_are_reported() {
         let (kind, message) = refused(&Fake::one(b"\x89PNG\r\n\x1a\n\0\0"), None, None);
         assert_eq!(kind, "not-text");
         assert_eq!(message, "'f' is a binary file (byte 8 is NUL), and only text can be read");

@@ -1,4 +1,4 @@
-//! The inputs, and the examples of SKILL.md.
+//! Tests of the inputs, their schemas and the examples of SKILL.md.
 
 use patchbay_sdk::rt;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn schema<T: JsonSchema>() -> Value {
 }
 
 #[test]
-fn inputs_take_their_fields_and_no_others() {
+fn unknown_fields_are_refused() {
     assert!(serde_json::from_value::<Read>(json!({"path": "a"})).is_ok());
     assert!(serde_json::from_value::<Read>(json!({"path": "a", "first": 3, "lines": 4})).is_ok());
     assert!(serde_json::from_value::<List>(json!({})).is_ok());
@@ -25,7 +25,7 @@ fn inputs_take_their_fields_and_no_others() {
 }
 
 #[test]
-fn the_schemas_require_what_has_no_default_and_name_the_limits() {
+fn schemas_have_required_fields_and_limits() {
     assert_eq!(schema::<Read>()["required"], json!(["path"]));
     assert_eq!(schema::<Read>()["properties"]["lines"]["maximum"], json!(read::MAX_LINES));
     assert_eq!(schema::<List>()["required"], Value::Null);
@@ -35,9 +35,9 @@ fn the_schemas_require_what_has_no_default_and_name_the_limits() {
     assert!(words.contains(&contents::MAX_FILE.to_string()), "{words}");
 }
 
-/// What the instructions show as input is one.
+/// Every input in the instructions is valid.
 #[test]
-fn the_examples_of_the_instructions_are_inputs() {
+fn examples_of_the_instructions_are_valid_inputs() {
     let text = include_str!("../SKILL.md").replace('\n', " ");
     let examples: Vec<&str> = text.split('`').filter(|part| part.starts_with('{')).collect();
     assert_eq!(examples.len(), 2);

@@ -1,11 +1,11 @@
-//! What the answers share.
+//! Texts that the answers of the tools share.
 
-/// Characters of somebody's text in a message.
+/// The most characters of a quoted text in a message.
 const MOST: usize = 200;
-/// Line numbers in a message.
+/// The most line numbers in a message.
 const MOST_LINES: usize = 10;
 
-/// Somebody's text, short enough to be quoted.
+/// Shortens a text for a quotation.
 pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(MOST) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
@@ -13,12 +13,12 @@ pub(crate) fn shown(text: &str) -> String {
     }
 }
 
-/// `1 line`, `2 lines`.
+/// Formats a count: `1 line`, `2 lines`.
 pub(crate) fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// `line 3`, `lines 3 and 7`, `lines 3, 7, 9 and more`.
+/// Formats line numbers: `line 3`, `lines 3 and 7`, `lines 3, 7, 9 and more`.
 pub(crate) fn at_lines(lines: &[usize]) -> String {
     let mut words: Vec<String> = lines.iter().take(MOST_LINES).map(ToString::to_string).collect();
     if lines.len() > MOST_LINES {
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_listed_and_bounded() {
+    fn line_numbers_are_limited() {
         assert_eq!(at_lines(&[3]), "line 3");
         assert_eq!(at_lines(&[3, 7]), "lines 3 and 7");
         assert_eq!(at_lines(&[3, 7, 9]), "lines 3, 7 and 9");
@@ -46,14 +46,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quoted_is_cut() {
+    fn quotations_are_cut() {
         assert_eq!(shown("é"), "é");
         assert_eq!(shown(&"é".repeat(MOST)), "é".repeat(MOST));
         assert_eq!(shown(&"é".repeat(9_999)), format!("{}…", "é".repeat(MOST)));
     }
 
     #[test]
-    fn one_is_singular() {
+    fn count_of_one_is_singular() {
         assert_eq!(
             (count(1, "line"), count(0, "line"), count(2, "line")),
             ("1 line".into(), "0 lines".into(), "2 lines".into())

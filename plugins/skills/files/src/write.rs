@@ -1,4 +1,4 @@
-//! Writes a whole file.
+//! The tool `write`: creates or replaces a whole file.
 
 use patchbay_sdk::{Failure, Result};
 
@@ -16,7 +16,7 @@ pub(crate) fn write(files: &mut impl Files, path: &str, text: &str) -> Result<St
             format!("a text of {bytes} bytes is over the limit of {MAX_FILE}; write it in several files"),
         ));
     }
-    // Only for the words of the answer, so that what cannot be read may still be written.
+    // Only used for the text of the answer, so a file that cannot be read may still be written.
     let verb = match files.read(path, 0, 1) {
         Ok(_) => "Replaced",
         Err(_) => "Created",
@@ -31,7 +31,7 @@ mod tests {
     use crate::fake::Fake;
 
     #[test]
-    fn a_file_is_made_or_replaced() {
+    fn file_is_created_or_replaced() {
         let mut files = Fake::with(&[]);
         let mut write = |text| write(&mut files, "a/b", text).map_err(|failure| failure.to_string());
         assert_eq!(write("x\ny"), Ok("Created 'a/b': 2 lines, 3 bytes.".to_owned()));
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_or_denied_is_not_written() {
+    fn too_long_or_denied_contents_are_not_written() {
         let mut files = Fake::with(&[]);
         let failure = write(&mut files, "f", &"x".repeat(MAX_FILE + 1)).expect_err("too long");
         assert_eq!(failure.kind(), "too-large");

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use crate::host::{Entry, Error, Files};
 
-/// Globs are `**/*` for all, `**/*.EXT`, `**/NAME`, `FOLDER/**/*`, or a path.
+/// Supports the globs `**/*`, `**/*.EXT`, `**/NAME`, `FOLDER/**/*`, and paths.
 #[derive(Clone, Default)]
 pub(crate) struct Fake {
     pub(crate) files: BTreeMap<String, Vec<u8>>,
-    /// The kind of error with which these files answer.
+    /// Files whose reads fail with a kind of error.
     pub(crate) faults: BTreeMap<String, &'static str>,
-    /// The kind of error with which everything answers.
+    /// The kind of error with which every call fails.
     pub(crate) refused: Option<&'static str>,
-    /// How often the host was called.
+    /// The number of calls to the host.
     pub(crate) calls: usize,
-    /// The bytes that were read.
+    /// The number of bytes that were read.
     pub(crate) bytes: usize,
 }
 

@@ -1,17 +1,17 @@
-//! What a search needs of the workspace.
+//! The interface to the workspace, as a trait, so that tests can replace the host.
 
 use patchbay_sdk::workspace;
 pub(crate) use patchbay_sdk::workspace::{Entry, Error};
 
 /// The files of a workspace. Paths are relative to it, with `/`.
 pub(crate) trait Files {
-    /// At most `max` bytes of a file from `offset` on; none at its end.
+    /// Reads at most `max` bytes of a file from `offset`; no bytes at its end.
     fn read(&mut self, path: &str, offset: u64, max: u32) -> Result<Vec<u8>, Error>;
-    /// At most `limit` entries that match, sorted by path, after `after`.
+    /// Lists at most `limit` matching entries after the path `after`, sorted by path.
     fn walk(&mut self, glob: &str, after: Option<&str>, limit: u32) -> Result<Vec<Entry>, Error>;
 }
 
-/// The host's.
+/// The workspace of the host.
 pub(crate) struct Workspace;
 
 impl Files for Workspace {

@@ -1,15 +1,15 @@
-//! Searches the workspace's files with regular expressions.
+//! The skill `grep`: searches the files of the workspace with regular expressions.
 //!
-//! Pattern and files both come from somebody who may mean harm: the pattern is bounded before it is compiled, searching
-//! takes time linear in the text, and one call reads a bounded number of files and bytes. The way of a search:
+//! Neither pattern nor files are trusted: the pattern is limited before it is compiled, a search takes time linear in the
+//! text, and one call reads a limited number of files and bytes. The steps of a search:
 //!
-//! * `line` reads what a person types,
-//! * `pattern` compiles the pattern, so that a match lies within one line,
-//! * `search` walks over the files and decides which are searched; `host` is what it needs of the workspace,
-//! * `matching` finds the lines of a file,
-//! * `page` prints them, and what was left out.
+//! 1. `line` parses the line of a person.
+//! 2. `pattern` compiles the pattern so that a match lies within one line.
+//! 3. `search` walks over the files and selects those to search; `host` is its interface to the workspace.
+//! 4. `matching` finds the matching lines of a file.
+//! 5. `page` prints them with notes about files and lines that were left out.
 //!
-//! Not here: replacing (that is `edit` of the skill `files`), matches over several lines, files that .gitignore hides.
+//! Not supported: replacing (see `edit` of the skill `files`), matches over several lines, files that .gitignore hides.
 #![deny(missing_docs)]
 
 mod host;

@@ -1,4 +1,4 @@
-//! Reads what a person types after `/grep`.
+//! Parses the line that a person types after `/grep`.
 
 use patchbay_sdk::{Failure, Result};
 
@@ -6,7 +6,7 @@ use crate::{Search, pattern::clip};
 
 const USAGE: &str = "say [-i] [-F] [-C N] PATTERN [GLOB], as in: -i \"todo:\" *.rs";
 
-/// What was typed, as a tool's input.
+/// Parses the line into the input of the tool.
 #[derive(Debug)]
 pub(crate) struct Typed(pub(crate) Search);
 
@@ -40,7 +40,7 @@ enum Flag {
     End,
 }
 
-/// The option at the beginning, and what follows it.
+/// Splits an option off the beginning.
 fn option(text: &str) -> Result<Option<(Flag, &str)>> {
     let (word, behind) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let behind = behind.trim_start();
@@ -68,7 +68,7 @@ fn option(text: &str) -> Result<Option<(Flag, &str)>> {
     }))
 }
 
-/// The word at the beginning, in quotes or not, and what follows it.
+/// Splits a word, quoted or not, off the beginning.
 fn word(text: &str) -> Result<Option<(&str, &str)>> {
     let Some(quote) = text.chars().next() else { return Ok(None) };
     if quote != '"' && quote != '\'' {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_and_a_glob() {
+    fn line_has_a_pattern_and_an_optional_glob() {
         for (line, pattern, glob) in [
             ("todo", "todo", None),
             (" todo  *.rs ", "todo", Some("*.rs")),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_the_problem() {
         for line in ["", "  ", "-i", "-C 2", "--"] {
             assert!(refused(line).starts_with("nothing to search for; say [-i]"), "{line}");
         }

@@ -4,25 +4,25 @@ use std::ops::Range;
 
 use crate::pattern::Pattern;
 
-/// A line with a match. Offsets are of the text.
+/// A line with a match. Offsets refer to the whole text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hit {
-    /// From 1.
+    /// The line number, from 1.
     pub(crate) number: usize,
-    /// The line without its line feed.
+    /// The range of the line, without its line feed.
     pub(crate) line: Range<usize>,
-    /// The first match in it.
+    /// The range of the first match in the line.
     pub(crate) matched: Range<usize>,
 }
 
-/// The first `most` matching lines.
+/// Returns the first `most` matching lines.
 pub(crate) fn find(text: &[u8], pattern: &Pattern, most: usize) -> Vec<Hit> {
     let mut hits = Vec::new();
-    // Where the next line begins, and its number.
+    // The offset and the number of the next line.
     let (mut start, mut number) = (0, 1);
     while hits.len() < most && start < text.len() {
         let Some(candidate) = pattern.candidate(text, start) else { break };
-        // Behind the last line feed there is no line.
+        // There is no line after the last line feed.
         if candidate.start == text.len() && text.ends_with(b"\n") {
             break;
         }
@@ -38,12 +38,12 @@ pub(crate) fn find(text: &[u8], pattern: &Pattern, most: usize) -> Vec<Hit> {
     hits
 }
 
-/// Where the line around `offset` begins.
+/// Returns the offset at which the line around `offset` begins.
 pub(crate) fn start_of_line(text: &[u8], offset: usize) -> usize {
     text[..offset].iter().rposition(|byte| *byte == b'\n').map_or(0, |feed| feed + 1)
 }
 
-/// Where the line around `offset` ends: at its line feed, or at the text's end.
+/// Returns the offset at which the line around `offset` ends: its line feed, or the end of the text.
 pub(crate) fn end_of_line(text: &[u8], offset: usize) -> usize {
     text[offset..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |feed| offset + feed)
 }
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn each_matching_line_comes_once_with_its_first_match() {
+    fn each_matching_line_is_returned_once() {
         let text = "xa\n\nbaab\nc\na";
         assert_eq!(found("a+", text, 9), [hit(1, "xa", "a"), hit(3, "baab", "aa"), hit(5, "a", "a")]);
         assert_eq!(found("a+", text, 2).len(), 2);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_match_is_one_in_every_line() {
+    fn empty_pattern_matches_every_line() {
         assert_eq!(found("z*", "a\n\nb\n", 9), [hit(1, "a", ""), hit(2, "", ""), hit(3, "b", "")]);
         assert_eq!(found("^$", "a\n\nb\n", 9), [hit(2, "", "")]);
         assert_eq!(found("$", "\n", 9), [hit(1, "", "")]);

@@ -1,23 +1,23 @@
-//! Prints matching lines as ripgrep does, and what was left out.
+//! Formats matching lines like ripgrep, with notes about what was left out.
 
 use std::ops::Range;
 
 use crate::matching::{Hit, end_of_line, start_of_line};
 
-/// Bytes of one answer: some 16,000 tokens, a fair part of what a model takes in.
+/// The most bytes of one answer: about 16,000 tokens.
 pub(crate) const MAX_BYTES: usize = 64 << 10;
-/// Bytes of a line that are shown. Longer ones are data more often than text.
+/// The most bytes of a line that are shown. Longer lines are usually data.
 pub(crate) const MAX_LINE: usize = 300;
-/// Of these, the bytes before the match.
+/// The bytes of a cut line that are shown before the match.
 const BEFORE: usize = 100;
 
-/// The answer as it grows.
+/// The answer under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     text: String,
-    /// Lines before and after each match.
+    /// Number of context lines before and after each match.
     context: usize,
-    /// Matching lines so far.
+    /// Number of matching lines so far.
     pub(crate) hits: usize,
 }
 
@@ -26,14 +26,14 @@ impl Page {
         Self { context, ..Self::default() }
     }
 
-    /// Whether there is no room for more.
+    /// Returns true if there is no room for more.
     pub(crate) fn is_full(&self) -> bool {
         self.text.len() >= MAX_BYTES
     }
 
-    /// Adds the hits of one file, as many as there is room for.
+    /// Adds the matches of one file, as far as there is room.
     pub(crate) fn add(&mut self, path: &str, text: &[u8], hits: &[Hit]) {
-        // Up to where lines of this file were printed.
+        // The offset up to which lines of this file were printed.
         let mut done = None;
         for (index, hit) in hits.iter().enumerate() {
             if self.is_full() {
@@ -64,7 +64,7 @@ impl Page {
         }
     }
 
-    /// The lines before a hit, none of which begins before `from`.
+    /// Returns the context lines before a match that begin at or after `from`.
     fn before(&self, text: &[u8], hit: &Hit, from: usize) -> Vec<Range<usize>> {
         let mut lines = Vec::new();
         let mut start = hit.line.start;
@@ -82,14 +82,14 @@ impl Page {
         self.text.push_str(&format!("{path}{mark}{number}{mark}{line}\n"));
     }
 
-    /// The answer, with `notes` in brackets below.
+    /// Returns the answer, followed by `notes` in brackets.
     pub(crate) fn finish(self, notes: &[String]) -> String {
         let notes = notes.iter().map(|note| format!("[{note}]\n"));
         (self.text + &notes.collect::<String>()).trim_end_matches('\n').to_owned()
     }
 }
 
-/// At most [`MAX_LINE`] bytes of a line, from a little before `around`.
+/// Cuts a line to at most [`MAX_LINE`] bytes, beginning a little before `around`.
 fn cut(line: &[u8], around: usize) -> String {
     if line.len() <= MAX_LINE {
         return String::from_utf8_lossy(line).into_owned();
@@ -101,7 +101,7 @@ fn cut(line: &[u8], around: usize) -> String {
     format!("{ahead}{}{behind}", String::from_utf8_lossy(&line[start..end]))
 }
 
-/// The first place from `at` on where a character may begin.
+/// Returns the first character boundary at or after `at`.
 fn boundary(line: &[u8], at: usize) -> usize {
     let inside = line[at..].iter().take(3).take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000).count();
     at + inside
@@ -122,15 +122,15 @@ mod tests {
     }
 
     #[test]
-    fn matches_alone() {
+    fn matches_without_context() {
         assert_eq!(printed(&[("a", "x\ny\nx"), ("b/c", "-x\n")], "x", 0), "a:1:x\na:3:x\nb/c:1:-x");
     }
 
     #[test]
-    fn context_stands_around_and_groups_are_apart() {
+    fn context_groups_are_separated() {
         let text = "1\n2\nx3\n4\n5\n6\n7\n8\nx9\n";
         assert_eq!(printed(&[("a", text)], "x", 1), "a-2-2\na:3:x3\na-4-4\n--\na-8-8\na:9:x9");
-        // Groups that touch are one.
+        // Adjacent groups are joined.
         assert_eq!(printed(&[("a", text)], "x", 3), "a-1-1\na-2-2\na:3:x3\na-4-4\na-5-5\na-6-6\na-7-7\na-8-8\na:9:x9");
         assert_eq!(printed(&[("a", "x\nx\n\nx")], "x", 1), "a:1:x\na:2:x\na-3-\na:4:x");
         assert_eq!(printed(&[("a", "x\n"), ("b", "x\n"), ("c", "\nx\n")], "x", 1), "a:1:x\n--\nb:1:x\n--\nc-1-\nc:2:x");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_an_end() {
+    fn answer_is_limited_in_size() {
         let text = format!("{}\n", "x".repeat(99)).repeat(2_000);
         let pattern = Pattern::new("x", false, false).expect("a pattern");
         let mut page = Page::new(0);

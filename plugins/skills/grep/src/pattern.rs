@@ -1,11 +1,11 @@
 //! Compiles a pattern so that a match lies within one line.
 //!
-//! Then a whole file can be searched at once, which is much faster than line by line, and finds the same: what could
-//! match a line feed is taken out of the expression, and its anchors are those of lines.
+//! Then a whole file can be searched at once, with the same result as line by line, but much faster: everything that could
+//! match a line feed is removed from the expression, and its anchors match at line ends.
 //!
-//! The fast engine cannot tell the edge of a word beside letters that are not ASCII, and leaves it to one that is fifty
-//! times slower. So an expression with such edges is first searched for without them, and only the lines that this finds
-//! are searched for the whole of it.
+//! The fast engine does not support word boundaries next to letters outside ASCII; it falls back to an engine that is fifty
+//! times slower. So an expression with word boundaries is first searched without them, and only the lines found are searched
+//! with the complete expression.
 
 use std::{cell::Cell, ops::Range};
 
@@ -13,35 +13,35 @@ use patchbay_sdk::{Failure, Result};
 use regex_automata::{Input, Span, meta, util::syntax};
 use regex_syntax::hir::{Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Look};
 
-/// Bytes of a pattern.
+/// The longest pattern in bytes.
 pub(crate) const MAX_BYTES: usize = 4096;
-/// Groups and repetitions inside each other, which parsing and compiling go through one by one.
+/// The deepest nesting of groups and repetitions.
 const MAX_NESTING: u32 = 100;
-/// Bytes of the automaton. `\w{100}` is over it, `\w{20}` is not.
+/// The most bytes of the automaton. `\w{100}` exceeds it, `\w{20}` does not.
 const MAX_AUTOMATON: usize = 2 << 20;
-/// Bytes of the cache from which the search runs; it is emptied when it is full.
+/// The size of the search cache in bytes. It is cleared when it is full.
 const CACHE: usize = 2 << 20;
 
-/// Bytes of lines with letters beyond ASCII in which a search looks for the edges of words of Unicode. One costs up to a
-/// thousand instructions, so that for what follows edges are those of ASCII, and the answer says so.
+/// The most bytes of lines with letters outside ASCII in which a search uses Unicode word boundaries. Each byte costs up to a
+/// thousand instructions. For later lines it uses ASCII word boundaries, and the answer says so.
 const MAX_SLOW: usize = 256 << 10;
 
-/// A pattern, ready to search.
+/// A compiled pattern.
 pub(crate) struct Pattern {
-    /// Finds all that the pattern matches.
+    /// The pattern itself, or without word boundaries a superset of its matches.
     rough: meta::Regex,
-    /// Where that finds more: the pattern.
+    /// The complete pattern, if `candidates` finds more than the pattern matches.
     exact: Option<Exact>,
 }
 
 struct Exact {
     unicode: meta::Regex,
     ascii: meta::Regex,
-    /// What is left of [`MAX_SLOW`]; none once it was not enough.
+    /// The rest of [`MAX_SLOW`]; `None` after it was exceeded.
     left: Cell<Option<usize>>,
 }
 
-/// What becomes of the edges of words.
+/// How word boundaries are treated in a variant of the expression.
 #[derive(Clone, Copy)]
 enum Edges {
     Unicode,
@@ -90,12 +90,12 @@ impl Pattern {
         })
     }
 
-    /// The first place in `text` from `from` on, the beginning of a line, in whose line there may be a match.
+    /// Returns the first offset in `text` from `from`, a beginning of a line, whose line may contain a match.
     pub(crate) fn candidate(&self, text: &[u8], from: usize) -> Option<Span> {
         self.rough.find(Input::new(text).range(from..)).map(|found| found.span())
     }
 
-    /// The first match in a line of which `candidate` is in.
+    /// Returns the first match in the line of `candidate`.
     pub(crate) fn confirm(&self, text: &[u8], line: Range<usize>, candidate: Span) -> Option<Span> {
         let Some(exact) = &self.exact else { return Some(candidate) };
         let is_fast = text[line.clone()].is_ascii();
@@ -106,7 +106,7 @@ impl Pattern {
         regex.find(Input::new(text).range(line)).map(|found| found.span())
     }
 
-    /// Whether somewhere the edges of words were those of ASCII.
+    /// Returns true if ASCII word boundaries were used for some lines.
     pub(crate) fn is_approximate(&self) -> bool {
         self.exact.as_ref().is_some_and(|exact| exact.left.get().is_none())
     }
@@ -117,7 +117,7 @@ fn automaton(hir: &Hir) -> Option<meta::Regex> {
     meta::Builder::new().configure(config).build_from_hir(hir).ok()
 }
 
-/// The same expression without the matches that reach over a line's end. None: it names a line feed outright.
+/// Returns the expression without matches across line ends. `None` if it contains a literal line feed.
 fn within_line(hir: &Hir, edges: Edges) -> Option<Hir> {
     let part = |hir: &Hir| within_line(hir, edges);
     Some(match hir.kind() {
@@ -136,7 +136,7 @@ fn within_line(hir: &Hir, edges: Edges) -> Option<Hir> {
             class.difference(&ClassBytes::new([ClassBytesRange::new(b'\n', b'\n')]));
             Hir::class(Class::Bytes(class))
         }
-        // The text is the line.
+        // The anchors of the text become those of the line.
         HirKind::Look(Look::Start) => Hir::look(Look::StartCRLF),
         HirKind::Look(Look::End) => Hir::look(Look::EndCRLF),
         HirKind::Look(look) => match (ascii_edge(*look), edges) {
@@ -145,14 +145,14 @@ fn within_line(hir: &Hir, edges: Edges) -> Option<Hir> {
             (Some(_), Edges::Ignored) => Hir::empty(),
         },
         HirKind::Repetition(repetition) => Hir::repetition(repetition.with(part(&repetition.sub)?)),
-        // Nobody asks what a group has matched.
+        // Captures are not needed.
         HirKind::Capture(capture) => part(&capture.sub)?,
         HirKind::Concat(parts) => Hir::concat(parts.iter().map(part).collect::<Option<_>>()?),
         HirKind::Alternation(parts) => Hir::alternation(parts.iter().map(part).collect::<Option<_>>()?),
     })
 }
 
-/// The edge of a word in ASCII for that in Unicode; none for what is no such edge.
+/// Returns the ASCII form of a Unicode word boundary; `None` for any other assertion.
 fn ascii_edge(look: Look) -> Option<Look> {
     Some(match look {
         Look::WordUnicode => Look::WordAscii,
@@ -192,7 +192,7 @@ fn does_not_parse(pattern: &str, error: &regex_syntax::Error) -> Failure {
     ))
 }
 
-/// A pattern, short enough to be quoted in a message.
+/// Shortens a pattern for a quotation.
 pub(crate) fn clip(text: &str) -> String {
     match text.char_indices().nth(100) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_lies_within_one_line() {
+    fn match_lies_within_one_line() {
         assert_eq!(matches("a[^x]*", "a b\nc").as_deref(), Some("a b"));
         assert_eq!(matches(r"(?s)a.*", "a b\nc").as_deref(), Some("a b"));
         assert_eq!(matches(r"b\s+c", "b\nc b  c").as_deref(), Some("b  c"));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn anchors_are_those_of_a_line() {
+    fn anchors_match_at_line_ends() {
         assert_eq!(matches("^b$", "a\nb\nc").as_deref(), Some("b"));
         assert_eq!(matches(r"\Ab\z", "a\nb\nc").as_deref(), Some("b"));
         assert_eq!(matches("^b$", "a\r\nb\r\nc").as_deref(), Some("b"));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn case_and_plain_text_are_as_asked() {
+    fn options_for_case_and_plain_text_are_used() {
         let found = |pattern: &str, fixed, ignore_case, text: &str| {
             let pattern = Pattern::new(pattern, fixed, ignore_case).expect("a pattern");
             find(&pattern, text.as_bytes()).is_some()
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_parse_is_told_with_its_place() {
+    fn parse_errors_name_the_position() {
         let message = refused("é(abc");
         assert_eq!(
             message,
@@ -272,14 +272,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_feed_cannot_be_asked_for() {
+    fn literal_line_feeds_are_refused() {
         for pattern in ["a\nb", r"a\nb", r"x|(\n)", r"\x0A*"] {
             assert!(refused(pattern).contains("asks for a line feed"), "{pattern}");
         }
     }
 
     #[test]
-    fn patterns_are_bounded() {
+    fn patterns_are_limited() {
         assert_eq!(refused(&"x".repeat(5_000)), "a pattern of 5000 bytes is over the limit of 4096");
         for pattern in [r"\w{5000}", r"(((\w{40}){40}){40}){40}", r"\pL{1,999}x"] {
             assert!(refused(pattern).contains("too large when compiled"), "{pattern}");
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_of_words_are_those_of_unicode() {
+    fn word_boundaries_follow_unicode() {
         assert_eq!(matches(r"\bété\b", "l’été").as_deref(), Some("été"));
         assert_eq!(matches(r"\bt\b", "été t").as_deref(), Some("t"));
         assert_eq!(matches(r"\bt\b", "été\n-t-").as_deref(), Some("t"));
@@ -302,9 +302,9 @@ mod tests {
     }
 
     #[test]
-    fn edges_of_words_are_those_of_ascii_where_there_is_too_much_to_look_at() {
+    fn word_boundaries_are_ascii_after_the_limit() {
         let pattern = Pattern::new(r"t\b", false, false).expect("a pattern");
-        // The edge is one in ASCII, and none in Unicode.
+        // A word boundary in ASCII, but not in Unicode.
         let text = "été\n".repeat(MAX_SLOW / 5 + 1);
         let hits = crate::matching::find(text.as_bytes(), &pattern, usize::MAX);
         assert_eq!((hits.len(), hits[0].number), (1, MAX_SLOW / 5 + 1));
@@ -318,9 +318,9 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The whole text at once finds what line by line finds.
+        /// Searching the whole text finds the same as searching line by line.
         #[test]
-        fn searching_a_text_is_searching_its_lines(pattern in "(\\^|\\\\A|\\\\b)?([abc.]|\\[\\^b\\]|\\\\s|\\(\\?s:\\.\\)|\\(a\\|c\\)){1,3}[*+?]?(\\$|\\\\z|\\\\B)?", text in "[ab cé\n]{0,30}") {
+        fn text_search_equals_line_search(pattern in "(\\^|\\\\A|\\\\b)?([abc.]|\\[\\^b\\]|\\\\s|\\(\\?s:\\.\\)|\\(a\\|c\\)){1,3}[*+?]?(\\$|\\\\z|\\\\B)?", text in "[ab cé\n]{0,30}") {
             let reference = meta::Builder::new().syntax(syntax::Config::new().multi_line(true)).build(&pattern).expect("a pattern");
             let pattern = Pattern::new(&pattern, false, false).expect("a pattern");
             let found = crate::matching::find(text.as_bytes(), &pattern, usize::MAX);

@@ -1,4 +1,4 @@
-//! Walks over the files of the workspace and searches them, as far as one call may.
+//! Walks over the files of the workspace and searches them, within the limits of one call.
 
 use patchbay_sdk::{Failure, Result};
 
@@ -11,38 +11,38 @@ use crate::{
     pattern::{Pattern, clip},
 };
 
-/// Matching lines that are shown unless the caller says otherwise, and at most.
+/// The default and the maximum number of matching lines that are shown.
 const USUAL: usize = 100;
 pub(crate) const MAX_HITS: usize = 1_000;
-/// Lines around a match.
+/// The most context lines before and after a match.
 pub(crate) const MAX_CONTEXT: usize = 20;
-/// Bytes of a file: what is larger is data or a log, and is in memory while it is searched.
+/// The most bytes of a file. Larger files are data or logs, and a file is in memory while it is searched.
 pub(crate) const MAX_FILE: u64 = 8 << 20;
-/// Files that one call searches: each is a call to the host or two, of which a call has 10,000.
+/// The most files of one call. Each takes one or two of the 10,000 host calls of a tool call.
 pub(crate) const MAX_FILES: usize = 4_000;
-/// Bytes that one call searches. One costs 5 to 60 instructions, which keeps a search inside a call's second or two of
-/// work. A file that is begun is searched to its end.
+/// The most bytes of one call. A byte costs 5 to 60 instructions, so a search takes one or two seconds at most. The current
+/// file is always searched to its end.
 pub(crate) const MAX_SCAN: u64 = 24 << 20;
-/// Bytes that are read at a time.
+/// Bytes of one read.
 const RANGE: u32 = 1 << 20;
-/// Where a NUL byte is looked for, which no text has.
+/// The number of bytes at the beginning that are searched for a NUL byte, which marks a binary file.
 const PROBE: usize = 8 << 10;
-/// Entries that are asked for at a time.
+/// Entries of one request.
 const ENTRIES: u32 = 1_000;
-/// Files that are named in a note.
+/// The most files that a note names.
 const NAMED: usize = 3;
 
-/// Who asked, and so what the words for more are.
+/// The caller, which decides how the answer explains how to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Caller {
     Tool,
     Person,
 }
 
-/// What is searched for, where, and how much is shown.
+/// A checked request: pattern, files and limits.
 pub(crate) struct Query {
     pattern: Pattern,
-    /// The globs to try, until one matches a file, and what the caller wrote.
+    /// The globs to try until one matches a file, and the glob as written by the caller.
     globs: Vec<String>,
     glob: Option<String>,
     context: usize,
@@ -77,7 +77,7 @@ impl Query {
     }
 }
 
-/// What a glob may mean: one without a folder is for the files of any folder, and what matches no file may be a folder.
+/// Returns the possible meanings of a glob: without a folder it applies to any folder, and it may name a folder.
 fn globs(glob: Option<&str>) -> Vec<String> {
     let Some(glob) = glob else { return vec!["**/*".to_owned()] };
     let glob = glob.strip_prefix("./").unwrap_or(glob);
@@ -91,19 +91,19 @@ fn globs(glob: Option<&str>) -> Vec<String> {
     }
 }
 
-/// What was passed over, and why the search ended.
+/// Statistics of a search, for the notes of the answer.
 #[derive(Default)]
 struct Report {
-    /// Files that were read, and of these the text files; and their bytes.
+    /// Number of files that were read, of text files among them, and of bytes.
     read: usize,
     searched: usize,
     bytes: u64,
     binary: usize,
     large: Vec<String>,
     unread: Vec<String>,
-    /// More matches than are shown.
+    /// True if there are more matches than are shown.
     more: bool,
-    /// The last file that was searched before the search stopped.
+    /// The last file that was searched, if the search stopped at a limit.
     stopped: Option<String>,
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn run(files: &mut impl Files, query: &Query) -> Result<String> {
     })
 }
 
-/// Searches the files that match `glob`; whether there are any.
+/// Searches the files that match `glob`. Returns true if there are any.
 fn scan(files: &mut impl Files, glob: &str, query: &Query, page: &mut Page, report: &mut Report) -> Result<bool> {
     let mut any = false;
     let mut after = query.after.clone();
@@ -167,7 +167,7 @@ fn one(files: &mut impl Files, entry: &Entry, query: &Query, page: &mut Page, re
             report.binary += 1;
             return Ok(());
         }
-        // One file that is gone, or that nobody may read, is no reason to find nothing in the others.
+        // A file that was removed or cannot be read does not end the search.
         Err(error) if is_of_file(&error) => {
             report.unread.push(entry.path.clone());
             return Ok(());
@@ -190,7 +190,7 @@ fn is_of_file(error: &Error) -> bool {
     ["not-found", "denied", "invalid", "too-large", "failed"].contains(&error.kind.as_str())
 }
 
-/// The text of a file; none where it is binary.
+/// Reads the text of a file; `None` if it is binary.
 fn contents(files: &mut impl Files, entry: &Entry) -> Result<Option<Vec<u8>>, Error> {
     let mut text: Vec<u8> = Vec::new();
     while (text.len() as u64) < entry.size {
@@ -252,7 +252,7 @@ impl Report {
         if !over.is_empty() {
             notes.push(format!("Files passed over: {}.", over.join(", ")));
         }
-        // An answer of one sentence is no note below something else.
+        // An answer that consists of one sentence needs no brackets.
         match (hits, &notes[..]) {
             (0, [only]) => only.clone(),
             (0, [first, rest @ ..]) => {

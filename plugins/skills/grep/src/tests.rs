@@ -1,4 +1,4 @@
-//! The inputs, and the examples of SKILL.md.
+//! Tests of the inputs, their schemas and the examples of SKILL.md.
 
 use patchbay_sdk::rt;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 
 #[test]
-fn inputs_take_their_fields_and_no_others() {
+fn unknown_fields_are_refused() {
     assert!(serde_json::from_value::<Search>(json!({"pattern": "x"})).is_ok());
     let full =
         json!({"pattern": "x", "glob": "*", "ignore_case": true, "context": 1, "fixed": true, "max": 1, "after": "a"});
@@ -17,7 +17,7 @@ fn inputs_take_their_fields_and_no_others() {
 }
 
 #[test]
-fn the_schemas_require_what_has_no_default_and_name_the_limits() {
+fn schemas_have_required_fields_and_limits() {
     fn schema<T: JsonSchema>() -> Value {
         serde_json::from_str(&rt::tool::<T>("x", &[]).input_schema).expect("JSON")
     }
@@ -29,7 +29,7 @@ fn the_schemas_require_what_has_no_default_and_name_the_limits() {
     assert!(words.contains(&pattern::MAX_BYTES.to_string()), "{words}");
 }
 
-/// The examples search a workspace of these files.
+/// The files of the workspace that the examples search.
 const FILES: [(&str, &str); 3] = [
     ("docs/guide.md", "# Guide\n\nTodo: explain the pool.\n"),
     ("src/main.rs", "fn main() {\n    // TODO: close the pool\n    run(pool(4));\n}\n"),
@@ -37,7 +37,7 @@ const FILES: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn the_examples_of_the_instructions_hold() {
+fn examples_of_the_instructions_are_correct() {
     let examples = include_str!("../SKILL.md").split("```").skip(1).step_by(2);
     let mut tested = 0;
     for example in examples.flat_map(|block| block.trim().split("/grep ").skip(1)) {

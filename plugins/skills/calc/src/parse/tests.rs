@@ -1,7 +1,7 @@
 use super::*;
 use crate::error::Kind;
 
-/// The program as text, in the order in which it runs.
+/// Returns the program as text, in the order of execution.
 fn program(text: &str) -> String {
     let show = |step: &Step| match &step.operation {
         Operation::Push(literal) => literal.text().to_owned(),
@@ -47,7 +47,7 @@ fn precedence() {
 }
 
 #[test]
-fn units_bind_to_what_stands_before_them() {
+fn units_bind_to_the_number_before_them() {
     for (text, expected) in [
         ("3 GiB", "3 GiB *"),
         ("2^10 B", "2 10 ^ B *"),
@@ -90,7 +90,7 @@ fn conversions() {
 }
 
 #[test]
-fn errors_name_the_column_and_the_way_out() {
+fn errors_name_the_column_and_a_remedy() {
     for (text, expected) in [
         ("  ", "the expression is empty; write something such as 2^100 or 3 GiB / 100 Mbit/s"),
         ("1 +", "column 4: expected a value, found the end"),
@@ -170,7 +170,7 @@ fn depth_is_bounded() {
 }
 
 #[test]
-fn what_is_long_but_flat_is_no_trouble() {
+fn long_flat_expressions_are_accepted() {
     assert!(parse(&format!("{}1", "1+".repeat(4_999))).is_ok());
     assert!(parse(&format!("{}1", "-".repeat(9_999))).is_ok());
     assert!(parse(&format!("max({}1)", "1,".repeat(4_000))).is_ok());

@@ -1,4 +1,4 @@
-//! Whole searches over a workspace in memory.
+//! Tests of whole searches with a workspace in memory.
 
 use super::*;
 use crate::{fake::Fake, line};
@@ -26,7 +26,7 @@ fn small() -> Fake {
 }
 
 #[test]
-fn files_come_in_order_and_lines_with_their_numbers() {
+fn matches_are_sorted_and_numbered() {
     assert_eq!(found(&small(), pattern("fox")), "README.md:3:A fox.\nsrc/a.rs:1:fn fox() {}");
     let any = Search { ignore_case: true, ..pattern("FOX") };
     assert_eq!(found(&small(), any), "README.md:1:# Fox\nREADME.md:3:A fox.\nsrc/a.rs:1:fn fox() {}");
@@ -37,7 +37,7 @@ fn files_come_in_order_and_lines_with_their_numbers() {
 }
 
 #[test]
-fn no_match_is_an_answer() {
+fn search_without_match_succeeds() {
     assert_eq!(found(&small(), pattern("wolf")), "No matches in 3 files.");
     let one = Search { glob: Some("README.md".to_owned()), ..pattern("wolf") };
     assert_eq!(found(&small(), one), "No matches in 1 file.");
@@ -45,7 +45,7 @@ fn no_match_is_an_answer() {
 }
 
 #[test]
-fn globs_mean_what_people_mean() {
+fn short_globs_match_in_any_folder() {
     let glob = |glob: &str| found(&small(), Search { glob: Some(glob.to_owned()), ..pattern("n") });
     let both = "src/a.rs:1:fn fox() {}\nsrc/b/c.rs:1:// none";
     for same in ["*.rs", "src", "src/", "./src", "**/*.rs", "src/**/*"] {
@@ -62,7 +62,7 @@ fn globs_mean_what_people_mean() {
 }
 
 #[test]
-fn binary_large_and_unreadable_files_are_passed_over_and_named() {
+fn skipped_files_are_named() {
     let mut files = small();
     files.files.insert("image.png".into(), b"fox\0fox".to_vec());
     files.files.insert("late".into(), [&b"x".repeat(PROBE)[..], b"\n\0fox\n"].concat());
@@ -80,7 +80,7 @@ fn binary_large_and_unreadable_files_are_passed_over_and_named() {
 }
 
 #[test]
-fn a_denial_or_a_limit_of_the_host_is_passed_on() {
+fn denials_and_limits_of_the_host_are_passed_on() {
     for kind in ["denied", "unavailable"] {
         let mut files = Fake { refused: Some(kind), ..small() };
         assert_eq!(searched(&mut files, pattern("x")), Err((kind.to_owned(), format!("a fake {kind}"))));
@@ -92,7 +92,7 @@ fn a_denial_or_a_limit_of_the_host_is_passed_on() {
 }
 
 #[test]
-fn at_most_so_many_lines_are_shown_and_more_are_announced() {
+fn lines_over_the_limit_are_announced() {
     let files = Fake::with(&[("a", "x\nx\nx\n"), ("b", "x\n")]);
     let most = |max| found(&files, Search { max: Some(max), ..pattern("x") });
     assert_eq!(most(4), "a:1:x\na:2:x\na:3:x\nb:1:x");
@@ -123,7 +123,7 @@ fn inputs_out_of_range_are_refused() {
 }
 
 #[test]
-fn a_search_stops_after_so_many_files_and_can_go_on() {
+fn search_stops_at_the_file_limit_and_can_continue() {
     let names: Vec<String> = (0..MAX_FILES + 10).map(|number| format!("{number:05}")).collect();
     let mut files = Fake::with(&names.iter().map(|name| (name.as_str(), "x")).collect::<Vec<_>>());
     files.files.insert("00003/".into(), Vec::new());
@@ -142,7 +142,7 @@ fn a_search_stops_after_so_many_files_and_can_go_on() {
 }
 
 #[test]
-fn a_search_stops_after_so_many_bytes() {
+fn search_stops_at_the_byte_limit() {
     let names: Vec<String> = (0..10).map(|number| number.to_string()).collect();
     let big = "y\n".repeat(MAX_FILE as usize / 2);
     let mut files = Fake::with(&names.iter().map(|name| (name.as_str(), &big)).collect::<Vec<_>>());
@@ -153,7 +153,7 @@ fn a_search_stops_after_so_many_bytes() {
 }
 
 #[test]
-fn edges_of_words_that_are_not_looked_at_are_admitted() {
+fn use_of_ascii_word_boundaries_is_reported() {
     let files = Fake::with(&[("a", "été\n".repeat(100_000))]);
     let answer = found(&files, pattern(r"t\b"));
     let (shown, note) = answer.split_once("\n[There was so much text beside ASCII that \\b took ").expect("a note");
