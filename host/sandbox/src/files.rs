@@ -11,7 +11,12 @@ pub trait WorkspaceFiles: Send + Sync {
     /// Reads at most `max` bytes of a file from byte `offset` on; see [`Workspace::read`].
     fn read(&self, path: String, offset: u64, max: u32) -> BoxFuture<'_, Result<Vec<u8>, FilesError>>;
     /// Lists the files and directories that match `glob`; see [`Workspace::walk`].
-    fn walk(&self, glob: String, after: Option<String>, limit: u32) -> BoxFuture<'_, Result<Vec<FileEntry>, FilesError>>;
+    fn walk(
+        &self,
+        glob: String,
+        after: Option<String>,
+        limit: u32,
+    ) -> BoxFuture<'_, Result<Vec<FileEntry>, FilesError>>;
     /// Replaces a file, or makes it; see [`Workspace::write`].
     fn write(&self, path: String, contents: Vec<u8>) -> BoxFuture<'_, Result<(), FilesError>>;
     /// Deletes a file; see [`Workspace::delete`].
@@ -79,7 +84,12 @@ impl WorkspaceFiles for LocalFiles {
         self.step(move |files| files.read(&path, offset, max))
     }
 
-    fn walk(&self, glob: String, after: Option<String>, limit: u32) -> BoxFuture<'_, Result<Vec<FileEntry>, FilesError>> {
+    fn walk(
+        &self,
+        glob: String,
+        after: Option<String>,
+        limit: u32,
+    ) -> BoxFuture<'_, Result<Vec<FileEntry>, FilesError>> {
         self.step(move |files| files.walk(&glob, after.as_deref(), limit))
     }
 

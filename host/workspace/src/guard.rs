@@ -17,8 +17,7 @@ const TEMPORARY_START: &str = ".patchbay-";
 const TEMPORARY_END: &str = ".tmp";
 
 const GIT: &str = "it is in git's own directory, which holds hooks and the credentials of remotes";
-const SKILLS: &str =
-    "it is in .patchbay, .agents or .claude, which hold skills and settings of agents; a plugin may read it, not change it";
+const SKILLS: &str = "it is in .patchbay, .agents or .claude, which hold skills and settings of agents; a plugin may read it, not change it";
 const TEMPORARY: &str = "names of this form are Patchbay's temporary files";
 const BARE: &str =
     "with it the folder would be, or is, a bare git repository, whose configuration and hooks make git run commands";

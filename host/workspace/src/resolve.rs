@@ -51,9 +51,7 @@ pub(crate) fn follow(
 pub(crate) fn follow_to_directory(workspace: &Workspace, path: RelPath<'_>) -> Result<Arc<Dir>, FileError> {
     match resolve(workspace, path, &mut WorkBudget::default())? {
         ResolvedPath::Directory(dir) => Ok(dir),
-        ResolvedPath::File(_) => {
-            Err(FileError::Failed { path: path.shown(), source: ErrorKind::NotADirectory.into() })
-        }
+        ResolvedPath::File(_) => Err(FileError::Failed { path: path.shown(), source: ErrorKind::NotADirectory.into() }),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
     path::{RelPath, part_error},
     resolve,
     work::WorkBudget,
-    };
+};
 
 /// Lists one page. `work` is the budget of the call; tests pass a budget that is partly used.
 pub(crate) fn walk(
@@ -27,7 +27,7 @@ pub(crate) fn walk(
     after: Option<&str>,
     limit: u32,
     work: WorkBudget,
-    ) -> Result<Vec<FileEntry>, FileError> {
+) -> Result<Vec<FileEntry>, FileError> {
     workspace.rules.check_root(RelPath::ROOT)?;
     let limit = usize::try_from(limit.min(limits::PAGE)).unwrap_or_default();
     let mut walk = Walk {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use patchbay_policy::Capability;
-use patchbay_workspace::{FileError, FileEntry};
+use patchbay_workspace::{FileEntry, FileError};
 
 use crate::{
     Failure, FilesError, Limits,

@@ -27,7 +27,9 @@ fn malformed_paths_are_refused() {
         assert_eq!(kind(fixture.read(path)), "invalid", "{path}");
         assert_eq!(kind(fixture.workspace.write(path, b"x")), "invalid", "{path}");
         assert_eq!(kind(fixture.workspace.delete(path)), "invalid", "{path}");
-        assert!(fixture.workspace.walk(path, None, 10).map_or_else(|e| e.kind() == "invalid", |found| found.is_empty()));
+        assert!(
+            fixture.workspace.walk(path, None, 10).map_or_else(|e| e.kind() == "invalid", |found| found.is_empty())
+        );
     }
     fixture.assert_outside_is_untouched();
 }
