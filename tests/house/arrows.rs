@@ -15,6 +15,7 @@ const HOUSE: &[&str] = &[
     "tools",
     "mcp",
     "provider",
+    "events",
     "skill",
     "command",
     "sandbox",

@@ -26,6 +26,7 @@ mod inference;
 mod invocation;
 mod journal;
 mod languages;
+mod lines;
 mod models;
 mod nested;
 mod old_sessions;

@@ -3,18 +3,24 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc, time::Duration};
 
 use patchbay_provider::{BundledAdapter, Settings};
-use patchbay_sandbox::Compiler;
+use patchbay_sandbox::{Compiler, Limits};
 use patchbay_session::{Config, Host, Paths};
 use patchbay_tests::binary::{self, Patchbay, ran};
 use serde_json::json;
 
 /// A host of this process in the home of `patchbay`, with the adapters that the binary has.
 pub(crate) fn host(patchbay: &Patchbay, settings: Settings) -> Arc<Host> {
+    host_with(patchbay, settings, Limits::default())
+}
+
+/// As [`host`], with other limits of calls.
+pub(crate) fn host_with(patchbay: &Patchbay, settings: Settings, limits: Limits) -> Arc<Host> {
     let folder = |name: &str| patchbay.home().join(name);
     let paths =
         Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") };
     let compiler = Compiler { program: binary::path(), arguments: vec!["compile".into()] };
     let config = Config {
+        limits,
         bundled_adapters: bundled(),
         providers: Box::new(move || Ok(settings.clone())),
         ..Config::new(paths, compiler)
@@ -272,10 +278,9 @@ fn a_choice_outlives_the_process() {
 async fn no_model_is_switched_under_an_answer() {
     let patchbay = Patchbay::new();
     let session = host(&patchbay, Settings::default()).new_session(&patchbay.workspace()).await.unwrap();
-    let answering = Arc::clone(&session);
-    // Two minutes of words; cancelled below.
-    let turn = tokio::spawn(async move { answering.submit("repeat 6000 word").await });
     let mut events = session.subscribe(1);
+    // Two minutes of words; stopped below.
+    let turn = session.submit("repeat 6000 word");
     let streams = async {
         while let Ok(Some(received)) = events.next().await {
             if let patchbay_session::Received::Event(event) = received
@@ -294,14 +299,10 @@ async fn no_model_is_switched_under_an_answer() {
     // Other commands work meanwhile.
     assert!(session.submit("/providers").await.is_ok());
     assert!(session.is_answering(), "it goes on");
-    turn.abort();
-    let _ = turn.await;
-    let over = async {
-        while session.is_answering() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), over).await.unwrap();
+    assert!(session.stop(turn.id()));
+    let stopped = tokio::time::timeout(Duration::from_secs(60), turn).await.unwrap();
+    assert_eq!(stopped.code.as_str(), "turn_cancelled");
+    assert!(!session.is_answering());
     assert_eq!(session.submit("/model demo-big").await.code.as_str(), "model_set");
 }
 

@@ -5,12 +5,12 @@
 use std::collections::HashSet;
 
 use patchbay_core::{
-    MessageKind,
+    AssistantRecord, CompactionRecord, MessageKind, ToolRecord,
     completion::{Block, Message, Part, Piece, Role, ToolCall, ToolResult},
 };
 use patchbay_store::Message as Row;
 
-use crate::record::{Answer, Compaction, ToolAnswer};
+use crate::parts;
 
 /// Who is to read a conversation.
 pub(crate) struct Reader<'a> {
@@ -66,7 +66,7 @@ pub(crate) fn conversation(rows: &[Row], reader: &Reader<'_>) -> Conversation {
 
 /// Whether a row before the compaction at `last` is still sent.
 fn kept(row: &Row, rows: &[Row], last: Option<usize>) -> bool {
-    let compaction = last.and_then(|last| rows.get(last)).and_then(data::<Compaction>);
+    let compaction = last.and_then(|last| rows.get(last)).and_then(data::<CompactionRecord>);
     compaction.and_then(|compaction| compaction.keep_from).is_some_and(|from| row.seq >= from)
 }
 
@@ -93,7 +93,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     /// Adds a row; gives the answer that it was.
-    fn row(&mut self, row: &Row) -> Option<Answer> {
+    fn row(&mut self, row: &Row) -> Option<AssistantRecord> {
         match row.kind {
             MessageKind::User | MessageKind::Skill => {
                 self.close();
@@ -102,7 +102,7 @@ impl Builder<'_> {
             MessageKind::Assistant => {
                 self.close();
                 // A row that this version cannot read is at least what it says.
-                let Some(answer) = data::<Answer>(row) else {
+                let Some(answer) = data::<AssistantRecord>(row) else {
                     self.push(Role::Assistant, vec![Block::Text(row.content.clone()).into()]);
                     return None;
                 };
@@ -110,7 +110,7 @@ impl Builder<'_> {
                 return Some(answer);
             }
             MessageKind::Tool => {
-                if let Some(answer) = data::<ToolAnswer>(row) {
+                if let Some(answer) = data::<ToolRecord>(row) {
                     self.result(&answer);
                 }
             }
@@ -121,7 +121,7 @@ impl Builder<'_> {
 
     fn compaction(&mut self, row: &Row) {
         self.text(&format!("Summary of the conversation so far, which had become long:\n\n{}", row.content));
-        if let Some(request) = data::<Compaction>(row).and_then(|compaction| compaction.request) {
+        if let Some(request) = data::<CompactionRecord>(row).and_then(|compaction| compaction.request) {
             self.text(&format!("What is being worked on:\n\n{request}"));
         }
     }
@@ -133,25 +133,25 @@ impl Builder<'_> {
         }
     }
 
-    fn answer(&mut self, answer: &Answer) {
+    fn answer(&mut self, answer: &AssistantRecord) {
         let own = answer.adapter == self.reader.adapter && answer.model == self.reader.model;
-        let mut parts = Vec::new();
-        for part in answer.parts.iter().filter_map(|part| part.to_part(own)) {
+        let mut sent = Vec::new();
+        for part in answer.parts.iter().filter_map(|part| parts::part(part, own)) {
             let Part { block, opaque } = part;
             let block = match block {
                 // What was interrupted was never run.
                 Block::ToolCall(_) if answer.interrupted => continue,
                 Block::ToolCall(call) => {
-                    let sent = self.sendable(&call);
-                    self.open.push((call.id, sent.clone()));
-                    Block::ToolCall(sent)
+                    let sendable = self.sendable(&call);
+                    self.open.push((call.id, sendable.clone()));
+                    Block::ToolCall(sendable)
                 }
                 Block::Text(text) if text.trim().is_empty() && opaque.is_none() => continue,
                 other => other,
             };
-            parts.push(Part { block, opaque });
+            sent.push(Part { block, opaque });
         }
-        self.push(Role::Assistant, parts);
+        self.push(Role::Assistant, sent);
     }
 
     /// A call in a form that every API takes.
@@ -169,10 +169,10 @@ impl Builder<'_> {
         ToolCall { id, name: word(&call.name), input }
     }
 
-    fn result(&mut self, answer: &ToolAnswer) {
+    fn result(&mut self, answer: &ToolRecord) {
         let Some(at) = self.open.iter().position(|(id, _)| *id == answer.call_id) else { return };
         let (_, call) = self.open.remove(at);
-        let result = answer.to_result(call.id, call.name, self.reader.reads);
+        let result = parts::result(answer, call, self.reader.reads);
         self.push(Role::User, vec![Block::ToolResult(result).into()]);
     }
 

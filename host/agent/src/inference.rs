@@ -3,24 +3,25 @@
 use std::sync::Arc;
 
 use patchbay_core::completion::{Block, CompletionRequest, Message, Role, ToolChoice};
+use patchbay_events::{ReservedTokens, TokenBudget};
 use patchbay_sandbox::{BoxFuture, Fault, Inference, estimated_tokens};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Agent, Chosen, Model, Spending, receive::Quiet, spending::Reserved};
+use crate::{Agent, Chosen, Model, receive::Quiet};
 
 /// Asks the model of one agent, and counts it as the session's.
 pub struct AgentInference {
     model: Arc<dyn Model>,
     chosen: Chosen,
-    spending: Arc<Spending>,
+    budget: Arc<TokenBudget>,
     cancel: CancellationToken,
 }
 
 impl AgentInference {
     /// For the tools that `agent` runs until `cancel`.
     pub fn new(agent: &Agent, cancel: CancellationToken) -> Self {
-        let (model, spending) = (Arc::clone(&agent.model), Arc::clone(&agent.spending));
-        Self { model, chosen: agent.chosen(), spending, cancel }
+        let (model, budget) = (Arc::clone(&agent.model), Arc::clone(agent.log.budget()));
+        Self { model, chosen: agent.chosen(), budget, cancel }
     }
 
     async fn ask(&self, system: &str, prompt: &str, tokens: u64) -> (Result<String, Fault>, u64) {
@@ -29,7 +30,7 @@ impl AgentInference {
             return (fault("failed", "the turn was cancelled".to_owned()), 0);
         }
         let estimate = estimated_tokens(system.len() + prompt.len());
-        let reserved = match self.spending.reserve(estimate) {
+        let reserved = match self.budget.reserve(estimate) {
             Ok(reserved) => reserved,
             Err(refused) => return (fault("quota", refused), 0),
         };
@@ -78,7 +79,7 @@ fn answer_tokens(left: u64) -> u32 {
 struct Sent<'a> {
     quiet: Quiet,
     /// `None` once the tokens are counted.
-    reserved: Option<Reserved<'a>>,
+    reserved: Option<ReservedTokens<'a>>,
     estimate: u64,
 }
 
@@ -180,7 +181,7 @@ mod tests {
         AgentInference {
             model: Arc::new(Hangs { used }),
             chosen: Chosen::default(),
-            spending: Spending::new(0, ceiling),
+            budget: TokenBudget::new(0, ceiling),
             cancel: CancellationToken::new(),
         }
     }
@@ -196,9 +197,9 @@ mod tests {
                 let prompt = "p".repeat(80);
                 let mut future = pin!(inference.ask("0123456789", &prompt, 100));
                 assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-                assert_eq!(inference.spending.take_unsaved(), 0);
+                assert_eq!(inference.budget.take_unsaved(), 0);
             }
-            assert_eq!(inference.spending.take_unsaved(), counted);
+            assert_eq!(inference.budget.take_unsaved(), counted);
         }
     }
 
@@ -212,10 +213,10 @@ mod tests {
                 inference.cancel.cancel();
             });
             assert!(matches!(answer, (Err(Fault::Failed { .. }), tokens) if tokens == counted), "{answer:?}");
-            assert_eq!(inference.spending.take_unsaved(), counted);
+            assert_eq!(inference.budget.take_unsaved(), counted);
             // Nothing is sent, and nothing counted, once the turn is cancelled.
             assert!(matches!(inference.ask("", &prompt, 100).await, (Err(_), 0)));
-            assert_eq!(inference.spending.take_unsaved(), 0);
+            assert_eq!(inference.budget.take_unsaved(), 0);
         }
     }
 
@@ -226,6 +227,6 @@ mod tests {
         let Err(Fault::Failed { kind, message }) = answer else { panic!("{answer:?}") };
         assert_eq!((kind.as_str(), used), ("quota", 0));
         assert!(message.contains("may use 29 more of its 29 (limits.session_tokens)"), "{message}");
-        assert_eq!(inference.spending.take_unsaved(), 0);
+        assert_eq!(inference.budget.take_unsaved(), 0);
     }
 }

@@ -3,65 +3,77 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use patchbay_core::{
-    AgentId, DeltaKind, EventKind,
+    AgentId, AssistantPart, DeltaKind, DeltaPosition, EventKind,
     completion::{BlockKind, StreamEvent, TokenUsage},
 };
 use patchbay_provider::{Retrying, Sink};
 use tokio::sync::Notify;
 
-use crate::{Feed, record::AnswerPart};
+use patchbay_events::EventLog;
 
 /// What stands between two blocks of text of one answer.
 const BETWEEN: &str = "\n\n";
 
 /// What has come of an answer so far.
 #[derive(Default)]
-pub(crate) struct Received {
+pub(crate) struct PartialAnswer {
     pub(crate) effective_model: Option<String>,
-    pub(crate) parts: Vec<AnswerPart>,
+    pub(crate) parts: Vec<AssistantPart>,
     pub(crate) usage: TokenUsage,
 }
 
-impl Received {
+impl PartialAnswer {
     /// The text of the answer.
     pub(crate) fn text(&self) -> String {
-        let texts = self.parts.iter().filter_map(|part| match part {
-            AnswerPart::Text { text, .. } if !text.is_empty() => Some(text.as_str()),
-            _ => None,
-        });
-        texts.collect::<Vec<_>>().join(BETWEEN)
+        texts(&self.parts).collect::<Vec<_>>().join(BETWEEN)
     }
+}
+
+/// The blocks of text of an answer that are not empty.
+fn texts(parts: &[AssistantPart]) -> impl Iterator<Item = &str> {
+    parts.iter().filter_map(|part| match part {
+        AssistantPart::Text { text, .. } if !text.is_empty() => Some(text.as_str()),
+        _ => None,
+    })
+}
+
+/// How long the text of these parts is, in bytes.
+fn text_length(parts: &[AssistantPart]) -> usize {
+    let length: usize = texts(parts).map(|text| BETWEEN.len() + text.len()).sum();
+    length.saturating_sub(BETWEEN.len())
 }
 
 /// What is shared by who receives an answer and who keeps it.
 #[derive(Default)]
 pub(crate) struct Desk {
-    received: Mutex<(Received, bool)>,
+    received: Mutex<(PartialAnswer, bool)>,
     /// A block is whole.
     pub(crate) block: Notify,
 }
 
 impl Desk {
-    fn lock(&self) -> MutexGuard<'_, (Received, bool)> {
+    fn lock(&self) -> MutexGuard<'_, (PartialAnswer, bool)> {
         self.received.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Shows what there is, if there is something and it has grown since the last time.
-    pub(crate) fn if_new<T>(&self, look: impl FnOnce(&Received) -> T) -> Option<T> {
+    pub(crate) fn if_new<T>(&self, look: impl FnOnce(&PartialAnswer) -> T) -> Option<T> {
         let (received, new) = &mut *self.lock();
         (std::mem::take(new) && !received.parts.is_empty()).then(|| look(received))
     }
 
     /// Takes all there is.
-    pub(crate) fn take(&self) -> Received {
+    pub(crate) fn take(&self) -> PartialAnswer {
         std::mem::take(&mut self.lock().0)
     }
 }
 
 /// Tells of an answer and lays it on the desk.
 pub(crate) struct Receiver {
-    pub(crate) feed: Arc<Feed>,
+    pub(crate) log: Arc<EventLog>,
     pub(crate) agent: AgentId,
+    /// Where the next piece belongs; its block and offset are set as pieces come.
+    pub(crate) at: DeltaPosition,
     pub(crate) desk: Arc<Desk>,
 }
 
@@ -73,42 +85,49 @@ impl Sink for Receiver {
             StreamEvent::Started(model) => received.effective_model = Some(model).filter(|model| !model.is_empty()),
             // Blocks are numbered from 0 in the order of their starts: the driver has checked it.
             StreamEvent::BlockStart { kind, .. } => received.parts.push(match kind {
-                BlockKind::Text => AnswerPart::Text { text: String::new(), opaque: None },
-                BlockKind::Thinking => AnswerPart::Thinking { text: String::new(), opaque: None },
+                BlockKind::Text => AssistantPart::Text { text: String::new(), opaque: None },
+                BlockKind::Thinking => AssistantPart::Thinking { text: String::new(), opaque: None },
                 BlockKind::ToolCall { id, name } => {
-                    AnswerPart::ToolCall { id, name, input: String::new(), opaque: None }
+                    AssistantPart::ToolCall { id, name, input: String::new(), opaque: None }
                 }
-                BlockKind::Opaque(data) => AnswerPart::Opaque { data, opaque: None },
+                BlockKind::Opaque(data) => AssistantPart::Opaque { data, opaque: None },
             }),
             StreamEvent::BlockDelta { index, mut text } => {
-                let earlier = received.parts.get(..index as usize).unwrap_or_default();
-                let follows =
-                    earlier.iter().any(|part| matches!(part, AnswerPart::Text { text, .. } if !text.is_empty()));
-                let told = match received.parts.get_mut(index as usize) {
-                    Some(AnswerPart::Text { text: so_far, .. }) => {
+                // Where this block begins in the text of the answer.
+                let before = text_length(received.parts.get(..index as usize).unwrap_or_default());
+                let offset;
+                let block = match received.parts.get_mut(index as usize) {
+                    Some(AssistantPart::Text { text: so_far, .. }) => {
                         let begins = so_far.is_empty() && !text.is_empty();
+                        offset = match before {
+                            0 => so_far.len(),
+                            before if begins => before,
+                            before => before + BETWEEN.len() + so_far.len(),
+                        };
                         so_far.push_str(&text);
                         // The pieces together are the answer's text.
-                        if begins && follows {
+                        if begins && before > 0 {
                             text.insert_str(0, BETWEEN);
                         }
                         DeltaKind::Text
                     }
-                    Some(AnswerPart::Thinking { text: so_far, .. }) => {
+                    Some(AssistantPart::Thinking { text: so_far, .. }) => {
+                        offset = so_far.len();
                         so_far.push_str(&text);
                         DeltaKind::Thinking
                     }
-                    Some(AnswerPart::ToolCall { input, .. }) => return input.push_str(&text),
-                    Some(AnswerPart::Opaque { .. }) | None => return,
+                    Some(AssistantPart::ToolCall { input, .. }) => return input.push_str(&text),
+                    Some(AssistantPart::Opaque { .. }) | None => return,
                 };
-                self.feed.tell(self.agent, EventKind::Delta { block: told, text });
+                let at = DeltaPosition { index, offset: offset as u64, ..self.at };
+                self.log.publish(self.agent, EventKind::Delta { block, text, at });
             }
             StreamEvent::BlockEnd { index, opaque: attached } => {
                 if let Some(part) = received.parts.get_mut(index as usize) {
-                    let (AnswerPart::Text { opaque, .. }
-                    | AnswerPart::Thinking { opaque, .. }
-                    | AnswerPart::ToolCall { opaque, .. }
-                    | AnswerPart::Opaque { opaque, .. }) = part;
+                    let (AssistantPart::Text { opaque, .. }
+                    | AssistantPart::Thinking { opaque, .. }
+                    | AssistantPart::ToolCall { opaque, .. }
+                    | AssistantPart::Opaque { opaque, .. }) = part;
                     *opaque = attached;
                 }
                 self.desk.block.notify_one();
@@ -121,23 +140,23 @@ impl Sink for Receiver {
     fn retrying(&mut self, retrying: &Retrying) {
         // Nothing has come but perhaps what the attempt that failed said of itself.
         self.desk.take();
-        self.feed.tell(self.agent, EventKind::Notice { text: retrying.to_string() });
+        self.log.publish(self.agent, EventKind::Notice { text: retrying.to_string() });
     }
 }
 
 /// Takes the text of an answer, and tells nobody.
 #[derive(Default)]
-pub(crate) struct Quiet(pub(crate) Received);
+pub(crate) struct Quiet(pub(crate) PartialAnswer);
 
 impl Sink for Quiet {
     fn event(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::BlockStart { kind, .. } => self.0.parts.push(match kind {
-                BlockKind::Text => AnswerPart::Text { text: String::new(), opaque: None },
-                _ => AnswerPart::Opaque { data: String::new(), opaque: None },
+                BlockKind::Text => AssistantPart::Text { text: String::new(), opaque: None },
+                _ => AssistantPart::Opaque { data: String::new(), opaque: None },
             }),
             StreamEvent::BlockDelta { index, text } => {
-                if let Some(AnswerPart::Text { text: so_far, .. }) = self.0.parts.get_mut(index as usize) {
+                if let Some(AssistantPart::Text { text: so_far, .. }) = self.0.parts.get_mut(index as usize) {
                     so_far.push_str(&text);
                 }
             }
@@ -147,7 +166,7 @@ impl Sink for Quiet {
     }
 
     fn retrying(&mut self, retrying: &Retrying) {
-        self.0 = Received::default();
+        self.0 = PartialAnswer::default();
         tracing::info!("{retrying}");
     }
 }

@@ -1,8 +1,6 @@
 //! Notices a model that calls the same tool again and again.
 
-use patchbay_core::{Digest, completion::ToolCall, text};
-
-use crate::record::ToolAnswer;
+use patchbay_core::{Digest, ToolRecord, completion::ToolCall, text};
 
 /// Calls in a row with the same input and result after which the person is told. Nothing is stopped: polling looks the same.
 const MANY: u32 = 5;
@@ -17,7 +15,7 @@ pub(crate) struct Repeats {
 
 impl Repeats {
     /// Counts a call; returns what the person is told where this is the fifth of its kind in a row.
-    pub(crate) fn notice(&mut self, call: &ToolCall, answer: &ToolAnswer) -> Option<String> {
+    pub(crate) fn notice(&mut self, call: &ToolCall, answer: &ToolRecord) -> Option<String> {
         // Texts and lists of texts: there is nothing that JSON could not hold.
         let made = serde_json::to_vec(&(&call.name, &call.input, answer.error, &answer.content)).unwrap_or_default();
         let made = Some(Digest::of(&made));
@@ -31,8 +29,9 @@ impl Repeats {
 
 #[cfg(test)]
 mod tests {
+    use patchbay_core::ToolRecordPart;
+
     use super::*;
-    use crate::record::ToolPiece;
 
     /// Which of these calls, each an input and a result, are noticed.
     fn noticed(calls: &[(&str, &str)]) -> Vec<usize> {
@@ -41,8 +40,8 @@ mod tests {
         for (index, (input, result)) in calls.iter().enumerate() {
             let id = format!("call_{index}");
             let call = ToolCall { id: id.clone(), name: "calc__eval".to_owned(), input: (*input).to_owned() };
-            let content = vec![ToolPiece::Text { text: (*result).to_owned() }];
-            let answer = ToolAnswer { call_id: id, name: call.name.clone(), error: None, content };
+            let content = vec![ToolRecordPart::Text { text: (*result).to_owned() }];
+            let answer = ToolRecord { call_id: id, name: call.name.clone(), error: None, content };
             if let Some(notice) = repeats.notice(&call, &answer) {
                 assert_eq!(notice, "calc__eval was called 5 times with the same input and result.");
                 noticed.push(index);

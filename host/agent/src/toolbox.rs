@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use patchbay_core::{
-    Asker, CallId, PrincipalId,
+    Asker, CallId, PrincipalId, ToolRecord, ToolRecordPart,
     completion::{ToolCall, ToolDeclaration},
     text,
 };
@@ -12,11 +12,7 @@ use patchbay_skill::Snapshot;
 use patchbay_tools::{CallContext, Internal, ResolvedTool, ToolError, Tools};
 use serde_json::Value;
 
-use crate::{
-    Place,
-    record::{ToolAnswer, ToolPiece},
-    use_skill::UseSkill,
-};
+use crate::{Place, parts, use_skill::UseSkill};
 
 /// Bytes of a tool's text that a model is sent: some thirty thousand tokens. What is longer is cut, and it says so.
 const RESULT_BYTES: usize = 128 << 10;
@@ -72,7 +68,7 @@ impl Toolbox {
     }
 
     /// Runs a call. Returns the result as a person sees it, and as the model is sent it.
-    pub(crate) async fn call(&self, id: CallId, call: &ToolCall, context: &Arc<CallContext>) -> (String, ToolAnswer) {
+    pub(crate) async fn call(&self, id: CallId, call: &ToolCall, context: &Arc<CallContext>) -> (String, ToolRecord) {
         let answer = match (input(call), ResolvedTool::find(&self.snapshot, &self.internal, &call.name)) {
             (Ok(input), Ok(tool)) => {
                 self.tools.run(context, patchbay_tools::ToolCall::new(id, tool, &input)).await.result
@@ -84,9 +80,9 @@ impl Toolbox {
                 let shown: Vec<_> = content.iter().map(ToString::to_string).collect();
                 (shown.join("\n"), None, pieces(content))
             }
-            Err(error) => (error.to_string(), Some(error.code()), vec![ToolPiece::Text { text: failure(&error) }]),
+            Err(error) => (error.to_string(), Some(error.code()), vec![ToolRecordPart::Text { text: failure(&error) }]),
         };
-        (shown, ToolAnswer { call_id: call.id.clone(), name: call.name.clone(), error, content })
+        (shown, ToolRecord { call_id: call.id.clone(), name: call.name.clone(), error, content })
     }
 }
 
@@ -102,19 +98,19 @@ fn input(call: &ToolCall) -> Result<Value, ToolError> {
 }
 
 /// The envelope of a result. Bytes follow it.
-fn pieces(content: Vec<Content>) -> Vec<ToolPiece> {
+fn pieces(content: Vec<Content>) -> Vec<ToolRecordPart> {
     let (mut texts, mut blobs) = (Vec::new(), Vec::new());
     let only_json = matches!(&content[..], [Content::Json(_)]);
     for piece in content {
         match piece {
-            Content::Blob { media_type, data } => blobs.push(ToolPiece::blob(&media_type, &data)),
+            Content::Blob { media_type, data } => blobs.push(parts::blob(&media_type, &data)),
             Content::Json(value) => texts.push(value.to_string()),
             other => texts.push(other.to_string()),
         }
     }
     let text = texts.join("\n");
     let result = if only_json && text.len() <= RESULT_BYTES { text } else { Value::from(cut(text)).to_string() };
-    let mut pieces = vec![ToolPiece::Text { text: format!(r#"{{"tool_success":true,"result":{result}}}"#) }];
+    let mut pieces = vec![ToolRecordPart::Text { text: format!(r#"{{"tool_success":true,"result":{result}}}"#) }];
     pieces.extend(blobs);
     pieces
 }
@@ -142,7 +138,7 @@ mod tests {
 
     fn said(content: Vec<Content>) -> String {
         match &pieces(content)[0] {
-            ToolPiece::Text { text } => text.clone(),
+            ToolRecordPart::Text { text } => text.clone(),
             other => panic!("{other:?}"),
         }
     }

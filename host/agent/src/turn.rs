@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use patchbay_core::{
-    CallId, Code, EventKind, MessageKind, Outcome,
+    AssistantPart, AssistantRecord, CallId, Code, CompactionRecord, DeltaPosition, EventKind, MessageKind, Outcome,
     completion::{CompletionRequest, Stop, ToolCall, ToolChoice},
     text,
 };
@@ -18,8 +18,7 @@ use crate::{
     Agent, compaction,
     conversation::{Conversation, Reader, conversation},
     inference::AgentInference,
-    receive::{Desk, Quiet, Received, Receiver},
-    record::{Answer, AnswerPart, Compaction},
+    receive::{Desk, PartialAnswer, Quiet, Receiver},
     repeats::Repeats,
     toolbox::Toolbox,
 };
@@ -60,20 +59,21 @@ impl Agent {
         let toolbox = Toolbox::new(Arc::clone(&self.tools), Arc::clone(&turn.snapshot));
         let mut repeats = Repeats::default();
         let most = self.tools.sandbox().limits().turn_requests;
-        for _ in 0..most {
-            self.spending.check().map_err(|spent| Outcome::error(Code::LimitTokens, spent))?;
+        for answer in 0..most {
+            let exhausted = |exhausted| Outcome::error(Code::LimitTokens, exhausted);
+            self.log.budget().check().map_err(exhausted)?;
             // Both `/model` and an override hold from the next request on.
             let choice = self.chosen().effective(&*self.model).await?;
             let about = self.model.about(&choice).await;
             let request = self.request(turn, &toolbox, &choice, &about).await?;
-            let Answered { row, text, calls, stop } = self.ask(turn, &choice, &about, request).await?;
+            let Answered { row, text, calls, stop } = self.ask(turn, answer, &choice, &about, request).await?;
             if calls.is_empty() {
                 let data = json!({"provider": choice.provider, "model": choice.model, "stop": stop});
                 self.explain(stop);
                 return Ok(Outcome::ok(Code::Answered, text).with_data(data));
             }
             for (index, call) in (0..).zip(&calls) {
-                let id = CallId::of_answer(self.feed.session(), row, index);
+                let id = CallId::of_answer(self.log.session(), row, index);
                 self.call(turn, &toolbox, id, call, &mut repeats).await?;
             }
         }
@@ -116,7 +116,7 @@ impl Agent {
     }
 
     async fn rows(&self) -> Result<Vec<Row>, Outcome> {
-        self.feed.store().conversation(self.place.agent).await.map_err(store_failed)
+        self.log.store().conversation(self.place.agent).await.map_err(store_failed)
     }
 
     fn read(&self, rows: &[Row], choice: &Choice, about: &ModelInfo) -> Conversation {
@@ -135,12 +135,12 @@ impl Agent {
     ) -> Result<(), Outcome> {
         let window = about.context_window.unwrap_or(self.settings.context_window);
         let text = format!("The conversation has some {size} of the model's {window} tokens: it is summarised.");
-        self.feed.tell(self.place.agent, EventKind::Notice { text });
+        self.log.publish(self.place.agent, EventKind::Notice { text });
         let messages = self.read(plan.rows, choice, about).messages;
         let mut quiet = Quiet::default();
         let request = compaction::request(messages, window, like);
         let completed = self.unless_cancelled(turn, self.model.complete(choice, request, &mut quiet)).await?;
-        self.spending.spend(quiet.0.usage.total());
+        self.log.budget().spend(quiet.0.usage.total());
         let failed = |why: &str| {
             let message = format!(
                 "the conversation has become too long for {}, and could not be summarised: {why} It is kept as it was; \
@@ -157,7 +157,7 @@ impl Agent {
         if summary.trim().is_empty() {
             return Err(failed("its answer was empty."));
         }
-        let data = Compaction {
+        let data = CompactionRecord {
             keep_from: plan.keep_from,
             request: plan.request.clone(),
             provider: choice.provider.to_string(),
@@ -171,12 +171,13 @@ impl Agent {
     async fn ask(
         &self,
         turn: &Turn,
+        answer: u32,
         choice: &Choice,
         about: &ModelInfo,
         request: CompletionRequest,
     ) -> Result<Answered, Outcome> {
         let desk = Arc::new(Desk::default());
-        let record = |received: &Received, completed: Option<&Completed>| Answer {
+        let record = |received: &PartialAnswer, completed: Option<&Completed>| AssistantRecord {
             provider: choice.provider.to_string(),
             adapter: about.adapter.clone(),
             model: choice.model.clone(),
@@ -188,7 +189,9 @@ impl Agent {
             interrupted: completed.is_none(),
             parts: received.parts.clone(),
         };
-        let mut receiver = Receiver { feed: Arc::clone(&self.feed), agent: self.place.agent, desk: Arc::clone(&desk) };
+        let at = DeltaPosition { turn: turn.began, answer, ..DeltaPosition::default() };
+        let (log, desk_of_receiver) = (Arc::clone(&self.log), Arc::clone(&desk));
+        let mut receiver = Receiver { log, agent: self.place.agent, at, desk: desk_of_receiver };
         let asked = self.model.complete(choice, request, &mut receiver);
         let kept = async {
             let mut tick = interval(CHECKPOINT);
@@ -197,7 +200,7 @@ impl Agent {
                 tokio::select! { () = desk.block.notified() => {}, _ = tick.tick() => {} }
                 if let Some((text, record)) = desk.if_new(|received| (received.text(), record(received, None))) {
                     let kept =
-                        self.feed.store().checkpoint(self.feed.hold(), self.place.agent, text, json!(record)).await;
+                        self.log.store().checkpoint(self.log.hold(), self.place.agent, text, json!(record)).await;
                     // The row that follows is what counts.
                     if let Err(error) = kept {
                         tracing::warn!("an answer under way could not be kept: {error}");
@@ -210,7 +213,7 @@ impl Agent {
         };
         let completed = self.unless_cancelled(turn, asked).await.flatten();
         let received = desk.take();
-        self.spending.spend(received.usage.total());
+        self.log.budget().spend(received.usage.total());
         // Where nothing came there is nothing to keep.
         let mut row = 0;
         if completed.is_ok() || !received.parts.is_empty() {
@@ -218,7 +221,8 @@ impl Agent {
             row = self.commit(MessageKind::Assistant, received.text(), json!(answer)).await?;
         }
         let stop = completed?.finish.stop;
-        Ok(Answered { row, text: received.text(), calls: received.parts.into_iter().filter_map(call).collect(), stop })
+        let calls = received.parts.iter().filter_map(AssistantPart::tool_call).collect();
+        Ok(Answered { row, text: received.text(), calls, stop })
     }
 
     async fn call(
@@ -236,7 +240,7 @@ impl Agent {
         let repeated = repeats.notice(call, &answer);
         self.commit(MessageKind::Tool, shown, json!(answer)).await?;
         if let Some(text) = repeated {
-            self.feed.tell(self.place.agent, EventKind::Notice { text });
+            self.log.publish(self.place.agent, EventKind::Notice { text });
         }
         Ok(())
     }
@@ -254,12 +258,11 @@ impl Agent {
     async fn commit(&self, kind: MessageKind, content: String, data: serde_json::Value) -> Result<u64, Outcome> {
         let agent = self.place.agent;
         let change = SessionChange {
-            tokens: self.spending.take_unsaved(),
             ends_partial: (kind == MessageKind::Assistant).then_some(agent),
             messages: vec![NewMessage { agent, kind, content, data: Some(data) }],
             ..SessionChange::default()
         };
-        let rows = self.feed.commit(change, || {}).await.map_err(store_failed)?;
+        let rows = self.log.commit(change, || {}).await.map_err(store_failed)?;
         Ok(rows.last().map_or(0, |row| row.seq))
     }
 
@@ -272,14 +275,7 @@ impl Agent {
             Stop::ContentFilter => "The provider's filter cut the answer off.",
             Stop::EndTurn | Stop::ToolUse | Stop::Other => return,
         };
-        self.feed.tell(self.place.agent, EventKind::Notice { text: text.to_owned() });
-    }
-}
-
-fn call(part: AnswerPart) -> Option<ToolCall> {
-    match part {
-        AnswerPart::ToolCall { id, name, input, .. } => Some(ToolCall { id, name, input }),
-        _ => None,
+        self.log.publish(self.place.agent, EventKind::Notice { text: text.to_owned() });
     }
 }
 

@@ -54,12 +54,10 @@ pub(crate) async fn run(
         None => Ok(lines.await),
         Some((seconds, deadline)) => timeout_at(deadline, lines).await.map_err(|_| seconds),
     };
+    // Closing stops a line that still runs: what its turn has said is kept, and printed, before the process ends.
+    let _ = timeout(SETTLING, session.close()).await;
     if !matches!(ended, Ok(Ok(_))) {
-        // The turn was cancelled with its line: what it has said is kept, and printed, before the process ends.
-        let _ = timeout(SETTLING, session.idle()).await;
-        if drain(&session, &mut events, &mut printer).await.is_ok() {
-            let _ = printer.end_line();
-        }
+        let _ = drain(&session, &mut events, &mut printer).await.and_then(|()| printer.end_line());
     }
     let code = match ended {
         Ok(Ok(code)) => code,
@@ -121,8 +119,7 @@ async fn submit(
     events: &mut Subscription,
     printer: &mut Printer,
 ) -> Result<Outcome, Stop> {
-    let submitted = session.submit(line);
-    tokio::pin!(submitted);
+    let mut submitted = session.submit(line);
     let outcome = loop {
         tokio::select! {
             biased;

@@ -39,5 +39,5 @@ mod spec;
 
 pub use line::Line;
 pub use reserved::RESERVED;
-pub use resolve::{Aliases, Resolved, resolve};
+pub use resolve::{Aliases, HasSpec, Resolved, resolve};
 pub use spec::{Argument, Completion, Spec};

@@ -10,11 +10,23 @@ pub trait Aliases {
     fn claimants(&self, alias: &str) -> &[Name];
 }
 
+/// A command of a table of built-ins.
+pub trait HasSpec {
+    /// Its name, its argument, and its help.
+    fn spec(&self) -> &Spec;
+}
+
+impl HasSpec for Spec {
+    fn spec(&self) -> &Spec {
+        self
+    }
+}
+
 /// The target of a command name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resolved<'a> {
-    /// A built-in, by its index in the table that was passed to [`resolve`].
-    BuiltIn(usize),
+pub enum Resolved<'a, C: ?Sized> {
+    /// A built-in of the table that was passed to [`resolve`].
+    BuiltIn(&'a C),
     /// An alias of the skill with this name.
     Alias(&'a Name),
 }
@@ -24,9 +36,13 @@ pub enum Resolved<'a> {
 ///
 /// # Errors
 /// `unknown_command`, or `alias_ambiguous` if several skills claim the alias.
-pub fn resolve<'a>(name: &str, table: &[&Spec], aliases: &'a dyn Aliases) -> Result<Resolved<'a>, Outcome> {
-    if let Some(index) = table.iter().position(|spec| spec.name == name) {
-        return Ok(Resolved::BuiltIn(index));
+pub fn resolve<'a, C: HasSpec + ?Sized>(
+    name: &str,
+    table: &[&'a C],
+    aliases: &'a dyn Aliases,
+) -> Result<Resolved<'a, C>, Outcome> {
+    if let Some(command) = table.iter().find(|command| command.spec().name == name) {
+        return Ok(Resolved::BuiltIn(command));
     }
     match aliases.claimants(name) {
         [skill] => Ok(Resolved::Alias(skill)),
@@ -62,7 +78,7 @@ mod tests {
     #[test]
     fn built_ins_resolve_before_aliases_and_similar_names_do_not() {
         let one = Fixed(vec!["a".parse().unwrap()]);
-        assert_eq!(resolve("skills", TABLE, &one), Ok(Resolved::BuiltIn(0)));
+        assert_eq!(resolve("skills", TABLE, &one), Ok(Resolved::BuiltIn(TABLE[0])));
         assert_eq!(resolve("go", TABLE, &one), Ok(Resolved::Alias(&one.0[0])));
         for near in ["Skills", "skill", "skillss", "GO", "status"] {
             let error = resolve(near, TABLE, &one).unwrap_err();

@@ -125,6 +125,7 @@ codes! {
         SessionNotFound = "session_not_found", "No stored session has that id.";
         SessionInUse = "session_in_use", "Another process holds the session.";
         SessionFenced = "session_fenced", "Another process has taken the session over; this one can no longer write it.";
+        SessionClosed = "session_closed", "The session was closed in this process before the line.";
         FolderUnusable = "folder_unusable", "A folder or file that Patchbay needs cannot be used.";
         ConfigInvalid = "config_invalid", "`config.toml` cannot be used as it is.";
         Timeout = "timeout", "`exec` ran into its time-out.";

@@ -7,6 +7,7 @@
 //! - [`Asker`]: the caller of a tool: a person, another tool or an agent.
 //! - [`Code`], [`Outcome`]: the result of a line. `docs/codes.md` is generated from the table of codes.
 //! - [`Event`]: a change of a session that fronts render.
+//! - [`AssistantRecord`], [`ToolRecord`], [`CompactionRecord`]: what rows of a conversation hold besides their text.
 //! - [`RootLimits`]: limits that all skills of one root share.
 //! - [`COMPONENT_BYTES`]: the largest plugin.
 //! - [`completion`]: requests to a model and its responses.
@@ -39,6 +40,7 @@ pub mod kv;
 mod name;
 mod outcome;
 mod principal;
+mod record;
 mod root_limits;
 pub mod text;
 mod tool;
@@ -47,10 +49,11 @@ pub use asker::{Asker, AskerError};
 pub use code::Code;
 pub use component::COMPONENT_BYTES;
 pub use digest::{Digest, DigestError, Hasher};
-pub use event::{DeltaKind, Event, EventKind, MessageKind};
+pub use event::{DeltaKind, DeltaPosition, Event, EventKind, MessageKind};
 pub use id::{AgentId, CallId, LineId, SessionId};
 pub use name::{Name, NameError};
 pub use outcome::{Outcome, Status};
 pub use principal::{PrincipalError, PrincipalId};
+pub use record::{AssistantPart, AssistantRecord, CompactionRecord, ToolRecord, ToolRecordPart};
 pub use root_limits::{Bound, RootAllowance, RootLimits};
 pub use tool::ToolSpec;

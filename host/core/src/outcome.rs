@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Code;
 
@@ -10,7 +10,7 @@ use crate::Code;
 const ERROR_PREFIX: &str = "Error: ";
 
 /// Whether a line succeeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// It succeeded.
@@ -80,17 +80,28 @@ impl Outcome {
 
 impl Serialize for Outcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Printed<'a> {
-            status: Status,
-            code: Code,
-            message: &'a str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            data: Option<&'a serde_json::Value>,
-        }
         let Self { status, code, data, .. } = self;
-        Printed { status: *status, code: *code, message: &self.line(), data: data.as_ref() }.serialize(serializer)
+        Printed { status: *status, code: *code, message: self.line(), data: data.as_ref() }.serialize(serializer)
     }
+}
+
+impl<'de> Deserialize<'de> for Outcome {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Printed { status, code, message, data } = Printed::<serde_json::Value>::deserialize(deserializer)?;
+        let rest = message.strip_prefix(ERROR_PREFIX).filter(|_| status == Status::Error);
+        let (message, has_error_prefix) = (rest.unwrap_or(&message).to_owned(), rest.is_some());
+        Ok(Self { status, code, message, has_error_prefix, data })
+    }
+}
+
+/// The JSON of an [`Outcome`].
+#[derive(Serialize, Deserialize)]
+struct Printed<'a, D> {
+    status: Status,
+    code: Code,
+    message: Cow<'a, str>,
+    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    data: Option<D>,
 }
 
 #[cfg(test)]
@@ -114,6 +125,7 @@ mod tests {
         let error = Outcome::error(Code::Internal, "it broke.").with_data(json!({"a": 1}));
         let json = r#"{"status":"error","code":"internal","message":"Error: it broke.","data":{"a":1}}"#;
         assert_eq!(serde_json::to_string(&error).unwrap(), json);
+        assert_eq!(serde_json::from_str::<Outcome>(json).unwrap(), error);
         let ok = Outcome::ok(Code::Answered, "Yes.");
         assert_eq!(serde_json::to_string(&ok).unwrap(), r#"{"status":"ok","code":"answered","message":"Yes."}"#);
     }

@@ -97,8 +97,7 @@ fn line(
     }
     let outcome = runtime.block_on(async {
         interrupts.forget().await;
-        let submitted = session.submit(line);
-        tokio::pin!(submitted);
+        let mut submitted = session.submit(line);
         loop {
             tokio::select! {
                 biased;
@@ -116,12 +115,11 @@ fn line(
                 () = interrupts.next() => break,
             }
         }
+        // What came of a turn is kept before anything else is typed.
+        session.stop(submitted.id());
+        submitted.await;
         Ok(None)
     })?;
-    if outcome.is_none() {
-        // What came of a turn is kept before anything else is typed.
-        runtime.block_on(session.idle());
-    }
     let shown = match &outcome {
         // Behind the `^C` that the terminal shows.
         None => screen.end().and_then(|()| writeln!(std::io::stdout().lock(), "\nCancelled.")),

@@ -3,9 +3,8 @@
 
 use std::io::{self, Write};
 
-use patchbay_core::{Code, DeltaKind, EventKind, MessageKind, Outcome, text};
+use patchbay_core::{AssistantPart, Code, DeltaKind, EventKind, MessageKind, Outcome, completion::ToolCall, text};
 use patchbay_session::Received;
-use serde_json::Value;
 
 /// Characters of a tool's input or answer that are shown.
 const SHOWN: usize = 100;
@@ -42,26 +41,25 @@ impl Screen {
                 return Ok(());
             }
         };
+        let (answer, result) = (event.kind.answer(), event.kind.tool_result());
         match event.kind {
-            EventKind::Delta { block, text } => self.delta(block, &text),
+            EventKind::Delta { block, text, .. } => self.delta(block, &text),
             EventKind::Progress { text, .. } => self.line(&text),
             EventKind::Notice { text } => self.aside(&text),
-            EventKind::Message { kind: MessageKind::Assistant, data, .. } => {
+            EventKind::Message { kind: MessageKind::Assistant, .. } => {
                 self.end()?;
-                let parts = data.as_ref().and_then(|data| data.get("parts")?.as_array());
-                let calls = parts.into_iter().flatten().filter(|part| part["type"] == "tool_call");
-                for call in calls {
-                    let word = |key: &str| text::excerpt(call[key].as_str().unwrap_or_default(), SHOWN);
-                    self.aside(&format!("→ {} {}", word("name"), word("input")))?;
+                let calls = answer.iter().flat_map(|answer| &answer.parts).filter_map(AssistantPart::tool_call);
+                for ToolCall { name, input, .. } in calls {
+                    let (name, input) = (text::excerpt(&name, SHOWN), text::excerpt(&input, SHOWN));
+                    self.aside(&format!("→ {name} {input}"))?;
                 }
                 Ok(())
             }
-            EventKind::Message { kind: MessageKind::Tool, content, data } => {
-                let failed = data.is_some_and(|data| data.get("error").is_some_and(Value::is_string));
-                let mark = if failed { "✗" } else { "←" };
+            EventKind::Message { kind: MessageKind::Tool, content, .. } => {
+                let mark = if result.is_some_and(|result| result.error.is_some()) { "✗" } else { "←" };
                 self.aside(&format!("{mark} {}", text::excerpt(&content, SHOWN)))
             }
-            EventKind::Message { .. } => Ok(()),
+            EventKind::Message { .. } | EventKind::LineEnded { .. } | EventKind::Unknown => Ok(()),
         }
     }
 

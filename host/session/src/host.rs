@@ -1,7 +1,7 @@
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Weak},
 };
 
 use patchbay_agent::CompactionSettings;
@@ -20,7 +20,7 @@ use crate::{
     lock::SessionLock,
     persona::{DEFAULT, Personas},
     roots::Roots,
-    session::Taken,
+    session::Opened,
 };
 
 /// The folders of one home.
@@ -118,6 +118,8 @@ pub struct Host {
     protected: ProtectedPaths,
     pub(crate) program: String,
     kv: KvStore,
+    /// The sessions that are open in this process. Held while one is resumed, so that two callers get the same session.
+    open: tokio::sync::Mutex<HashMap<SessionId, Weak<Session>>>,
 }
 
 impl Host {
@@ -156,7 +158,19 @@ impl Host {
         let roots = Roots::new(bundled, paths.config.join("skills"), root_limits);
         let (tools, compaction) = (Arc::new(tools), config.compaction);
         let (observer, program) = (config.observer, config.program);
-        Ok(Arc::new(Self { paths, store, tools, providers, compaction, roots, observer, program, protected, kv }))
+        Ok(Arc::new(Self {
+            paths,
+            store,
+            tools,
+            providers,
+            compaction,
+            roots,
+            observer,
+            program,
+            protected,
+            kv,
+            open: Default::default(),
+        }))
     }
 
     /// The providers of models.
@@ -190,17 +204,34 @@ impl Host {
         };
         let hold = self.store.create_session(row.clone(), built.stored()).await?;
         let (model, snapshot) = (AgentModel::default(), built.snapshot);
-        let notice = self.home_notice(&workspace).await?;
-        let taken = Taken { hold, row, persona, snapshot, last_seq: 0, model, tokens: 0, notice };
-        Ok(Session::new(Arc::clone(self), taken, lock))
+        let home_notice = self.home_notice(&workspace).await?;
+        let opened = Opened { hold, row, persona, snapshot, last_seq: 0, model, tokens: 0, home_notice };
+        let session = Session::new(Arc::clone(self), opened, lock);
+        self.open.lock().await.insert(id, Arc::downgrade(&session));
+        Ok(session)
     }
 
-    /// Takes up a stored session: conversation, persona and snapshot as they were, whatever has become of the files.
+    /// Resumes a stored session: conversation, persona and snapshot as they were, also if the files have changed since. A
+    /// session that is open in this process is returned as it is.
     ///
     /// # Errors
     /// Where there is none, another process has it, or its rows are damaged.
     pub async fn resume(self: &Arc<Self>, id: SessionId) -> Result<Arc<Session>, SessionError> {
-        // First whether there is one, lest a lock file be made for a slip of the finger.
+        let mut open = self.open.lock().await;
+        open.retain(|_, session| session.strong_count() > 0);
+        match open.get(&id).and_then(Weak::upgrade) {
+            Some(session) if !session.is_closing() => return Ok(session),
+            Some(session) => session.close().await,
+            None => {}
+        }
+        let session = self.take_up(id).await?;
+        open.insert(id, Arc::downgrade(&session));
+        Ok(session)
+    }
+
+    /// Opens a stored session that is not open in this process.
+    async fn take_up(self: &Arc<Self>, id: SessionId) -> Result<Arc<Session>, SessionError> {
+        // Before the lock: a mistyped id leaves no lock file.
         self.store.session(id).await?;
         let lock = SessionLock::take(&self.lock_folder(), id)?;
         let row = self.store.session(id).await?;
@@ -215,8 +246,8 @@ impl Host {
                 source => SessionError::Snapshot { id, source },
             })?;
         let (model, tokens) = (self.store.agent_model(row.agent).await?, self.store.tokens(id).await?);
-        let taken = Taken { hold, row, persona, snapshot, last_seq, model, tokens, notice: None };
-        Ok(Session::new(Arc::clone(self), taken, lock))
+        let opened = Opened { hold, row, persona, snapshot, last_seq, model, tokens, home_notice: None };
+        Ok(Session::new(Arc::clone(self), opened, lock))
     }
 
     /// Removes a session and all that skills kept for it.

@@ -1,21 +1,24 @@
 //! Invoking a skill by a command: `/skill NAME` and aliases. No model decides anything here.
 
-use std::{sync::Arc, time::SystemTime};
+use std::sync::Arc;
 
-use patchbay_core::{Asker, CallId, Code, LineId, MessageKind, Outcome, PrincipalId, text};
+use patchbay_core::{Asker, CallId, Code, MessageKind, Outcome, PrincipalId, text};
 use patchbay_sandbox::Content;
 use patchbay_skill::{InvocationMode, Skill};
 use patchbay_tools::{CallContext, ResolvedTool, ToolCall, input_from_text};
 use serde_json::json;
 
-use crate::{Session, builtin::Effect, session::State};
+use crate::{
+    builtin::{Change, Effect},
+    lines::LineContext,
+};
 
 /// Invokes the skill `name` with `input` as the person typed it behind `command`.
-pub(crate) async fn skill(session: &Arc<Session>, state: &State, name: &str, input: &str, command: &str) -> Effect {
-    let Some(skill) = state.snapshot.skill(name) else { return not_found(name).into() };
+pub(crate) async fn skill(line: &LineContext, name: &str, input: &str, command: &str) -> Effect {
+    let Some(skill) = line.state.snapshot.skill(name) else { return not_found(name).into() };
     match skill.manifest.invocation_mode {
-        InvocationMode::ToolDispatch => dispatch(session, state, skill, input, command).await.into(),
-        InvocationMode::LlmOrchestration => instruct(session, state, skill, input).await,
+        InvocationMode::ToolDispatch => dispatch(line, skill, input, command).await.into(),
+        InvocationMode::LlmOrchestration => instruct(line, skill, input).await,
     }
 }
 
@@ -25,8 +28,9 @@ pub(crate) fn not_found(name: &str) -> Outcome {
 }
 
 /// Calls the skill's `command_tool`.
-async fn dispatch(session: &Arc<Session>, state: &State, skill: &Skill, input: &str, command: &str) -> Outcome {
+async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str) -> Outcome {
     // A snapshot holds no skill of this mode whose tool is not there.
+    let LineContext { session, state, .. } = line;
     let tool = skill.command_tool().unwrap_or_default();
     let resolved = match ResolvedTool::find(&state.snapshot, &[], &tool) {
         Ok(resolved) => resolved,
@@ -40,14 +44,14 @@ async fn dispatch(session: &Arc<Session>, state: &State, skill: &Skill, input: &
     let context = Arc::new(CallContext {
         asker: Asker::Person(PrincipalId::LOCAL),
         principal: PrincipalId::LOCAL,
-        hold: session.hold().clone(),
-        agent: session.agent.id(),
+        hold: session.log().hold().clone(),
+        agent: line.agent.id(),
         workspace: session.workspace().to_owned(),
         snapshot: Arc::clone(&state.snapshot),
-        progress: session.progress(&tool),
-        inference: Some(session.inference()),
+        progress: line.agent.progress(&tool),
+        inference: Some(line.inference()),
     });
-    let call = ToolCall::new(CallId::of_line(accepted_now()), resolved, &input);
+    let call = ToolCall::new(CallId::of_line(line.line), resolved, &input);
     match session.host.tools.run(&context, call).await.result {
         Ok(content) => {
             let shown: Vec<_> = content.iter().map(ToString::to_string).collect();
@@ -63,14 +67,9 @@ async fn dispatch(session: &Arc<Session>, state: &State, skill: &Skill, input: &
     }
 }
 
-/// The id of a line that is accepted at this moment.
-fn accepted_now() -> LineId {
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    LineId::new(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))
-}
-
 /// Puts the skill's instructions into the conversation. With an input a turn runs on them; without, the next message does.
-async fn instruct(session: &Session, state: &State, skill: &Skill, input: &str) -> Effect {
+async fn instruct(line: &LineContext, skill: &Skill, input: &str) -> Effect {
+    let LineContext { session, state, .. } = line;
     let template = match session.host.tools.instructions(&state.snapshot, skill).await {
         Ok(template) => template,
         Err(error) => return Outcome::error(error.code(), error).into(),
@@ -78,13 +77,16 @@ async fn instruct(session: &Session, state: &State, skill: &Skill, input: &str) 
     let takes_input = template.contains("$INPUT");
     let instructions = template.replace("$INPUT", input);
     let about = json!({"skill": skill.name, "digest": skill.digest, "snapshot": state.snapshot.version()});
-    let mut messages = vec![session.message(MessageKind::Skill, &instructions, Some(about))];
+    let mut messages = vec![line.message(MessageKind::Skill, &instructions, Some(about))];
     if !takes_input && !input.is_empty() {
-        messages.push(session.message(MessageKind::User, input, None));
+        messages.push(line.message(MessageKind::User, input, None));
+    }
+    let data = json!({"skill": skill.name});
+    if !input.is_empty() {
+        return Effect::Turn { messages, data };
     }
     let message = format!("Skill '{}' is in the conversation. Your next message is its input.", skill.name);
-    let outcome = Outcome::ok(Code::SkillAdded, message).with_data(json!({"skill": skill.name}));
-    Effect { messages, turn: !input.is_empty(), ..outcome.into() }
+    Effect::Change(Outcome::ok(Code::SkillAdded, message).with_data(data), Change::Rows(messages))
 }
 
 /// A piece of an answer, for a program. Bytes are named, not copied.

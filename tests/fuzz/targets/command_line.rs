@@ -64,9 +64,9 @@ fn command(line: &str, name: &str, argument: &str) {
     let built_in = TABLE.iter().position(|spec| spec.name == name);
     let claimants = Everybody.claimants(name);
     match resolve(name, TABLE, &Everybody) {
-        Ok(Resolved::BuiltIn(place)) => {
-            assert_eq!(Some(place), built_in, "only a built-in's exact name is one");
-            accepts(TABLE[place], argument);
+        Ok(Resolved::BuiltIn(spec)) => {
+            assert_eq!(Some(spec), built_in.map(|place| TABLE[place]), "only a built-in's exact name is one");
+            accepts(spec, argument);
         }
         Ok(Resolved::Alias(skill)) => {
             assert_eq!(built_in, None, "a built-in wins over an alias");

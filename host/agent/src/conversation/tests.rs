@@ -1,12 +1,11 @@
 use patchbay_core::{
-    AgentId,
+    AgentId, AssistantPart, ToolRecordPart,
     completion::{TokenUsage, ToolCall},
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::record::{AnswerPart, ToolPiece};
 
 const READER: Reader<'_> = Reader { adapter: "demo", model: "demo-1", reads: &|media| media == "image/png" };
 
@@ -18,16 +17,16 @@ fn user(seq: u64, text: &str) -> Row {
     row(seq, MessageKind::User, text, None)
 }
 
-fn call(id: &str, name: &str, input: &str) -> AnswerPart {
-    AnswerPart::ToolCall { id: id.to_owned(), name: name.to_owned(), input: input.to_owned(), opaque: None }
+fn call(id: &str, name: &str, input: &str) -> AssistantPart {
+    AssistantPart::ToolCall { id: id.to_owned(), name: name.to_owned(), input: input.to_owned(), opaque: None }
 }
 
-fn text(text: &str) -> AnswerPart {
-    AnswerPart::Text { text: text.to_owned(), opaque: None }
+fn text(text: &str) -> AssistantPart {
+    AssistantPart::Text { text: text.to_owned(), opaque: None }
 }
 
-fn answer(parts: Vec<AnswerPart>) -> Answer {
-    Answer {
+fn answer(parts: Vec<AssistantPart>) -> AssistantRecord {
+    AssistantRecord {
         provider: "demo".to_owned(),
         adapter: "demo".to_owned(),
         model: "demo-1".to_owned(),
@@ -41,13 +40,13 @@ fn answer(parts: Vec<AnswerPart>) -> Answer {
     }
 }
 
-fn assistant(seq: u64, answer: &Answer) -> Row {
+fn assistant(seq: u64, answer: &AssistantRecord) -> Row {
     row(seq, MessageKind::Assistant, "", Some(json!(answer)))
 }
 
 fn tool(seq: u64, id: &str, said: &str) -> Row {
-    let content = vec![ToolPiece::Text { text: said.to_owned() }];
-    let answer = ToolAnswer { call_id: id.to_owned(), name: "a__b".to_owned(), error: None, content };
+    let content = vec![ToolRecordPart::Text { text: said.to_owned() }];
+    let answer = ToolRecord { call_id: id.to_owned(), name: "a__b".to_owned(), error: None, content };
     row(seq, MessageKind::Tool, said, Some(json!(answer)))
 }
 
@@ -112,7 +111,7 @@ fn names_ids_and_inputs_that_no_api_takes_are_mended() {
 
 #[test]
 fn thinking_goes_back_to_whom_it_came_from_alone() {
-    let thinking = AnswerPart::Thinking { text: "hm".to_owned(), opaque: Some("sig".to_owned()) };
+    let thinking = AssistantPart::Thinking { text: "hm".to_owned(), opaque: Some("sig".to_owned()) };
     let mut own = answer(vec![thinking, text("yes")]);
     assert_eq!(shape(&[user(1, "hello"), assistant(2, &own), user(3, "x")]), "U hello\nA <hm|sig> / yes\nU x");
     for (adapter, model) in [("other", "demo-1"), ("demo", "demo-big")] {
@@ -123,11 +122,11 @@ fn thinking_goes_back_to_whom_it_came_from_alone() {
 
 #[test]
 fn an_image_goes_only_to_who_can_read_it() {
-    let blob = |media: &str| ToolAnswer {
+    let blob = |media: &str| ToolRecord {
         call_id: "1".to_owned(),
         name: "a__b".to_owned(),
         error: None,
-        content: vec![ToolPiece::blob(media, &[1, 2, 3])],
+        content: vec![parts::blob(media, &[1, 2, 3])],
     };
     let rows = |media: &str| {
         let calls = answer(vec![call("1", "a__b", "{}")]);
@@ -140,7 +139,7 @@ fn an_image_goes_only_to_who_can_read_it() {
 #[test]
 fn a_summary_takes_the_place_of_what_was_before() {
     let compaction = |keep_from, request: Option<&str>| {
-        let data = Compaction {
+        let data = CompactionRecord {
             keep_from,
             request: request.map(str::to_owned),
             provider: "demo".to_owned(),

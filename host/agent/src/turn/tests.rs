@@ -4,10 +4,11 @@ use std::{
 };
 
 use patchbay_core::{
-    AgentId, Digest, Event, PrincipalId, RootLimits, SessionId,
+    AgentId, DeltaKind, Digest, Event, PrincipalId, RootLimits, SessionId,
     completion::{Block, BlockKind, Finish, Message, Part, Role, StreamEvent, TokenUsage},
 };
 use patchbay_egress::{Credentials, Egress, EgressLimits};
+use patchbay_events::{Broadcast, EventLog, Received, TokenBudget};
 use patchbay_provider::{ModelInfo, Selector, Sink};
 use patchbay_sandbox::{BoxFuture, Limits, Sandbox};
 use patchbay_skill::{Platform, SnapshotRules, build};
@@ -15,7 +16,7 @@ use patchbay_store::{KvStore, NewSnapshot, SessionRow, Store};
 use patchbay_tools::Tools;
 
 use super::*;
-use crate::{Chosen, CompactionSettings, Feed, Model, ModelOverride, Place, Received, Spending};
+use crate::{Chosen, CompactionSettings, Model, ModelOverride, Place};
 
 /// What a scripted model does when it is asked.
 enum Does {
@@ -136,7 +137,7 @@ struct Stage {
     store: Store,
     script: Arc<Script>,
     agent: Arc<Agent>,
-    feed: Arc<Feed>,
+    log: Arc<EventLog>,
     snapshot: Arc<Snapshot>,
     cancel: CancellationToken,
 }
@@ -182,25 +183,25 @@ impl Stage {
         let tools = Arc::new(Tools::new(sandbox, store.clone(), kv, egress, credentials, &[]));
         let about = ModelInfo { adapter: "demo".to_owned(), context_window: Some(window), input_media: Vec::new() };
         let script = Arc::new(Script { does: Mutex::new(does.into_iter().collect()), asked: Mutex::default(), about });
-        let feed = Feed::new(hold.clone(), store.clone(), 0);
+        let budget = TokenBudget::new(0, ceiling);
+        let log = EventLog::new(hold.clone(), store.clone(), 0, budget, Broadcast::default());
         let place = Place { hold, agent, workspace: "/".to_owned() };
         let agent = Agent::new(
             place,
-            Arc::clone(&feed),
+            Arc::clone(&log),
             Arc::clone(&script) as _,
             tools,
-            Spending::new(0, ceiling),
             CompactionSettings::default(),
             Chosen::default(),
         );
-        Self { _home: home, store, script, agent, feed, snapshot, cancel: CancellationToken::new() }
+        Self { _home: home, store, script, agent, log, snapshot, cancel: CancellationToken::new() }
     }
 
     async fn say(&self, text: &str) -> Outcome {
         let message =
             NewMessage { agent: self.agent.id(), kind: MessageKind::User, content: text.to_owned(), data: None };
         let change = SessionChange { messages: vec![message], ..SessionChange::default() };
-        let rows = self.feed.commit(change, || {}).await.unwrap();
+        let rows = self.log.commit(change, || {}).await.unwrap();
         let turn = Turn {
             snapshot: Arc::clone(&self.snapshot),
             system: vec!["You are a test.".to_owned()],
@@ -211,7 +212,7 @@ impl Stage {
     }
 
     async fn rows(&self) -> Vec<Row> {
-        self.store.messages(self.feed.session(), 1, 1_000).await.unwrap()
+        self.store.messages(self.log.session(), 1, 1_000).await.unwrap()
     }
 
     async fn kinds(&self) -> Vec<&'static str> {
@@ -222,7 +223,7 @@ impl Stage {
         self.rows().await.pop().unwrap()
     }
 
-    async fn answer(&self) -> Answer {
+    async fn answer(&self) -> AssistantRecord {
         serde_json::from_value(self.last().await.data.unwrap()).unwrap()
     }
 
@@ -242,7 +243,7 @@ fn texts(message: &Message) -> Vec<&str> {
 #[tokio::test]
 async fn an_answer_is_told_as_it_comes_and_then_kept() {
     let stage = Stage::new([Does::Says(&["Good ", "day."])], 0).await;
-    let mut events = stage.feed.subscribe(1);
+    let mut events = stage.log.subscribe(1);
     let outcome = stage.say("hello").await;
     assert_eq!((outcome.code, outcome.message.as_str()), (Code::Answered, "Good day."));
     let mut told = Vec::new();
@@ -260,9 +261,9 @@ async fn an_answer_is_told_as_it_comes_and_then_kept() {
     let about = (answer.provider.as_str(), answer.model.as_str(), answer.effective_model.as_deref());
     assert_eq!(about, ("demo", "demo-1", Some("demo-1-exactly")));
     assert_eq!((answer.usage, answer.stop, answer.interrupted), (USAGE, Some(Stop::EndTurn), false));
-    let parts = [AnswerPart::Text { text: "Good day.".to_owned(), opaque: Some("signed".to_owned()) }];
+    let parts = [AssistantPart::Text { text: "Good day.".to_owned(), opaque: Some("signed".to_owned()) }];
     assert_eq!(answer.parts, parts);
-    assert_eq!(stage.store.tokens(stage.feed.session()).await.unwrap(), 110);
+    assert_eq!(stage.store.tokens(stage.log.session()).await.unwrap(), 110);
 }
 
 #[tokio::test]
@@ -291,7 +292,7 @@ async fn calls_are_answered_and_the_model_is_asked_again() {
 async fn a_turn_that_is_cancelled_keeps_what_came() {
     let stage = Stage::new([Does::Hangs("Half a"), Does::Says(&["Whole."])], 0).await;
     let cancel = stage.cancel.clone();
-    let mut events = stage.feed.subscribe(1);
+    let mut events = stage.log.subscribe(1);
     let cancelling = async {
         while let Ok(Some(received)) = events.next().await {
             if let Received::Event(Event { kind: EventKind::Delta { .. }, .. }) = received {
@@ -325,7 +326,7 @@ async fn what_came_before_a_failure_is_kept_and_nothing_else() {
 #[tokio::test]
 async fn what_came_survives_the_process() {
     let stage = Stage::new([Does::Hangs("Half a")], 0).await;
-    let mut events = stage.feed.subscribe(1);
+    let mut events = stage.log.subscribe(1);
     tokio::select! {
         _ = stage.say("hello") => panic!("it hangs"),
         () = async {
@@ -339,10 +340,10 @@ async fn what_came_survives_the_process() {
         } => {}
     }
     assert_eq!(stage.kinds().await, ["user"]);
-    stage.store.recover(stage.feed.hold()).await.unwrap();
+    stage.store.recover(stage.log.hold()).await.unwrap();
     assert_eq!(stage.last().await.content, "Half a");
     assert!(stage.answer().await.interrupted);
-    stage.store.recover(stage.feed.hold()).await.unwrap();
+    stage.store.recover(stage.log.hold()).await.unwrap();
     assert_eq!(stage.kinds().await, ["user", "assistant"]);
 }
 
@@ -364,7 +365,7 @@ async fn a_turn_ends_at_its_limit_of_requests() {
 async fn a_long_turn_goes_on_and_repeats_are_noticed_once() {
     let calls = (0..120).map(|_| Does::Calls(&[("no__tool", "{}")])).chain([Does::Says(&["Done."])]);
     let stage = Stage::with_window(calls, 0, 1_000_000).await;
-    let mut events = stage.feed.subscribe(1);
+    let mut events = stage.log.subscribe(1);
     assert_eq!(stage.say("go").await.message, "Done.");
     let mut notices = Vec::new();
     while let Some(received) = events.try_next().await.unwrap() {
@@ -393,7 +394,7 @@ async fn a_long_conversation_is_summarised_and_goes_on() {
     let long = "word ".repeat(500);
     assert_eq!(stage.say(&long).await.message, "Right.");
     assert_eq!(stage.kinds().await, ["user", "assistant", "user", "compaction", "assistant"]);
-    assert_eq!(stage.store.tokens(stage.feed.session()).await.unwrap(), 330);
+    assert_eq!(stage.store.tokens(stage.log.session()).await.unwrap(), 330);
     let asked = stage.script.asked.lock().unwrap();
     let [_, summary, next] = &asked[..] else { panic!("{} requests", asked.len()) };
     assert!(texts(summary.1.messages.last().unwrap())[0].starts_with("Summarise the conversation so far."));
@@ -449,4 +450,31 @@ async fn an_override_takes_the_place_of_the_model() {
         let (choice, request) = asked.last().unwrap();
         assert_eq!((choice.model.as_str(), request.model.as_str(), request.thinking), (model, model, level));
     }
+}
+
+#[tokio::test]
+async fn pieces_say_where_they_belong() {
+    let stage = Stage::new([], 0).await;
+    let mut events = stage.log.subscribe(1);
+    let at = DeltaPosition { turn: 5, answer: 1, ..DeltaPosition::default() };
+    let desk = Arc::new(Desk::default());
+    let (log, agent) = (Arc::clone(&stage.log), stage.agent.id());
+    let mut receiver = Receiver { log, agent, at, desk: Arc::clone(&desk) };
+    let blocks = [(BlockKind::Thinking, "hmm"), (BlockKind::Text, "One two"), (BlockKind::Text, "three ä")];
+    for (index, (kind, text)) in (0..).zip(blocks) {
+        receiver.event(StreamEvent::BlockStart { index, kind });
+        for piece in text.split_inclusive(' ') {
+            receiver.event(StreamEvent::BlockDelta { index, text: piece.to_owned() });
+        }
+        receiver.event(StreamEvent::BlockEnd { index, opaque: None });
+    }
+    let (mut text, mut thinking) = (String::new(), String::new());
+    while let Some(Received::Event(event)) = events.try_next().await.unwrap() {
+        let EventKind::Delta { block, text: piece, at } = event.kind else { panic!("{event:?}") };
+        let whole = if block == DeltaKind::Text { &mut text } else { &mut thinking };
+        assert_eq!((at.turn, at.answer, at.offset), (5, 1, whole.len() as u64), "{piece:?}");
+        whole.push_str(&piece);
+    }
+    assert_eq!((text.as_str(), thinking.as_str()), ("One two\n\nthree ä", "hmm"));
+    assert_eq!(desk.take().text(), text);
 }

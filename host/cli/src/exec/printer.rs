@@ -78,14 +78,20 @@ impl<W: Write> Printer<W> {
                 self.lagged = Some(latest);
                 Ok(())
             }
+            // The outcome is an object of its own.
+            Received::Event(Event { kind: EventKind::LineEnded { .. } | EventKind::Unknown, .. }) => Ok(()),
             Received::Event(event) if self.json => {
                 let mut object = serde_json::to_value(&event.kind).unwrap_or_default();
+                if let Some(object) = object.as_object_mut() {
+                    // Pieces are printed in their order: scripts need no position.
+                    object.remove("at");
+                }
                 object["agent"] = event.agent.to_string().into();
                 object["seq"] = event.seq.into();
                 self.print(&object.to_string())
             }
             Received::Event(Event { seq, kind, .. }) => match kind {
-                EventKind::Delta { block: DeltaKind::Text, text } => self.piece(seq, &text),
+                EventKind::Delta { block: DeltaKind::Text, text, .. } => self.piece(seq, &text),
                 EventKind::Message { kind: MessageKind::Assistant, content, .. } => self.answer(seq, &content),
                 EventKind::Message { kind: MessageKind::User, .. } => {
                     self.conversation = true;
@@ -95,7 +101,11 @@ impl<W: Write> Printer<W> {
                     note(&text);
                     Ok(())
                 }
-                EventKind::Delta { .. } | EventKind::Message { .. } | EventKind::Progress { .. } => Ok(()),
+                EventKind::Delta { .. }
+                | EventKind::Message { .. }
+                | EventKind::Progress { .. }
+                | EventKind::LineEnded { .. }
+                | EventKind::Unknown => Ok(()),
             },
         }
     }
@@ -142,7 +152,7 @@ impl<W: Write> Printer<W> {
 
 #[cfg(test)]
 mod tests {
-    use patchbay_core::{AgentId, SessionId};
+    use patchbay_core::{AgentId, DeltaPosition, SessionId};
 
     use super::*;
 
@@ -161,7 +171,7 @@ mod tests {
     }
 
     fn piece(seq: u64, text: &str) -> Received {
-        event(seq, EventKind::Delta { block: DeltaKind::Text, text: text.to_owned() })
+        event(seq, EventKind::Delta { block: DeltaKind::Text, text: text.to_owned(), at: DeltaPosition::default() })
     }
 
     fn answer(seq: u64, text: &str) -> Received {
@@ -176,7 +186,10 @@ mod tests {
             printed(vec![piece(1, "One.\n"), answer(2, "One.\n"), answer(4, ""), answer(6, "Two.")]),
             "One.\nTwo.\n"
         );
-        let thought = event(1, EventKind::Delta { block: DeltaKind::Thinking, text: "Hm.".to_owned() });
+        let thought = event(
+            1,
+            EventKind::Delta { block: DeltaKind::Thinking, text: "Hm.".to_owned(), at: DeltaPosition::default() },
+        );
         assert_eq!(printed(vec![thought, answer(2, "Yes.")]), "Yes.\n");
         assert_eq!(printed(vec![answer(2, "")]), "");
     }

@@ -1,13 +1,11 @@
 //! `/agent NAME`: another persona. Conversation and snapshot stay as they are.
 
-use std::sync::Arc;
-
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 use serde_json::json;
 
-use super::{BuiltIn, Effect, Run};
-use crate::{Session, SessionError, persona::Persona, session::State};
+use super::{BuiltIn, Change, Effect, Run};
+use crate::{Session, SessionError, lines::LineContext, persona::Persona};
 
 pub(crate) struct Agent;
 
@@ -23,14 +21,14 @@ impl BuiltIn for Agent {
         &SPEC
     }
 
-    fn run<'a>(&'a self, session: &'a Arc<Session>, _: &'a State, name: &'a str) -> Run<'a> {
+    fn run<'a>(&'a self, line: &'a LineContext, name: &'a str) -> Run<'a> {
         Box::pin(async move {
-            match read(session, name).await {
+            match read(&line.session, name).await {
                 Ok(persona) => {
                     let files: Vec<_> = persona.files.iter().map(|file| file.name.clone()).collect();
                     let outcome = Outcome::ok(Code::AgentSet, format!("Active agent set to '{}'.", persona.name))
                         .with_data(json!({"name": persona.name, "files": files, "skipped": persona.skipped}));
-                    Effect { persona: Some(persona), ..outcome.into() }
+                    Effect::Change(outcome, Change::Persona(persona))
                 }
                 Err(error) => Outcome::error(error.code(), error).into(),
             }

@@ -1,16 +1,11 @@
 //! `/commands`: what works now.
 
-use std::sync::Arc;
-
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 use serde_json::json;
 
 use super::{BuiltIn, Run};
-use crate::{
-    Session,
-    session::{State, commands},
-};
+use crate::{commands::commands, lines::LineContext};
 
 pub(crate) struct Commands;
 
@@ -26,9 +21,9 @@ impl BuiltIn for Commands {
         &SPEC
     }
 
-    fn run<'a>(&'a self, _: &'a Arc<Session>, state: &'a State, _: &'a str) -> Run<'a> {
+    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> Run<'a> {
         Box::pin(async {
-            let commands = commands(&state.snapshot);
+            let commands = commands(&line.state.snapshot);
             let lines: Vec<_> = commands
                 .iter()
                 .map(|command| match command.summary.as_str() {

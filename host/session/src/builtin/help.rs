@@ -1,7 +1,5 @@
 //! `/help SKILL`: metadata of one skill. Runs nothing, reads no file.
 
-use std::sync::Arc;
-
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 use patchbay_policy::Standing;
@@ -10,7 +8,7 @@ use patchbay_store::StoreError;
 use serde_json::json;
 
 use super::{BuiltIn, Run};
-use crate::{Session, invoke, session::State};
+use crate::{Session, invoke, lines::LineContext};
 
 pub(crate) struct Help;
 
@@ -26,10 +24,10 @@ impl BuiltIn for Help {
         &SPEC
     }
 
-    fn run<'a>(&'a self, session: &'a Arc<Session>, state: &'a State, name: &'a str) -> Run<'a> {
+    fn run<'a>(&'a self, line: &'a LineContext, name: &'a str) -> Run<'a> {
         Box::pin(async move {
-            let Some(skill) = state.snapshot.skill(name) else { return invoke::not_found(name).into() };
-            match describe(session, skill).await {
+            let Some(skill) = line.state.snapshot.skill(name) else { return invoke::not_found(name).into() };
+            match describe(&line.session, skill).await {
                 Ok(outcome) => outcome.into(),
                 Err(error) => Outcome::error(Code::StoreFailed, format_args!("{error}.")).into(),
             }

@@ -10,42 +10,62 @@ mod reload_skills;
 mod skill;
 mod skills;
 
-use std::{pin::Pin, sync::Arc};
+use std::pin::Pin;
 
 use patchbay_agent::Chosen;
-use patchbay_command::Spec;
+use patchbay_command::{HasSpec, Spec};
 use patchbay_core::Outcome;
 use patchbay_store::NewMessage;
 
-use crate::{Session, building::Built, persona::Persona, session::State};
+use crate::{building::Built, lines::LineContext, persona::Persona};
 
-/// A built-in command. What it does to the session is what it gives back: nothing is changed before that is committed.
+/// A built-in command. It returns what it wants to change: nothing is changed before that is committed.
 pub(crate) trait BuiltIn: Sync {
-    /// What it is called, takes, and says of itself.
+    /// Its name, its argument, and its help.
     fn spec(&self) -> &'static Spec;
 
-    /// Works out what the command comes to. `argument` has been checked against the spec.
-    fn run<'a>(&'a self, session: &'a Arc<Session>, state: &'a State, argument: &'a str) -> Run<'a>;
+    /// Works out the effect of the command. `argument` has been checked against the spec.
+    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> Run<'a>;
+}
+
+impl HasSpec for dyn BuiltIn {
+    fn spec(&self) -> &Spec {
+        self.spec()
+    }
 }
 
 pub(crate) type Run<'a> = Pin<Box<dyn Future<Output = Effect> + Send + 'a>>;
 
-/// What a line comes to, and what it changes.
-pub(crate) struct Effect {
-    pub(crate) outcome: Outcome,
-    pub(crate) persona: Option<Persona>,
-    pub(crate) snapshot: Option<Built>,
-    /// The model of the agent in view.
-    pub(crate) chosen: Option<Chosen>,
-    /// Whether a turn runs on `messages`; the outcome is the turn's then.
-    pub(crate) turn: bool,
-    /// Rows that come before the command's own.
-    pub(crate) messages: Vec<NewMessage>,
+/// What a command does.
+pub(crate) enum Effect {
+    /// Shows an outcome and changes nothing.
+    Show(Outcome),
+    /// Shows an outcome after a change is committed.
+    Change(Outcome, Change),
+    /// Begins a turn on these rows; the outcome is the turn's, with `data` added to its own.
+    Turn {
+        /// Rows that the turn begins with.
+        messages: Vec<NewMessage>,
+        /// An object.
+        data: serde_json::Value,
+    },
+}
+
+/// What a command changes.
+pub(crate) enum Change {
+    /// The persona of the session.
+    Persona(Persona),
+    /// The snapshot of the session.
+    Snapshot(Box<Built>),
+    /// The model of the line's agent.
+    Model(Chosen),
+    /// The conversation: rows that come before the command's own.
+    Rows(Vec<NewMessage>),
 }
 
 impl From<Outcome> for Effect {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, persona: None, snapshot: None, chosen: None, turn: false, messages: Vec::new() }
+        Self::Show(outcome)
     }
 }
 
@@ -62,7 +82,7 @@ pub(crate) const TABLE: &[&dyn BuiltIn] = &[
     &quit::Quit,
 ];
 
-/// The specs of the table, for whoever routes, documents or completes commands.
+/// The specs of the table. Completion and the generated documents are made of them.
 pub fn specs() -> Vec<&'static Spec> {
     TABLE.iter().map(|command| command.spec()).collect()
 }

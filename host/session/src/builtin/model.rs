@@ -1,14 +1,12 @@
 //! `/model MODEL[/THINKING]`: another model for the agent in view.
 
-use std::sync::Arc;
-
 use patchbay_agent::Chosen;
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 use serde_json::json;
 
-use super::{BuiltIn, Effect, Run};
-use crate::{Session, session::State};
+use super::{BuiltIn, Change, Effect, Run};
+use crate::lines::LineContext;
 
 pub(crate) struct Model;
 
@@ -24,20 +22,20 @@ impl BuiltIn for Model {
         &SPEC
     }
 
-    fn run<'a>(&'a self, session: &'a Arc<Session>, _: &'a State, text: &'a str) -> Run<'a> {
-        Box::pin(async move { set(session, text).await.unwrap_or_else(Effect::from) })
+    fn run<'a>(&'a self, line: &'a LineContext, text: &'a str) -> Run<'a> {
+        Box::pin(async move { set(line, text).await.unwrap_or_else(Effect::from) })
     }
 }
 
-async fn set(session: &Session, text: &str) -> Result<Effect, Outcome> {
-    if session.is_answering() {
+async fn set(line: &LineContext, text: &str) -> Result<Effect, Outcome> {
+    if line.agent.is_answering() {
         let message = "cannot switch model while a response is streaming. Wait for it to finish or press Ctrl+C to \
                        cancel it.";
         return Err(Outcome::error(Code::TurnRunning, message));
     }
-    let choice = session.host.providers.resolve(text).await?;
-    let message = session.host.providers.explain(&choice).await?;
+    let choice = line.session.host.providers.resolve(text).await?;
+    let message = line.session.host.providers.explain(&choice).await?;
     let outcome = Outcome::ok(Code::ModelSet, message)
         .with_data(json!({"provider": choice.provider, "model": choice.model, "thinking": choice.level}));
-    Ok(Effect { chosen: Some(Chosen { model: Some(choice), model_override: None }), ..outcome.into() })
+    Ok(Effect::Change(outcome, Change::Model(Chosen { model: Some(choice), model_override: None })))
 }

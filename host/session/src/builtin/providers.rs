@@ -1,13 +1,11 @@
 //! `/providers`: what providers there are, and where each stands.
 
-use std::sync::Arc;
-
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 use serde_json::json;
 
 use super::{BuiltIn, Run};
-use crate::{Session, session::State};
+use crate::lines::LineContext;
 
 pub(crate) struct Providers;
 
@@ -23,11 +21,11 @@ impl BuiltIn for Providers {
         &SPEC
     }
 
-    fn run<'a>(&'a self, session: &'a Arc<Session>, _: &'a State, _: &'a str) -> Run<'a> {
+    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> Run<'a> {
         Box::pin(async move {
-            let mut providers = session.host.providers.list().await;
+            let mut providers = line.session.host.providers.list().await;
             // Without a model that answers, none is in use.
-            if let Ok(choice) = session.model().await
+            if let Ok(choice) = line.session.model_of(&line.agent).await
                 && let Some(provider) = providers.iter_mut().find(|provider| provider.name == choice.provider.as_str())
             {
                 provider.in_use = Some(choice.as_argument());

@@ -1,12 +1,10 @@
 //! `/quit`: the front leaves. Everything is stored already.
 
-use std::sync::Arc;
-
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 
 use super::{BuiltIn, Run};
-use crate::{Session, session::State};
+use crate::lines::LineContext;
 
 pub(crate) struct Quit;
 
@@ -22,9 +20,9 @@ impl BuiltIn for Quit {
         &SPEC
     }
 
-    fn run<'a>(&'a self, session: &'a Arc<Session>, _: &'a State, _: &'a str) -> Run<'a> {
+    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> Run<'a> {
         Box::pin(async {
-            let (program, id) = (&session.host.program, session.id());
+            let (program, id) = (&line.session.host.program, line.session.id());
             Outcome::ok(Code::Quit, format!("The session is kept. To go on: {program} --session {id}")).into()
         })
     }

@@ -1,14 +1,12 @@
 //! `/reload_skills`: a new snapshot for this session alone. Conversation and persona stay as they are.
 
-use std::sync::Arc;
-
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 use patchbay_skill::{Diff, Snapshot};
 use serde_json::json;
 
-use super::{BuiltIn, Effect, Run};
-use crate::{Session, session::State};
+use super::{BuiltIn, Change, Effect, Run};
+use crate::lines::LineContext;
 
 pub(crate) struct ReloadSkills;
 
@@ -24,13 +22,14 @@ impl BuiltIn for ReloadSkills {
         &SPEC
     }
 
-    fn run<'a>(&'a self, session: &'a Arc<Session>, state: &'a State, _: &'a str) -> Run<'a> {
+    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> Run<'a> {
         Box::pin(async move {
+            let LineContext { session, state, .. } = line;
             let version = state.snapshot.version() + 1;
             match session.host.build_snapshot(session.id(), session.workspace(), version).await {
                 Ok(built) => {
                     let outcome = report(&state.snapshot, &built.snapshot);
-                    Effect { snapshot: Some(built), ..outcome.into() }
+                    Effect::Change(outcome, Change::Snapshot(Box::new(built)))
                 }
                 Err(error) => {
                     Outcome::error(error.code(), format_args!("{error} The snapshot stays as it was.")).into()

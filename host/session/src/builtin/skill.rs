@@ -1,11 +1,9 @@
 //! `/skill NAME [INPUT]`: invokes that skill and no other.
 
-use std::sync::Arc;
-
 use patchbay_command::{Argument, Completion, Spec};
 
 use super::{BuiltIn, Run};
-use crate::{Session, invoke, session::State};
+use crate::{invoke, lines::LineContext};
 
 pub(crate) struct Skill;
 
@@ -21,11 +19,11 @@ impl BuiltIn for Skill {
         &SPEC
     }
 
-    fn run<'a>(&'a self, session: &'a Arc<Session>, state: &'a State, argument: &'a str) -> Run<'a> {
+    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> Run<'a> {
         let (name, input) = argument.split_once(char::is_whitespace).unwrap_or((argument, ""));
         Box::pin(async move {
             let command = format!("/skill {name}");
-            invoke::skill(session, state, name, input.trim(), &command).await
+            invoke::skill(line, name, input.trim(), &command).await
         })
     }
 }

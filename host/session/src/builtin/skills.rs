@@ -1,13 +1,11 @@
 //! `/skills`: the snapshot. Reads no file.
 
-use std::sync::Arc;
-
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 use serde_json::json;
 
 use super::{BuiltIn, Run};
-use crate::{Session, session::State};
+use crate::{lines::LineContext, session::State};
 
 pub(crate) struct Skills;
 
@@ -23,8 +21,8 @@ impl BuiltIn for Skills {
         &SPEC
     }
 
-    fn run<'a>(&'a self, _: &'a Arc<Session>, state: &'a State, _: &'a str) -> Run<'a> {
-        Box::pin(async { list(state).into() })
+    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> Run<'a> {
+        Box::pin(async { list(&line.state).into() })
     }
 }
 

@@ -1,7 +1,8 @@
-use patchbay_core::{Digest, MessageKind, PrincipalId};
+use patchbay_core::{DeltaKind, DeltaPosition, Digest, MessageKind, PrincipalId};
 use patchbay_store::{Hold, NewMessage, NewSnapshot, SessionChange, SessionRow};
 
 use super::*;
+use crate::{Broadcast, Bus as _};
 
 /// A session in a store of its own, and somebody who speaks in it.
 struct Stage {
@@ -10,7 +11,7 @@ struct Stage {
     hold: Hold,
     session: SessionId,
     agent: AgentId,
-    live: broadcast::Sender<Event>,
+    bus: Broadcast,
 }
 
 impl Stage {
@@ -30,28 +31,35 @@ impl Stage {
             owner: PrincipalId::LOCAL,
         };
         let hold = store.create_session(row, snapshot).await.unwrap();
-        Self { _home: home, store, hold, session, agent, live: broadcast::Sender::new(queue) }
+        Self { _home: home, store, hold, session, agent, bus: Broadcast::with_capacity(queue) }
     }
 
     /// Commits rows and tells of them, as a session does.
     async fn say(&self, count: usize) {
+        for row in self.commit(count).await {
+            self.bus.publish(event(self.session, row));
+        }
+    }
+
+    /// Commits rows and does not tell of them.
+    async fn commit(&self, count: usize) -> Vec<Message> {
+        let mut rows = Vec::new();
         for _ in 0..count {
             let message =
                 NewMessage { agent: self.agent, kind: MessageKind::User, content: "x".to_owned(), data: None };
             let change = SessionChange { messages: vec![message], ..SessionChange::default() };
-            for row in self.store.commit(&self.hold, change).await.unwrap() {
-                let _ = self.live.send(event(self.session, row));
-            }
+            rows.extend(self.store.commit(&self.hold, change).await.unwrap());
         }
+        rows
     }
 
     fn progress(&self, seq: u64) {
         let kind = EventKind::Progress { tool: "t".to_owned(), text: "p".to_owned() };
-        let _ = self.live.send(live(self.session, self.agent, seq, kind));
+        self.bus.publish(Event { session: self.session, agent: self.agent, seq, kind });
     }
 
     fn subscribe(&self, from: u64) -> Subscription {
-        Subscription::new(self.session, self.store.clone(), self.live.subscribe(), from)
+        Subscription::new(self.session, self.store.clone(), self.bus.subscribe(), from)
     }
 }
 
@@ -70,7 +78,7 @@ async fn drain(subscription: &mut Subscription) -> (Vec<u64>, u64) {
 
 #[tokio::test]
 async fn rows_are_replayed_and_then_come_live_each_once() {
-    let stage = Stage::new(QUEUE).await;
+    let stage = Stage::new(Broadcast::CAPACITY).await;
     stage.say(600).await;
     let mut all = stage.subscribe(1);
     let mut late = stage.subscribe(601);
@@ -100,10 +108,53 @@ async fn who_is_slow_is_told_so_and_misses_no_row() {
 
 #[tokio::test]
 async fn live_events_pass_and_the_end_is_told() {
-    let stage = Stage::new(QUEUE).await;
+    let stage = Stage::new(Broadcast::CAPACITY).await;
     let mut listener = stage.subscribe(1);
     stage.progress(0);
     assert!(matches!(listener.next().await, Ok(Some(Received::Event(Event { seq: 0, .. })))));
-    drop(stage.live);
+    drop(stage.bus);
     assert_eq!(listener.next().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn rows_that_the_bus_lost_doubled_or_reordered_come_from_the_store() {
+    let stage = Stage::new(Broadcast::CAPACITY).await;
+    let mut listener = stage.subscribe(1);
+    assert_eq!(drain(&mut listener).await, (vec![], 0));
+    let rows = stage.commit(6).await;
+    // 1 and 3 are lost, 4 comes before 2, and 6 twice.
+    for row in [4, 2, 6, 6, 5] {
+        stage.bus.publish(event(stage.session, rows[row - 1].clone()));
+    }
+    assert_eq!(drain(&mut listener).await, ((1..=6).collect(), 0));
+    // A live event follows the row that it names, also if that row is lost.
+    stage.commit(1).await;
+    stage.progress(7);
+    let mut seen = Vec::new();
+    while let Some(Received::Event(event)) = listener.try_next().await.unwrap() {
+        seen.push((event.seq, matches!(event.kind, EventKind::Message { .. })));
+    }
+    assert_eq!(seen, [(7, true), (7, false)]);
+}
+
+#[tokio::test]
+async fn deltas_come_of_the_agents_that_are_named_and_rows_of_all() {
+    let stage = Stage::new(Broadcast::CAPACITY).await;
+    let other = AgentId::random();
+    let mut listener = stage.subscribe(1);
+    listener.only_deltas_of([other]);
+    assert_eq!(drain(&mut listener).await, (vec![], 0));
+    let delta = |agent, text: &str| {
+        let (block, at) = (DeltaKind::Text, DeltaPosition::default());
+        let kind = EventKind::Delta { block, text: text.to_owned(), at };
+        stage.bus.publish(Event { session: stage.session, agent, seq: 0, kind });
+    };
+    delta(stage.agent, "of the agent that is not named");
+    delta(other, "of the other");
+    stage.say(1).await;
+    let mut seen = Vec::new();
+    while let Some(Received::Event(event)) = listener.try_next().await.unwrap() {
+        seen.push(event.agent);
+    }
+    assert_eq!(seen, [other, stage.agent]);
 }

@@ -1,15 +1,16 @@
-//! What the rows of a conversation say besides their text, as JSON.
+//! What the stored rows of a conversation hold besides their text, as JSON: an answer, the result of a tool, a summary.
+//! The agent writes them; [`EventKind::answer`](crate::EventKind::answer) and its like read them for fronts.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use patchbay_core::{
-    Code,
-    completion::{Blob, Block, Part, Piece, Stop, ThinkingLevel, TokenUsage, ToolCall, ToolResult},
-};
 use serde::{Deserialize, Serialize};
+
+use crate::{
+    Code,
+    completion::{Stop, ThinkingLevel, TokenUsage, ToolCall},
+};
 
 /// An answer of a model: data of a row of kind `assistant`, whose text is the answer's text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct AssistantRecord {
     /// The provider that was asked.
     pub provider: String,
     /// The adapter that made the opaque parts; they are given to no other.
@@ -34,13 +35,13 @@ pub struct Answer {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// What it is made of, in order.
-    pub parts: Vec<AnswerPart>,
+    pub parts: Vec<AssistantPart>,
 }
 
 /// A block of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum AnswerPart {
+pub enum AssistantPart {
     /// What the model says.
     Text {
         /// Its text.
@@ -79,27 +80,9 @@ pub enum AnswerPart {
     },
 }
 
-impl AnswerPart {
-    /// The part as a model is sent it. `own`: to the adapter and model that it came from. To any other nothing of what was
-    /// thought goes, nor of what only the adapter reads.
-    pub(crate) fn to_part(&self, own: bool) -> Option<Part> {
-        let (block, opaque) = match self {
-            Self::Text { text, opaque } => (Block::Text(text.clone()), opaque),
-            Self::ToolCall { id, name, input, opaque } => {
-                let call = ToolCall { id: id.clone(), name: name.clone(), input: input.clone() };
-                (Block::ToolCall(call), opaque)
-            }
-            Self::Thinking { text, opaque } if own => (Block::Thinking(text.clone()), opaque),
-            Self::Opaque { data, opaque } if own => (Block::Opaque(data.clone()), opaque),
-            Self::Thinking { .. } | Self::Opaque { .. } => return None,
-        };
-        Some(Part { block, opaque: opaque.clone().filter(|_| own) })
-    }
-}
-
 /// What a tool answered to a model: data of a row of kind `tool`, whose text is what a person may see of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolAnswer {
+pub struct ToolRecord {
     /// The call that it answers.
     pub call_id: String,
     /// The tool's full name.
@@ -108,13 +91,13 @@ pub struct ToolAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Code>,
     /// The answer.
-    pub content: Vec<ToolPiece>,
+    pub content: Vec<ToolRecordPart>,
 }
 
 /// A piece of a tool's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum ToolPiece {
+pub enum ToolRecordPart {
     /// Text.
     Text {
         /// It.
@@ -129,31 +112,9 @@ pub enum ToolPiece {
     },
 }
 
-impl ToolPiece {
-    pub(crate) fn blob(media_type: &str, data: &[u8]) -> Self {
-        Self::Blob { media_type: media_type.to_owned(), data: STANDARD.encode(data) }
-    }
-}
-
-impl ToolAnswer {
-    /// The answer as a model is sent it; `reads` tells which media types it can be sent.
-    pub(crate) fn to_result(&self, call_id: String, name: String, reads: &dyn Fn(&str) -> bool) -> ToolResult {
-        let content = self.content.iter().map(|piece| match piece {
-            ToolPiece::Text { text } => Piece::Text(text.clone()),
-            ToolPiece::Blob { media_type, data } => match STANDARD.decode(data) {
-                Ok(bytes) if reads(media_type) => {
-                    Piece::Blob(Blob { media_type: media_type.clone(), name: None, data: bytes.into() })
-                }
-                _ => Piece::Text(format!("[{media_type}, which this model cannot be sent]")),
-            },
-        });
-        ToolResult { call_id, name, content: content.collect(), is_error: self.error.is_some() }
-    }
-}
-
 /// A summary: data of a row of kind `compaction`, whose text it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Compaction {
+pub struct CompactionRecord {
     /// The first row before this one that is still sent; none: all are summarised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_from: Option<u64>,
@@ -166,4 +127,16 @@ pub struct Compaction {
     pub model: String,
     /// What it took.
     pub usage: TokenUsage,
+}
+
+impl AssistantPart {
+    /// The tool that the model wants called, if this is one.
+    pub fn tool_call(&self) -> Option<ToolCall> {
+        match self {
+            Self::ToolCall { id, name, input, .. } => {
+                Some(ToolCall { id: id.clone(), name: name.clone(), input: input.clone() })
+            }
+            _ => None,
+        }
+    }
 }

@@ -1,0 +1,42 @@
+//! Stored parts of a conversation as a model is sent them. The conversation is made of them.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use patchbay_core::{
+    AssistantPart, ToolRecord, ToolRecordPart,
+    completion::{Blob, Block, Part, Piece, ToolCall, ToolResult},
+};
+
+/// Returns a part of an answer as a model is sent it, or `None` where it is not sent. `own`: to the adapter and the model that
+/// it came from. Others are sent neither thoughts nor what only that adapter reads.
+pub(crate) fn part(part: &AssistantPart, own: bool) -> Option<Part> {
+    let (block, opaque) = match part {
+        AssistantPart::Text { text, opaque } => (Block::Text(text.clone()), opaque),
+        AssistantPart::ToolCall { id, name, input, opaque } => {
+            let call = ToolCall { id: id.clone(), name: name.clone(), input: input.clone() };
+            (Block::ToolCall(call), opaque)
+        }
+        AssistantPart::Thinking { text, opaque } if own => (Block::Thinking(text.clone()), opaque),
+        AssistantPart::Opaque { data, opaque } if own => (Block::Opaque(data.clone()), opaque),
+        AssistantPart::Thinking { .. } | AssistantPart::Opaque { .. } => return None,
+    };
+    Some(Part { block, opaque: opaque.clone().filter(|_| own) })
+}
+
+/// Returns the result of a tool as a model is sent it, as the answer to `call`. `reads` says which media types it takes.
+pub(crate) fn result(record: &ToolRecord, call: ToolCall, reads: &dyn Fn(&str) -> bool) -> ToolResult {
+    let content = record.content.iter().map(|piece| match piece {
+        ToolRecordPart::Text { text } => Piece::Text(text.clone()),
+        ToolRecordPart::Blob { media_type, data } => match STANDARD.decode(data) {
+            Ok(bytes) if reads(media_type) => {
+                Piece::Blob(Blob { media_type: media_type.clone(), name: None, data: bytes.into() })
+            }
+            _ => Piece::Text(format!("[{media_type}, which this model cannot be sent]")),
+        },
+    });
+    ToolResult { call_id: call.id, name: call.name, content: content.collect(), is_error: record.error.is_some() }
+}
+
+/// Returns bytes as a row keeps them.
+pub(crate) fn blob(media_type: &str, data: &[u8]) -> ToolRecordPart {
+    ToolRecordPart::Blob { media_type: media_type.to_owned(), data: STANDARD.encode(data) }
+}

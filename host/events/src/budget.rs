@@ -1,0 +1,137 @@
+//! The tokens of one session. Every request to a model counts, an agent's and a skill's.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// The tokens that a session has used, and its ceiling (`limits.session_tokens`).
+#[derive(Debug)]
+pub struct TokenBudget {
+    used: AtomicU64,
+    /// Estimates of requests that have not ended.
+    reserved: AtomicU64,
+    /// Used, and not stored yet.
+    unsaved: AtomicU64,
+    ceiling: Option<u64>,
+}
+
+/// A session has used all its tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this session has used {used} tokens; it may use {ceiling} (limits.session_tokens). Start a new session, or raise the limit in config.toml and take this one up again with --session."
+)]
+pub struct BudgetExhausted {
+    /// Tokens that it has used.
+    pub used: u64,
+    /// Tokens that it may use.
+    pub ceiling: u64,
+}
+
+impl TokenBudget {
+    /// The budget of a session that has used `used` tokens and may use `ceiling` in all; 0 is no ceiling.
+    pub fn new(used: u64, ceiling: u64) -> Arc<Self> {
+        let ceiling = (ceiling > 0).then_some(ceiling);
+        Arc::new(Self { used: AtomicU64::new(used), reserved: AtomicU64::new(0), unsaved: AtomicU64::new(0), ceiling })
+    }
+
+    /// Checks that tokens are left.
+    ///
+    /// # Errors
+    /// [`BudgetExhausted`].
+    pub fn check(&self) -> Result<(), BudgetExhausted> {
+        let used = self.used.load(Ordering::Relaxed);
+        match self.ceiling {
+            Some(ceiling) if used >= ceiling => Err(BudgetExhausted { used, ceiling }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sets `estimate` tokens aside for a request that is about to be sent, if so many are left.
+    ///
+    /// # Errors
+    /// Why not, for people and plugins.
+    pub fn reserve(&self, estimate: u64) -> Result<ReservedTokens<'_>, String> {
+        self.check().map_err(|exhausted| exhausted.to_string())?;
+        let reserved = self.reserved.fetch_add(estimate, Ordering::Relaxed);
+        // Dropping this gives the estimate back.
+        let own = ReservedTokens { budget: self, estimate };
+        let taken = self.used.load(Ordering::Relaxed).saturating_add(reserved);
+        match self.ceiling.map(|ceiling| (ceiling, ceiling.saturating_sub(taken))) {
+            Some((ceiling, left)) if estimate > left => Err(format!(
+                "the prompt has about {estimate} tokens, and this session may use {left} more of its {ceiling} (limits.session_tokens); send a shorter prompt, or raise the limit"
+            )),
+            _ => Ok(own),
+        }
+    }
+
+    /// Counts tokens that were used. The next commit stores them.
+    pub fn spend(&self, tokens: u64) {
+        self.used.fetch_add(tokens, Ordering::Relaxed);
+        self.unsaved.fetch_add(tokens, Ordering::Relaxed);
+    }
+
+    /// Takes the tokens that no commit has stored yet.
+    pub fn take_unsaved(&self) -> u64 {
+        self.unsaved.swap(0, Ordering::Relaxed)
+    }
+
+    /// Gives back what [`TokenBudget::take_unsaved`] took, since its commit failed.
+    pub(crate) fn put_back(&self, tokens: u64) {
+        self.unsaved.fetch_add(tokens, Ordering::Relaxed);
+    }
+}
+
+/// Tokens that are set aside for one request, until this is settled or dropped.
+#[derive(Debug)]
+pub struct ReservedTokens<'a> {
+    budget: &'a TokenBudget,
+    estimate: u64,
+}
+
+impl ReservedTokens<'_> {
+    /// Counts the tokens that the request has used instead of the estimate.
+    pub fn settle(self, used: u64) {
+        self.budget.spend(used);
+    }
+}
+
+impl Drop for ReservedTokens<'_> {
+    fn drop(&mut self) {
+        self.budget.reserved.fetch_sub(self.estimate, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ceiling_is_judged_before_the_next_request() {
+        let budget = TokenBudget::new(90, 100);
+        assert_eq!(budget.check(), Ok(()));
+        budget.spend(20);
+        let exhausted = budget.check().unwrap_err();
+        assert!(exhausted.to_string().starts_with("this session has used 110 tokens; it may use 100"), "{exhausted}");
+        assert_eq!((budget.take_unsaved(), budget.take_unsaved()), (20, 0));
+        assert_eq!(TokenBudget::new(u64::MAX, 0).check(), Ok(()));
+    }
+
+    #[test]
+    fn an_estimate_is_reserved_until_the_request_ends() {
+        let budget = TokenBudget::new(10, 100);
+        let first = budget.reserve(60).unwrap();
+        let refused = budget.reserve(31).unwrap_err();
+        assert!(
+            refused.contains("about 31 tokens, and this session may use 30 more of its 100 (limits.session_tokens)"),
+            "{refused}"
+        );
+        drop(budget.reserve(30).unwrap());
+        first.settle(20);
+        assert_eq!(budget.take_unsaved(), 20);
+        let second = budget.reserve(70).unwrap();
+        second.settle(90);
+        assert!(budget.reserve(0).unwrap_err().starts_with("this session has used 120 tokens"));
+        assert!(TokenBudget::new(u64::MAX, 0).reserve(u64::MAX).is_ok());
+    }
+}

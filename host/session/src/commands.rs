@@ -1,0 +1,81 @@
+//! The commands that work with a snapshot, as fronts list and complete them.
+
+use patchbay_skill::Snapshot;
+
+use crate::{Session, builtin};
+
+/// A command that works now, as a front shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandInfo {
+    /// Its name, without the `/`.
+    pub name: String,
+    /// What it does, in one line; may be empty.
+    pub summary: String,
+    /// What its argument is, if it takes one.
+    pub hint: Option<String>,
+}
+
+impl CommandInfo {
+    /// How it is written, such as `/skill NAME [INPUT]`. A hint in prose, as some skills have it, stands in `<…>`.
+    pub fn usage(&self) -> String {
+        match &self.hint {
+            Some(hint) if is_prose(hint) => format!("/{} <{hint}>", self.name),
+            Some(hint) => format!("/{} {hint}", self.name),
+            None => format!("/{}", self.name),
+        }
+    }
+}
+
+impl Session {
+    /// The commands that work now: built-ins first, then aliases.
+    pub fn commands(&self) -> Vec<CommandInfo> {
+        commands(&self.snapshot())
+    }
+}
+
+/// The commands that work with `snapshot`: built-ins first, then the aliases that one skill alone claims.
+pub(crate) fn commands(snapshot: &Snapshot) -> Vec<CommandInfo> {
+    let built_in = builtin::specs().into_iter().map(|spec| CommandInfo {
+        name: spec.name.to_owned(),
+        summary: spec.summary.to_owned(),
+        hint: spec.hint().map(str::to_owned),
+    });
+    let alias = snapshot.aliases().filter_map(|(alias, skills)| {
+        let [skill] = skills else { return None };
+        let manifest = &snapshot.skill(skill.as_str())?.manifest;
+        Some(CommandInfo {
+            name: alias.to_string(),
+            summary: manifest.summary.clone(),
+            hint: manifest.input_hint.clone(),
+        })
+    });
+    built_in.chain(alias).collect()
+}
+
+/// Whether a hint is prose, and not a usage such as `PATTERN [GLOB]`: several words, none of them in capitals.
+fn is_prose(hint: &str) -> bool {
+    let in_capitals =
+        |word: &str| word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase() || "_-[]|.".contains(c));
+    hint.contains(char::is_whitespace) && !hint.starts_with('<') && !hint.split_whitespace().any(in_capitals)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hints_in_prose_are_bracketed() {
+        for (hint, expected) in [
+            ("PATTERN [GLOB]", "/x PATTERN [GLOB]"),
+            ("add TEXT | list | delete NUMBER", "/x add TEXT | list | delete NUMBER"),
+            ("[FOCUS]", "/x [FOCUS]"),
+            ("goal", "/x goal"),
+            ("goal to plan for", "/x <goal to plan for>"),
+            ("expression, such as 2^100 or 3 GiB", "/x <expression, such as 2^100 or 3 GiB>"),
+            ("<goal to plan for>", "/x <goal to plan for>"),
+        ] {
+            let command = CommandInfo { name: "x".to_owned(), summary: String::new(), hint: Some(hint.to_owned()) };
+            assert_eq!(command.usage(), expected);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Lines of a session, as every front submits them: each has an id, runs by itself, and ends when it is stopped or done.
+
+use std::{sync::Arc, time::Duration};
+
+use patchbay_core::{EventKind, LineId, MessageKind, Outcome};
+use patchbay_provider::Settings;
+use patchbay_sandbox::Limits;
+use patchbay_session::{Received, Session, Submitted, Subscription};
+use patchbay_tests::{binary::Patchbay, guest::Guest};
+use tokio::time::timeout;
+
+use crate::providers::{host, host_with};
+
+/// Two minutes of words, unless it is stopped.
+const LONG: &str = "repeat 6000 word";
+
+async fn ended(line: Submitted) -> Outcome {
+    timeout(Duration::from_secs(60), line).await.expect("the line ends")
+}
+
+/// The next event that `wanted` accepts.
+async fn event(events: &mut Subscription, wanted: impl Fn(&EventKind) -> bool) -> EventKind {
+    let waiting = async {
+        loop {
+            match events.next().await.unwrap() {
+                Some(Received::Event(event)) if wanted(&event.kind) => return event.kind,
+                Some(_) => {}
+                None => panic!("the session ended first"),
+            }
+        }
+    };
+    timeout(Duration::from_secs(60), waiting).await.expect("the event comes")
+}
+
+async fn begins_to_answer(events: &mut Subscription) {
+    event(events, |kind| matches!(kind, EventKind::Delta { .. })).await;
+}
+
+/// The text of every row of `kind`.
+async fn rows(session: &Session, kind: MessageKind) -> Vec<String> {
+    let mut events = session.subscribe(1);
+    let mut rows = Vec::new();
+    while let Some(received) = events.try_next().await.unwrap() {
+        if let Received::Event(event) = received
+            && let EventKind::Message { kind: of, content, .. } = event.kind
+            && of == kind
+        {
+            rows.push(content);
+        }
+    }
+    rows
+}
+
+async fn session(patchbay: &Patchbay) -> Arc<Session> {
+    host(patchbay, Settings::default()).new_session(&patchbay.workspace()).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_runs_without_being_awaited_and_its_end_is_an_event() {
+    let patchbay = Patchbay::new();
+    let session = session(&patchbay).await;
+    let mut events = session.subscribe(1);
+    let id = session.submit("hello").id();
+    let last = event(&mut events, |kind| matches!(kind, EventKind::LineEnded { .. })).await;
+    let EventKind::LineEnded { line, outcome } = last else { unreachable!() };
+    assert_eq!((line, outcome.code.as_str()), (id, "answered"));
+    assert_eq!(rows(&session, MessageKind::Assistant).await, [outcome.message]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_take_their_turns_in_the_order_of_their_lines() {
+    let patchbay = Patchbay::new();
+    let session = session(&patchbay).await;
+    let texts: Vec<String> = (0..20).map(|number| format!("message {number}")).collect();
+    let lines: Vec<Submitted> = texts.iter().map(|text| session.submit(text)).collect();
+    let ids: Vec<LineId> = lines.iter().map(Submitted::id).collect();
+    for line in lines {
+        assert_eq!(ended(line).await.code.as_str(), "answered");
+    }
+    assert_eq!(rows(&session, MessageKind::User).await, texts);
+    let mut distinct = ids.clone();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(distinct.len(), ids.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_is_stopped_by_its_id_and_no_other_line_with_it() {
+    let patchbay = Patchbay::new();
+    let session = session(&patchbay).await;
+    let mut events = session.subscribe(1);
+    let (running, waiting, later) = (session.submit(LONG), session.submit("never said"), session.submit("said"));
+    begins_to_answer(&mut events).await;
+    assert!(session.stop(waiting.id()));
+    let outcome = ended(waiting).await;
+    assert_eq!(
+        (outcome.code.as_str(), &*outcome.line()),
+        ("turn_cancelled", "Cancelled. Nothing of this line was kept.")
+    );
+    let id = running.id();
+    assert!(session.stop(id));
+    let outcome = ended(running).await;
+    assert_eq!((outcome.code.as_str(), &*outcome.line()), ("turn_cancelled", "Cancelled. What came is kept."));
+    assert!(!session.stop(id), "it has ended");
+    assert_eq!(ended(later).await.code.as_str(), "answered");
+    assert_eq!(rows(&session, MessageKind::User).await, [LONG, "said"]);
+    assert!(rows(&session, MessageKind::Assistant).await[0].starts_with("word"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_are_answered_and_committed_while_a_tool_runs() {
+    let patchbay = Patchbay::new();
+    let guest = Guest::calling(
+        "(call $report (local.get $input) (local.get $input_len)) (loop $forever (br $forever)) (unreachable)",
+    );
+    let guest = guest.with(r#"(import "patchbay:host/progress@0.1.0" "report" (func $report (param i32 i32)))"#);
+    let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand: spin\ncommand_tool: run\n---\n";
+    patchbay.write("home/config/skills/spin.wasm", guest.packaged(skill_md));
+    let limits = Limits { fuel: 1_000_000_000_000_000, time_ms: 600_000, ..Limits::default() };
+    let host = host_with(&patchbay, Settings::default(), limits);
+    let session = host.new_session(&patchbay.workspace()).await.unwrap();
+    let mut events = session.subscribe(1);
+    let spinning = session.submit("/spin {\"round\": 1}");
+    event(&mut events, |kind| matches!(kind, EventKind::Progress { .. })).await;
+    for (line, code) in [("/reload_skills", "skills_reloaded"), ("/model demo-big", "model_set"), ("hello", "answered")]
+    {
+        assert_eq!(ended(session.submit(line)).await.code.as_str(), code);
+    }
+    assert!(session.stop(spinning.id()));
+    assert!(!ended(spinning).await.is_ok());
+    assert_eq!(rows(&session, MessageKind::Command).await[..2], ["/reload_skills", "/model demo-big"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_reloads_at_once_make_two_versions() {
+    let patchbay = Patchbay::new();
+    let session = session(&patchbay).await;
+    let lines: Vec<Submitted> = (0..4).map(|_| session.submit("/reload_skills")).collect();
+    let mut versions = Vec::new();
+    for line in lines {
+        versions.push(ended(line).await.data.unwrap()["version"].as_u64().unwrap());
+    }
+    versions.sort_unstable();
+    assert_eq!(versions, [2, 3, 4, 5]);
+    assert_eq!(session.snapshot().version(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn closing_stops_what_runs_keeps_what_came_and_frees_the_session() {
+    let patchbay = Patchbay::new();
+    let host = host(&patchbay, Settings::default());
+    let session = host.new_session(&patchbay.workspace()).await.unwrap();
+    assert!(Arc::ptr_eq(&session, &host.resume(session.id()).await.unwrap()), "the live one is found");
+    let mut events = session.subscribe(1);
+    let (running, waiting) = (session.submit(LONG), session.submit("never said"));
+    begins_to_answer(&mut events).await;
+    let elsewhere = crate::providers::host(&patchbay, Settings::default());
+    assert_eq!(elsewhere.resume(session.id()).await.err().unwrap().code().as_str(), "session_in_use");
+
+    session.close().await;
+    for line in [running, waiting] {
+        assert_eq!(ended(line).await.code.as_str(), "turn_cancelled");
+    }
+    let refused = ended(session.submit("hello")).await;
+    let words = "Error: this session is closed. Nothing of this line was kept.";
+    assert_eq!((refused.code.as_str(), &*refused.line()), ("session_closed", words));
+    session.close().await;
+
+    let resumed = elsewhere.resume(session.id()).await.unwrap();
+    assert_eq!(rows(&resumed, MessageKind::User).await, [LONG]);
+    assert!(rows(&resumed, MessageKind::Assistant).await[0].starts_with("word"));
+    resumed.close().await;
+    let again = host.resume(session.id()).await.unwrap();
+    assert!(!Arc::ptr_eq(&session, &again), "a closed session is not given out again");
+    assert_eq!(ended(again.submit("hello")).await.code.as_str(), "answered");
+}
