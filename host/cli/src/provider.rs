@@ -1,4 +1,4 @@
-//! `patchbay provider`: adapters that the operator drops in.
+//! `patchbay provider`: adds, allows, lists, checks and removes adapters. `main` runs it.
 
 use std::{
     fs,
@@ -39,7 +39,7 @@ async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> Result<(), F
     let (Some(name), Some(provider), []) = (&checked.name, &checked.status, &checked.problems[..]) else {
         let code = if checked.manifest.is_some() { Code::ProviderUnusable } else { Code::InvalidComponent };
         let why = text::clean_line(&checked.problems.join("; "));
-        // An adapter that stands nowhere: its name is another one's.
+        // A valid adapter without a status: another provider has its name.
         let taken = checked.manifest.is_some() && checked.status.is_none();
         let hint =
             if taken { format!(": patchbay provider add {} --name NAME", file.display()) } else { ".".to_owned() };
@@ -71,17 +71,17 @@ async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> Result<(), F
     Ok(())
 }
 
-/// An adapter with its version, and how its digest begins.
+/// Returns the adapter with its version and the beginning of its digest.
 fn of(provider: &ProviderStatus) -> String {
     let digits: String = provider.digest.as_ref().map(Digest::to_hex).unwrap_or_default().chars().take(8).collect();
     format!("{} (sha256:{digits}…)", provider.adapter)
 }
 
-/// Writes a component under its name. Who looks meanwhile sees the one before or this one, never a piece.
+/// Writes a component under its name. Readers see the previous file or the whole new one, never a part.
 fn put(place: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = place.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    // No `.wasm` at its end: it is no provider while it grows.
+    // Without `.wasm` at its end, the growing file is not taken for a provider.
     let growing = place.with_extension(format!("wasm.{}", process::id()));
     let written = write(&growing, bytes).and_then(|()| fs::rename(&growing, place));
     written.inspect_err(|_| drop(fs::remove_file(&growing)))
@@ -123,7 +123,7 @@ async fn allow(host: &Arc<Host>, name: &Name) -> Result<(), Failure> {
         }
         None => say!("Provider '{name}' is allowed already:"),
     }
-    // Of one that waited nobody looked for a key before.
+    // The key of a pending provider was not looked for; the status after allowing it has it.
     let provider = named(host, name).await.unwrap_or(provider);
     match &provider.origin {
         Some(origin) => say!("  origin    {origin}, and nothing outside of it"),
@@ -141,7 +141,7 @@ async fn allow(host: &Arc<Host>, name: &Name) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How a provider gets its key.
+/// Returns how to set the provider's key.
 fn missing_key(provider: &ProviderStatus) -> String {
     provider.credential_problem.clone().unwrap_or_else(|| {
         let (name, variable) = (&provider.name, provider.variable.as_deref().unwrap_or_default());
@@ -212,7 +212,7 @@ async fn check(host: &Arc<Host>, file: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a provider asks for. A pending one's key is not looked for yet.
+/// Prints what a provider requests.
 fn print(provider: &ProviderStatus) {
     field("origin", provider.origin.as_deref().unwrap_or_default());
     field("key", provider.variable.as_deref().unwrap_or_default());

@@ -1,3 +1,5 @@
+//! Which addresses a request may connect to. `target` checks literal addresses, `resolve` the addresses of names.
+
 use std::{
     fmt,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
@@ -5,23 +7,23 @@ use std::{
 
 use crate::EgressError;
 
-/// What may be dialled for a request.
+/// The addresses that a request may connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reach {
-    /// Public addresses. All that a pattern with a `*`, and nearly all that a name, can come to.
+pub enum AddressScope {
+    /// Public addresses: for every pattern with a `*`, and for nearly every name.
     Public,
     /// This machine: `localhost` and loopback addresses that a grant names exactly.
     Loopback,
     /// One private address that a grant names exactly.
     Private,
-    /// This machine and the network around it: what may be asked in plain text where the operator allowed private addresses.
+    /// This machine and its network: for plain HTTP to an origin with `allow_private`.
     Near,
-    /// All of these: what may be asked over https there.
+    /// This machine, its network and public addresses: for HTTPS to an origin with `allow_private`.
     NearOrPublic,
 }
 
-impl Reach {
-    /// Whether `address` may be dialled.
+impl AddressScope {
+    /// Whether a request may connect to `address`.
     pub(crate) fn covers(self, address: IpAddr) -> bool {
         let class = Class::of(address);
         match self {
@@ -33,8 +35,10 @@ impl Reach {
         }
     }
 
+    /// Checks that a request may connect to `address`, which `host` is or resolves to.
+    ///
     /// # Errors
-    /// [`EgressError::Address`] if `address`, which `host` is or stands for, may not be dialled.
+    /// [`EgressError::Address`], with what would help.
     pub(crate) fn check(self, host: &str, address: IpAddr) -> Result<(), EgressError> {
         if self.covers(address) {
             return Ok(());
@@ -53,16 +57,16 @@ impl Reach {
     }
 }
 
-/// What an address is to somebody who must not be led astray by it.
+/// The class of an address, by which it is allowed or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Of the internet.
+    /// On the internet.
     Public,
-    /// Of this machine.
+    /// On this machine.
     Loopback,
-    /// Of the network around this machine.
+    /// In a private network.
     Private,
-    /// Nobody's whom a request could be meant for; in words.
+    /// Never a valid destination; why, in words.
     Never(&'static str),
 }
 
@@ -74,7 +78,7 @@ impl Class {
         }
     }
 
-    /// The special-purpose registry of IANA, and the addresses at which clouds keep their machines' keys.
+    /// Follows IANA's registry of special-purpose addresses, and adds the metadata addresses of clouds.
     fn of_v4(address: Ipv4Addr) -> Self {
         match address.octets() {
             [169, 254, ..] => Self::Never("a link-local address, where clouds serve their metadata"),
@@ -92,18 +96,18 @@ impl Class {
         }
     }
 
-    /// Only 2000::/3 is given out as global unicast; the rest is refused without a list that could have gaps.
+    /// Only 2000::/3 is assigned as global unicast. All else is refused, so that no list can have gaps.
     fn of_v6(address: Ipv6Addr) -> Self {
-        // ::ffff:0:0/96 is how sockets write an IPv4 address: it is that address.
+        // Sockets write an IPv4 address as ::ffff:0:0/96; it is the same address.
         if let Some(v4) = address.to_ipv4_mapped() {
             return Self::of_v4(v4);
         }
         match address.segments() {
             [0, 0, 0, 0, 0, 0, 0, 1] => Self::Loopback,
             [0, 0, 0, 0, 0, 0, 0, 0] => Self::Never("an unspecified address"),
-            // What these lead to is decided by a translator somewhere, not by us.
+            // A translator elsewhere decides where these lead.
             [0, 0, 0, 0, 0, 0, ..] | [0x64, 0xff9b, ..] | [0x2002, ..] => Self::Never("a translated address"),
-            // Amazon's metadata, in the midst of the private addresses.
+            // Amazon's metadata address lies within the private range.
             [0xfd00, 0x0ec2, ..] => Self::Never("a metadata address of a cloud"),
             [0xfc00..=0xfdff, ..] => Self::Private,
             [0xfe80..=0xfebf, ..] => Self::Never("a link-local address"),
@@ -186,7 +190,7 @@ mod tests {
                 Ipv6Addr::new(0, 0, 0, 0, 0xffff, 0, high, low),
                 Ipv6Addr::new(0, 0, 0, 0, 0, 0, high | 1, low),
             ] {
-                for reach in [Reach::Public, Reach::Loopback, Reach::Private, Reach::Near, Reach::NearOrPublic] {
+                for reach in [AddressScope::Public, AddressScope::Loopback, AddressScope::Private, AddressScope::Near, AddressScope::NearOrPublic] {
                     prop_assert!(!reach.covers(other.into()), "{} by {:?}", other, reach);
                 }
             }
@@ -195,13 +199,13 @@ mod tests {
         #[test]
         fn an_address_is_within_one_reach_at_most(bits: u128, v4: u32) {
             for address in [IpAddr::from(Ipv6Addr::from(bits)), IpAddr::from(Ipv4Addr::from(v4))] {
-                let reaches = [Reach::Public, Reach::Loopback, Reach::Private];
+                let reaches = [AddressScope::Public, AddressScope::Loopback, AddressScope::Private];
                 let within = reaches.iter().filter(|reach| reach.covers(address)).count();
                 prop_assert_eq!(within, usize::from(!matches!(Class::of(address), Class::Never(_))));
                 // The wide ones are the sum of these, and no more.
-                let near = Reach::Loopback.covers(address) || Reach::Private.covers(address);
-                prop_assert_eq!(Reach::Near.covers(address), near);
-                prop_assert_eq!(Reach::NearOrPublic.covers(address), near || Reach::Public.covers(address));
+                let near = AddressScope::Loopback.covers(address) || AddressScope::Private.covers(address);
+                prop_assert_eq!(AddressScope::Near.covers(address), near);
+                prop_assert_eq!(AddressScope::NearOrPublic.covers(address), near || AddressScope::Public.covers(address));
             }
         }
     }

@@ -1,3 +1,5 @@
+//! The answer to a request: its head, and its body in decompressed and scrubbed pieces. `egress` makes it.
+
 use std::{io, pin::Pin, sync::Arc};
 
 use async_compression::tokio::bufread::GzipDecoder;
@@ -7,13 +9,13 @@ use reqwest::{StatusCode, header::CONTENT_ENCODING};
 use tokio::io::AsyncReadExt;
 use tokio_util::io::StreamReader;
 
-use crate::{EgressError, LimitKey, Scrubber, exchange::Exchange, headers, places::Place};
+use crate::{EgressError, LimitKey, Scrubber, exchange::Exchange, headers, places::RequestSlot};
 
-/// The head of an answer, and its body as it comes.
+/// The head of an answer, and its body in pieces.
 pub struct Answer {
     /// The status. A redirect is an answer like any other: nothing is followed.
     pub status: u16,
-    /// The headers, names in lower case, without those that tell of the transfer; what is no UTF-8 is replaced.
+    /// The headers, names in lower case, without those about the transfer. Invalid UTF-8 is replaced.
     pub headers: Vec<(String, String)>,
     body: Body,
 }
@@ -23,7 +25,7 @@ pub struct Answer {
 pub struct Response {
     /// The status. A redirect is an answer like any other: nothing is followed.
     pub status: u16,
-    /// The headers, names in lower case, without those that tell of the transfer; what is no UTF-8 is replaced.
+    /// The headers, names in lower case, without those about the transfer. Invalid UTF-8 is replaced.
     pub headers: Vec<(String, String)>,
     /// The body, decompressed and scrubbed.
     pub body: Vec<u8>,
@@ -36,12 +38,12 @@ impl std::fmt::Debug for Answer {
 }
 
 impl Answer {
-    /// Checks the head. `head_only`: the request was one that gets no body.
+    /// Checks the head. `head_only`: the method of the request gets no body.
     pub(crate) fn new(
         response: reqwest::Response,
         head_only: bool,
         exchange: Arc<Exchange>,
-        place: Place,
+        place: RequestSlot,
     ) -> Result<Self, EgressError> {
         let status = response.status();
         if status == StatusCode::SWITCHING_PROTOCOLS {
@@ -77,7 +79,7 @@ impl Answer {
         self.body.chunk().now_or_never()
     }
 
-    /// All of it.
+    /// Returns the whole answer.
     ///
     /// # Errors
     /// Those of [`Answer::chunk`].
@@ -90,27 +92,27 @@ impl Answer {
     }
 }
 
-/// The bytes that come over the wire.
+/// The bytes as they arrive.
 type Wire = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 type Gunzip = GzipDecoder<StreamReader<Wire, Bytes>>;
 
 enum Source {
     Plain(Wire),
-    /// Of gzip, of which nothing came yet. A body of no bytes at all is let pass: it is empty.
+    /// Gzip before its first byte. A body without any byte is accepted as empty.
     Packed(Wire),
     Gzip(Box<Gunzip>, BytesMut),
 }
 
 struct Body {
     source: Source,
-    /// `None`: no secret is bound to the server.
+    /// `None` if no secret is bound to the server.
     scrubber: Option<Scrubber>,
     decoded: u64,
     /// How it ended.
     end: Option<Result<(), EgressError>>,
     exchange: Arc<Exchange>,
-    /// Its place among the requests at once, until it has ended.
-    place: Option<Place>,
+    /// The slot of the request, until the body has ended.
+    place: Option<RequestSlot>,
 }
 
 impl Body {
@@ -152,7 +154,7 @@ impl Body {
         let piece = match &mut self.source {
             Source::Plain(wire) | Source::Packed(wire) => wire.next().await.transpose(),
             Source::Gzip(gunzip, buffer) => {
-                // A piece that is small beside the limit, so that a bomb is over it before it is large.
+                // Small beside the limit, so that a decompression bomb is stopped early.
                 buffer.reserve(16 << 10);
                 let read = gunzip.read_buf(buffer).await;
                 read.map(|read| (read > 0).then(|| buffer.split().freeze()))
@@ -167,7 +169,7 @@ impl Body {
         Ok(piece)
     }
 
-    /// An error of [`wire`] comes through the decoder as it is; another is the decoder's own.
+    /// Converts an error of the decoder. Errors of [`wire`] pass through it unchanged.
     fn fault(&self, error: &io::Error) -> EgressError {
         if let Some(own) = error.get_ref().and_then(|error| error.downcast_ref::<EgressError>()) {
             return own.clone();
@@ -180,7 +182,7 @@ impl Body {
     }
 }
 
-/// The body as it comes, each piece in time, and no more of it than the limit.
+/// Returns the body as it arrives, within the limits of time and size.
 fn wire(response: reqwest::Response, exchange: Arc<Exchange>) -> Wire {
     let pieces = stream::unfold(Some((response, 0)), move |state| {
         let exchange = exchange.clone();
@@ -201,7 +203,7 @@ fn wire(response: reqwest::Response, exchange: Arc<Exchange>) -> Wire {
             }
         }
     });
-    // A decoder asks beyond the end.
+    // A decoder polls beyond the end.
     Box::pin(pieces.fuse())
 }
 

@@ -16,7 +16,7 @@ use serde::{
 
 use crate::{
     Binding, Origin, Placement, RequestError, Secret, SecretError, headers,
-    secrets::{Malformed, Place, Secrets},
+    secrets::{Malformed, SecretSource, Secrets},
 };
 
 /// One `[credentials.NAME]`.
@@ -139,7 +139,7 @@ pub enum CredentialError {
         /// The credential.
         name: Name,
         /// Where the secret is.
-        place: Place,
+        place: SecretSource,
         /// What is wrong with it.
         source: SecretError,
     },
@@ -244,7 +244,7 @@ impl Credentials {
     /// The credential `name`.
     ///
     /// # Errors
-    /// [`CredentialError`], which says what to do next. It is looked for anew the next time.
+    /// [`CredentialError`], which says what to do next. The next call looks for it again.
     pub fn get(&self, name: &Name) -> Result<Credential, CredentialError> {
         let config = self.config(name)?;
         let secret = self.secrets.get(name, &config.variable(name))?;

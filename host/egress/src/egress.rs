@@ -1,17 +1,19 @@
+//! Sends requests. Skills' HTTP and providers' exchanges call it; everything else in the crate serves it.
+
 use std::sync::Arc;
 
 use reqwest::{Client, redirect, retry};
 
 use crate::{
-    Answer, EgressError, EgressLimits, Request, Resolver, Response, System,
+    Answer, EgressError, EgressLimits, Request, Resolver, Response, SystemResolver,
     exchange::Exchange,
-    places::Places,
+    places::RequestSlots,
     pools::{Key, Pools},
-    resolve::Guard,
+    resolve::CheckedResolver,
     tls::{Tls, Trust},
 };
 
-/// The way out of the process: one for all of it. Cloning is cheap.
+/// Sends all requests of the process. Cheap to clone.
 #[derive(Clone)]
 pub struct Egress(Arc<Inner>);
 
@@ -20,7 +22,7 @@ struct Inner {
     resolver: Arc<dyn Resolver>,
     tls: Tls,
     pools: Pools,
-    places: Places,
+    places: RequestSlots,
 }
 
 impl std::fmt::Debug for Egress {
@@ -30,29 +32,29 @@ impl std::fmt::Debug for Egress {
 }
 
 impl Egress {
-    /// With the system's resolver and certificates. Touches neither network nor files yet.
+    /// Returns an egress with the system's resolver and certificates. Uses neither network nor files before the first request.
     ///
     /// # Errors
-    /// [`EgressError::Limit`] for a limit that cannot be meant.
+    /// [`EgressError::Limit`] for a limit that is out of range.
     pub fn new(limits: EgressLimits) -> Result<Self, EgressError> {
-        Self::with(limits, Arc::new(System), Trust::System)
+        Self::with(limits, Arc::new(SystemResolver), Trust::System)
     }
 
-    /// With a resolver of the caller's own. What it says is checked like what any other says.
+    /// Returns an egress with another resolver. Its addresses are checked in the same way.
     ///
     /// # Errors
-    /// [`EgressError::Limit`] for a limit that cannot be meant.
+    /// [`EgressError::Limit`] for a limit that is out of range.
     pub fn with_resolver(limits: EgressLimits, resolver: Arc<dyn Resolver>) -> Result<Self, EgressError> {
         Self::with(limits, resolver, Trust::System)
     }
 
     pub(crate) fn with(limits: EgressLimits, resolver: Arc<dyn Resolver>, trust: Trust) -> Result<Self, EgressError> {
         limits.check()?;
-        let places = Places::new(&limits);
+        let places = RequestSlots::new(&limits);
         Ok(Self(Arc::new(Inner { limits, resolver, tls: Tls::new(trust), pools: Pools::default(), places })))
     }
 
-    /// Sends `request` and gives the whole answer, whatever its status.
+    /// Sends `request` and returns the whole answer, whatever its status.
     ///
     /// # Errors
     /// [`EgressError`]; its [`kind`](EgressError::kind) is the word for plugins.
@@ -60,13 +62,13 @@ impl Egress {
         self.open(request).await?.whole().await
     }
 
-    /// Sends `request` and gives the answer as soon as its head is there; its body follows piece by piece.
+    /// Sends `request` and returns the answer once its head has arrived. Its body follows in pieces.
     ///
     /// # Errors
     /// [`EgressError`]; its [`kind`](EgressError::kind) is the word for plugins.
     pub async fn open(&self, request: Request) -> Result<Answer, EgressError> {
         let answer = self.exchange(&request).await;
-        // Never the path or the query: both can be secret.
+        // Path and query are not logged: both can be secret.
         let origin = request.target.origin();
         match &answer {
             Ok(answer) => tracing::debug!(%origin, owner = request.owner, status = answer.status, "answered"),
@@ -91,7 +93,7 @@ impl Egress {
         Answer::new(response, head_only, exchange, place)
     }
 
-    /// The client whose connections this request may use.
+    /// Returns the client whose connections the request may use.
     async fn client(&self, request: &Request) -> Result<Client, EgressError> {
         let (key, pools) = (Key::of(request), &self.0.pools);
         if let Some(client) = pools.get(&key) {
@@ -101,7 +103,7 @@ impl Egress {
         let limits = &self.0.limits;
         let client = Client::builder()
             .tls_backend_preconfigured(tls)
-            .dns_resolver(Guard { resolver: self.0.resolver.clone(), reach: key.reach })
+            .dns_resolver(CheckedResolver { resolver: self.0.resolver.clone(), reach: key.reach })
             .http1_only()
             .http1_max_headers(limits.response_headers)
             .redirect(redirect::Policy::none())

@@ -1,3 +1,5 @@
+//! Why a request got no answer. Tools turn it into an error for the plugin, the exchange of a provider into one for its adapter.
+
 use std::net::IpAddr;
 
 use patchbay_policy::Host;
@@ -7,13 +9,13 @@ use crate::{LimitKey, Origin, RequestError, UrlError};
 /// Why a request got no answer. No text holds a secret, a path or a query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EgressError {
-    /// The URL is none, or none that is ever requested.
+    /// The URL is invalid, or of a kind that is never requested.
     #[error("the URL cannot be requested: {0}")]
     Url(#[from] UrlError),
-    /// Method, headers or the places of secrets are not such as can be sent.
+    /// The method, a header or the placement of a secret is invalid.
     #[error("the request cannot be sent: {0}")]
     Request(#[from] RequestError),
-    /// The permit is for something else.
+    /// The permit does not cover the origin.
     #[error("'http:{rule}' does not cover {origin}")]
     NotCovered {
         /// What the permit covers.
@@ -29,14 +31,14 @@ pub enum EgressError {
         /// Where the request was to go.
         origin: Origin,
     },
-    /// The host is, or its name stands for, an address that the permit does not reach.
+    /// The host is, or resolves to, an address that the permit does not cover.
     #[error("'{host}' is {address}, {what}, which this request may not reach: {next}")]
     Address {
         /// As the URL names it.
         host: String,
-        /// What would have been dialled.
+        /// The refused address.
         address: IpAddr,
-        /// What is known of the address.
+        /// The class of the address.
         what: String,
         /// What would help.
         next: &'static str,
@@ -59,7 +61,7 @@ pub enum EgressError {
         /// Its value.
         limit: u64,
     },
-    /// The head of the answer is so large that it was not read to its end.
+    /// The head of the answer is too large and was not read to its end.
     #[error(
         "the answer's headers are more than {headers}, the limit 'egress.response_headers', or over {bytes} bytes, the limit 'egress.response_header_bytes'"
     )]
@@ -90,18 +92,18 @@ pub enum EgressError {
     Resolve {
         /// The name.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         cause: String,
     },
-    /// Nobody answers there.
+    /// The server could not be reached.
     #[error("no connection to {origin}: {cause}")]
     Connect {
         /// Where the request was to go.
         origin: Origin,
-        /// What the system said.
+        /// The system's error.
         cause: String,
     },
-    /// The server could not prove who it is, or speaks no TLS that is safe.
+    /// The server's certificate is invalid, or it has no safe version of TLS.
     #[error("no safe connection to {origin}: {cause}")]
     Tls {
         /// Where the request was to go.
@@ -112,33 +114,33 @@ pub enum EgressError {
     /// The connection ended before the answer was whole.
     #[error("the answer of {origin} is cut short")]
     Truncated {
-        /// Who was asked.
+        /// The server.
         origin: Origin,
     },
-    /// What came is no HTTP, or not as HTTP has it.
+    /// The answer is not valid HTTP.
     #[error("the answer of {origin} cannot be read: {cause}")]
     Protocol {
-        /// Who was asked.
+        /// The server.
         origin: Origin,
         /// What is wrong.
         cause: String,
     },
-    /// The body is compressed in a way that was not offered, or damaged.
+    /// The body has an encoding that was not offered, or is damaged.
     #[error("the body from {origin} cannot be decompressed: {cause}")]
     Encoding {
-        /// Who was asked.
+        /// The server.
         origin: Origin,
         /// What is wrong.
         cause: String,
     },
-    /// A limit has a value that cannot be meant.
+    /// A limit in `config.toml` is out of range.
     #[error("egress.{key} is {value}; it must be from 1 to {most}")]
     Limit {
         /// Which limit.
         key: LimitKey,
         /// Its value.
         value: u64,
-        /// The most that it may be.
+        /// The largest value that it may have.
         most: u64,
     },
     /// This machine lacks what a request needs.
@@ -150,7 +152,7 @@ pub enum EgressError {
 }
 
 impl EgressError {
-    /// The stable word for it, as plugins know it: `denied`, `invalid`, `too-large`, `timeout`, `unavailable` or `failed`.
+    /// Returns the word of the plugins' contract: `denied`, `invalid`, `too-large`, `timeout`, `unavailable` or `failed`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Url(_) | Self::Request(_) => "invalid",

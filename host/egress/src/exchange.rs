@@ -1,3 +1,5 @@
+//! The deadlines and the error texts of one request. `egress` and `answer` share it.
+
 use std::{error::Error, future::Future, io, iter, time::Duration};
 
 use patchbay_core::text;
@@ -5,17 +7,19 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{EgressError, EgressLimits, LimitKey, Origin, Scrub};
 
-/// One request and its answer, on the way: who is asked, what must not be seen of it, and when it must be over.
+/// One request and its answer: the server, the limits, the secrets to remove, and the deadline.
 pub(crate) struct Exchange {
     pub(crate) origin: Origin,
     pub(crate) limits: EgressLimits,
     pub(crate) scrub: Scrub,
+    /// When the whole exchange times out.
     until: Instant,
+    /// The error of that.
     over: EgressError,
 }
 
 impl Exchange {
-    /// Its time runs from now.
+    /// Returns an exchange whose time starts now. `timeout` shortens the limit.
     pub(crate) fn new(origin: Origin, limits: EgressLimits, scrub: Scrub, timeout: Option<Duration>) -> Self {
         let most = Duration::from_millis(limits.time_ms);
         let (time, over) = match timeout {
@@ -27,10 +31,13 @@ impl Exchange {
         Self { origin, limits, scrub, until: Instant::now() + time, over }
     }
 
-    /// What `work` gives, if it is done before the idle limit and the end of the exchange.
+    /// Returns the result of `work`.
+    ///
+    /// # Errors
+    /// [`EgressError::Timeout`] or [`EgressError::Deadline`], if the idle limit or the time of the exchange ends first.
     pub(crate) async fn within<T>(&self, what: &'static str, work: impl Future<Output = T>) -> Result<T, EgressError> {
         let now = Instant::now();
-        // A server that is always ready would never be interrupted.
+        // `timeout_at` polls the work first: a server that is always ready would never time out.
         if now >= self.until {
             return Err(self.over.clone());
         }
@@ -44,8 +51,8 @@ impl Exchange {
         })
     }
 
-    /// What an error of the HTTP library comes to. It is told by type; only what is shown of it is its text, scrubbed
-    /// before it is cut, and cleaned, for a server can have put words into it.
+    /// Converts an error of the HTTP library by its type. Its text may contain words of the server: it is scrubbed, then cleaned and
+    /// cut, and only shown.
     pub(crate) fn fault(&self, error: &reqwest::Error) -> EgressError {
         let origin = self.origin.clone();
         let cause = || text::excerpt(&self.scrub.text(&chain(error).last().unwrap_or(error).to_string()), 200);
@@ -83,17 +90,17 @@ impl Exchange {
     }
 }
 
-/// The first of the errors behind `error` that is a `T`.
+/// Returns the first error of type `T` in the chain of `error`.
 fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     chain(error).find_map(|error| error.downcast_ref())
 }
 
-/// `error` and what is behind it.
+/// Returns `error` and its sources.
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     iter::successors(Some(error), |error| behind(*error))
 }
 
-/// What an I/O error wraps is not its source, but stands in its place.
+/// Returns the source of an error. `source()` of an I/O error skips the error that it wraps.
 fn behind<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
         Some(wrapped) => Some(wrapped),

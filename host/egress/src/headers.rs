@@ -1,10 +1,11 @@
+//! Which headers a plugin may set, and which it sees of an answer. `request` and `answer` call it.
+
 use patchbay_core::text;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::{EgressError, EgressLimits, LimitKey, RequestError, Scrub};
 
-/// Headers by which a request could say where it ends, whom it goes to or how the connection is used. These are the
-/// host's to set.
+/// Headers that delimit a request, name its host or control the connection. Only the host sets them.
 const HOSTS: &[&str] = &[
     "accept-encoding",
     "connection",
@@ -19,19 +20,22 @@ const HOSTS: &[&str] = &[
     "upgrade",
 ];
 
-/// Headers of an answer that tell of its way here, not of what it is.
+/// Headers of an answer that concern the transfer. Plugins do not see them.
 const TRANSFERS: &[&str] = &["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
 
-/// And of its body as it was on the way: here it is decompressed and scrubbed.
+/// Headers of the body as it was sent. Plugins get it decompressed and scrubbed, so that these would be wrong.
 const BODIES: &[&str] = &["content-encoding", "content-length"];
 
-/// Whether a request may not set the header `name`, in whatever case, because the host does.
+/// Whether only the host may set the header `name`. Ignores case.
 pub fn is_reserved_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     HOSTS.contains(&name.as_str()) || name.starts_with("proxy-")
 }
 
-/// The header `name: value`, if a request may set it.
+/// Parses the header `name: value` of a request.
+///
+/// # Errors
+/// [`RequestError`], if it is reserved or invalid.
 pub(crate) fn checked(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), RequestError> {
     if is_reserved_header(name) {
         return Err(RequestError::ReservedHeader(name.to_ascii_lowercase()));
@@ -42,7 +46,7 @@ pub(crate) fn checked(name: &str, value: &str) -> Result<(HeaderName, HeaderValu
     Ok((named, value))
 }
 
-/// The headers a guest wrote.
+/// Parses the headers of a request and checks their limits.
 pub(crate) fn of_request(written: &[(String, String)], limits: &EgressLimits) -> Result<HeaderMap, EgressError> {
     if written.len() > limits.request_headers {
         let limit = limits.request_headers as u64;
@@ -61,8 +65,8 @@ pub(crate) fn of_request(written: &[(String, String)], limits: &EgressLimits) ->
     Ok(headers)
 }
 
-/// The headers of an answer, as a guest may see them. `bodiless`: the answer has no body, so that what is said of one
-/// is all there is.
+/// Returns the headers of an answer that a plugin may see, scrubbed. `bodiless`: the answer has no body, so that headers about a
+/// body are kept.
 pub(crate) fn of_answer(
     headers: &HeaderMap,
     bodiless: bool,

@@ -1,3 +1,5 @@
+//! The limits of requests: `[egress]` of `config.toml`. `cli` reads them; every step of a request applies its own.
+
 use std::{fmt, time::Duration};
 
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! How many requests run at once: in the process, and for each owner.
+//! Limits the number of concurrent requests: in the process, and for each owner. `egress` takes a slot for each request.
 
 use std::{
     collections::HashMap,
@@ -9,30 +9,30 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::EgressLimits;
 
-/// The places of a process.
-pub(crate) struct Places {
+/// The slots of the process.
+pub(crate) struct RequestSlots {
     process: Arc<Semaphore>,
-    /// The places of each owner that has a request.
+    /// The slots of each owner that has a request.
     owners: Mutex<HashMap<String, Weak<Semaphore>>>,
     each: usize,
 }
 
-/// The place of one request, given back when it is dropped. `None`: the places are closed, which never happens.
-pub(crate) struct Place {
+/// The slot of one request, freed on drop. The permits are `None` only if a semaphore is closed, which never happens.
+pub(crate) struct RequestSlot {
     _owner: Option<OwnedSemaphorePermit>,
     _process: Option<OwnedSemaphorePermit>,
 }
 
-impl Places {
+impl RequestSlots {
     pub(crate) fn new(limits: &EgressLimits) -> Self {
         let process = Arc::new(Semaphore::new(limits.requests_at_once));
         Self { process, owners: Mutex::default(), each: limits.owner_requests_at_once }
     }
 
-    /// Waits for a place. An owner waits for its own first, so that its queue delays no other owner.
-    pub(crate) async fn take(&self, owner: &str) -> Place {
+    /// Waits for a slot. The owner's limit applies first, so that its queue does not delay other owners.
+    pub(crate) async fn take(&self, owner: &str) -> RequestSlot {
         let own = self.of(owner).acquire_owned().await.ok();
-        Place { _owner: own, _process: Arc::clone(&self.process).acquire_owned().await.ok() }
+        RequestSlot { _owner: own, _process: Arc::clone(&self.process).acquire_owned().await.ok() }
     }
 
     fn of(&self, owner: &str) -> Arc<Semaphore> {

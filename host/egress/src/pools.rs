@@ -1,3 +1,5 @@
+//! Connections that are reused, and for which requests. `egress` takes its HTTP clients from here.
+
 use std::{
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -6,16 +8,15 @@ use std::{
 use patchbay_policy::Host;
 use reqwest::Client;
 
-use crate::{Reach, Request};
+use crate::{AddressScope, Request};
 
-/// Whose connections they are, and by which rule they were made. A connection serves no request of another owner, who
-/// could find on it what the first one left (a login that holds for a connection, an answer too many), nor one that
-/// was checked by another rule.
+/// Requests with equal keys may share connections. Requests of different owners never do, because one owner's state may remain on
+/// a connection (a login, a surplus answer); nor do requests that different rules allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) owner: String,
     pub(crate) rule: Host,
-    pub(crate) reach: Reach,
+    pub(crate) reach: AddressScope,
     pub(crate) plain: bool,
 }
 
@@ -31,14 +32,14 @@ impl Key {
     }
 }
 
-/// The clients, one for each [`Key`], each with its own connections. The ones that were used last are kept.
+/// HTTP clients by [`Key`], each with its own connections. The most recently used ones are kept.
 #[derive(Default)]
 pub(crate) struct Pools(Mutex<Vec<(Key, Client)>>);
 
 impl Pools {
-    /// Clients that are kept: more than a session's plugins and providers at work.
+    /// Number of clients that are kept: more than the plugins and providers of a session.
     const KEPT: usize = 32;
-    /// Connections to one host that are kept while idle.
+    /// Idle connections that are kept for each host.
     pub(crate) const IDLE_PER_HOST: usize = 4;
     /// How long an idle connection is kept. Servers close theirs after a minute or so.
     pub(crate) const IDLE: Duration = Duration::from_secs(30);
@@ -52,7 +53,7 @@ impl Pools {
         Some(client)
     }
 
-    /// Keeps `client`. If another was quicker, that one is used.
+    /// Keeps `client`. Returns the client to use: another one if it was added for the same key first.
     pub(crate) fn keep(&self, key: Key, client: Client) -> Client {
         if let Some(there) = self.get(&key) {
             return there;

@@ -1,3 +1,5 @@
+//! A request as its caller describes it, and building the one that is sent. `egress` calls it.
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,55 +10,55 @@ use reqwest::{
 
 use crate::{Checked, EgressError, EgressLimits, LimitKey, Origin, Placed, Placement, Scrub, headers};
 
-/// What is to be asked, of a target that a permit covers.
+/// A request to a target that a permit covers.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Whose request it is: a skill's identity, a provider's name. Connections are never shared between owners.
+    /// The owner: a skill's identity or a provider's name. Owners never share connections.
     pub owner: String,
     /// One of `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE`, `OPTIONS`.
     pub method: String,
-    /// Where it goes.
+    /// The destination.
     pub target: Checked,
-    /// In the order in which they are sent; a name may come twice. Those of [`crate::is_reserved_header`] are refused.
+    /// The headers in the order in which they are sent. A name may occur twice; those of [`crate::is_reserved_header`] are refused.
     pub headers: Vec<(String, String)>,
-    /// The body. None and an empty one are the same.
+    /// The body; empty for none.
     pub body: Bytes,
-    /// How long it may take in all, where that is shorter than [`EgressLimits::time_ms`].
+    /// The time for the whole request, if shorter than [`EgressLimits::time_ms`].
     pub timeout: Option<Duration>,
-    /// Secrets, which go in last.
+    /// The secrets of the request, which are added last.
     pub secrets: Vec<Placed>,
-    /// What removes the secrets that are bound to the target from its answer. Those of this request are removed in any case.
+    /// Removes the secrets that are bound to the target's origin from the answer. The request's own secrets are always removed.
     pub scrub: Scrub,
 }
 
-/// Why a request cannot be sent as it is.
+/// Why a request is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// The method is none of those that are sent.
+    /// The method is not supported.
     #[error("the method is '{0}'; there are GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")]
     Method(String),
-    /// The header's name is no token.
+    /// The header's name is invalid.
     #[error("'{0}' is no name of a header")]
     HeaderName(String),
     /// The header's value holds a line break or another control character.
     #[error("the value of the header '{0}' holds a control character")]
     HeaderValue(String),
-    /// The header is the host's to set.
+    /// Only the host may set the header.
     #[error("the header '{0}' is set by the host: leave it out")]
     ReservedHeader(String),
-    /// A header is to carry a secret, and is there already.
+    /// A header for a secret is set already.
     #[error("the header '{0}' carries a credential: leave it out of the other headers, and name it once")]
     HeaderTwice(String),
-    /// A value of the query is to carry a secret, and is there already.
+    /// A query parameter for a secret is set already.
     #[error("the query's '{0}' carries a credential: leave it out of the URL, and name it once")]
     QueryTwice(String),
-    /// The URL has a character in it that HTTP cannot send.
+    /// The URL has a character that must be percent-encoded.
     #[error("the URL holds a character that must be percent-encoded")]
     Url,
 }
 
 impl Request {
-    /// `GET` of `target` for `owner`, with nothing else to it.
+    /// Returns a `GET` request without headers and body.
     pub fn get(owner: impl Into<String>, target: Checked) -> Self {
         Self {
             owner: owner.into(),
@@ -70,7 +72,7 @@ impl Request {
         }
     }
 
-    /// The request as it goes over the wire, built anew from its parts, and what takes its secrets out of the answer.
+    /// Builds the request that is sent, and the scrub for its answer.
     pub(crate) fn build(&self, limits: &EgressLimits) -> Result<(reqwest::Request, Scrub), EgressError> {
         let method = match self.method.as_str() {
             "GET" => Method::GET,
@@ -93,7 +95,7 @@ impl Request {
         for placed in &self.secrets {
             place(placed, self.target.origin(), &mut headers, &mut url)?;
         }
-        // Where a body would be usual, a server is told that there is none; where there is one, the library tells its length.
+        // For methods that usually have a body, servers expect a length of 0; with a body, the library sets the length.
         if self.body.is_empty() && matches!(method, Method::POST | Method::PUT | Method::PATCH) {
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
@@ -106,7 +108,7 @@ impl Request {
     }
 }
 
-/// Puts one secret in, if it may go to `origin`.
+/// Adds a secret to the request, if it is bound to `origin`.
 fn place(placed: &Placed, origin: &Origin, headers: &mut HeaderMap, url: &mut url::Url) -> Result<(), EgressError> {
     if placed.origin != *origin {
         return Err(EgressError::Origin { bound: placed.origin.clone(), origin: origin.clone() });

@@ -1,23 +1,25 @@
+//! Looks up names and checks their addresses, so that only checked addresses are connected to. The HTTP library calls it.
+
 use std::{future::Future, io, net::IpAddr, net::SocketAddr, pin::Pin, sync::Arc};
 
 use reqwest::dns::{Addrs, Name, Resolve};
 
-use crate::{EgressError, Reach};
+use crate::{EgressError, AddressScope};
 
-/// The addresses of a name, to come.
+/// A future of the addresses of a name.
 pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Looks up names. It is asked once for each connection.
+/// Looks up names, once for each connection.
 pub trait Resolver: Send + Sync {
-    /// The addresses that `host`, a name in lower case, stands for; the first is tried first.
+    /// Returns the addresses of `host`, a name in lower case, in the order in which they are tried.
     fn resolve(&self, host: &str) -> Resolving;
 }
 
 /// The system's resolver.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct System;
+pub struct SystemResolver;
 
-impl Resolver for System {
+impl Resolver for SystemResolver {
     fn resolve(&self, host: &str) -> Resolving {
         let host = host.to_owned();
         Box::pin(async move {
@@ -27,16 +29,15 @@ impl Resolver for System {
     }
 }
 
-/// What stands between a name and the socket: the connection is made to the addresses that come out here, and to no
-/// other, so that what was checked is what is dialled.
-pub(crate) struct Guard {
+/// Checks the addresses of a name. The connection is made to exactly the addresses that it returns, without another look-up.
+pub(crate) struct CheckedResolver {
     pub(crate) resolver: Arc<dyn Resolver>,
-    pub(crate) reach: Reach,
+    pub(crate) reach: AddressScope,
 }
 
-impl Guard {
-    /// The addresses of `host`. If a single one is out of reach the name is refused: an honest name has none.
-    async fn addresses(resolving: Resolving, host: String, reach: Reach) -> Result<Vec<IpAddr>, EgressError> {
+impl CheckedResolver {
+    /// Returns the addresses of `host`. A single refused address refuses the name: an honest name has none.
+    async fn addresses(resolving: Resolving, host: String, reach: AddressScope) -> Result<Vec<IpAddr>, EgressError> {
         let addresses =
             resolving.await.map_err(|error| EgressError::Resolve { host: host.clone(), cause: error.to_string() })?;
         if addresses.is_empty() {
@@ -49,13 +50,13 @@ impl Guard {
     }
 }
 
-impl Resolve for Guard {
+impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> reqwest::dns::Resolving {
         let host = name.as_str().to_owned();
         let (resolving, reach) = (self.resolver.resolve(&host), self.reach);
         Box::pin(async move {
             let addresses = Self::addresses(resolving, host, reach).await?;
-            // Port 0 is replaced by the request's.
+            // The library replaces port 0 by the port of the request.
             let addresses: Addrs = Box::new(addresses.into_iter().map(|address| SocketAddr::new(address, 0)));
             Ok(addresses)
         })

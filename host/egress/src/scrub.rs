@@ -1,3 +1,8 @@
+//! Removes secrets from answers, errors and logs.
+//!
+//! - `forms`: the encodings of a secret that are searched for.
+//! - `matcher`: finds every spelling of a form in linear time.
+
 mod forms;
 mod matcher;
 #[cfg(test)]
@@ -63,7 +68,7 @@ impl Scrub {
         self.0.matcher.is_empty()
     }
 
-    /// `bytes` without the secrets.
+    /// Returns `bytes` without the secrets.
     pub fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
         if self.is_empty() {
             return bytes.to_vec();
@@ -74,7 +79,7 @@ impl Scrub {
         clean
     }
 
-    /// `text` without the secrets.
+    /// Returns `text` without the secrets.
     pub fn text(&self, text: &str) -> String {
         if self.is_empty() {
             return text.to_owned();
@@ -87,14 +92,14 @@ impl Scrub {
         if self.is_empty() { text } else { self.text(&text) }
     }
 
-    /// The same for bytes that arrive in pieces, wherever they are cut. Only bytes that may begin a secret are withheld, so
-    /// that they arrive soon: for people.
+    /// Returns a scrubber for bytes that arrive in pieces. It withholds only bytes that may begin a secret, so that people see text
+    /// early.
     pub fn stream(&self) -> Scrubber {
         Scrubber::new(self.clone(), None)
     }
 
-    /// The same for a reader that must learn nothing from what is withheld: for plugins. The bytes since the last one that is in
-    /// no secret whatsoever, such as a line end behind `}`, are withheld until more arrives, whatever they are.
+    /// Returns a scrubber for plugins, which must learn nothing from what is withheld. It withholds all bytes since the last one that
+    /// can be in no secret, such as a line end after `}`.
     pub fn blind_stream(&self) -> Scrubber {
         Scrubber::new(self.clone(), Some(Run::default()))
     }

@@ -1,8 +1,10 @@
+//! A secret, and where it goes in a request. `secrets` reads it; `request` adds it last.
+
 use std::{fmt, sync::Arc};
 
 use crate::Origin;
 
-/// A secret of the operator's. It cannot be printed, compared or serialised; only a request can carry it.
+/// A secret of the operator. It cannot be printed, compared or serialised; only a request can contain it.
 #[derive(Clone)]
 pub struct Secret(Arc<str>);
 
@@ -13,48 +15,48 @@ pub enum Placement {
     Header {
         /// The header's name.
         name: String,
-        /// What stands before the secret.
+        /// The text before the secret.
         prefix: String,
     },
-    /// Into the query, as the value of this name.
+    /// Into the query, as the value of this parameter.
     Query(String),
 }
 
-/// A secret on its way, and the one origin that may see it.
+/// A secret, its place in a request, and the only origin that may receive it.
 #[derive(Clone, Debug)]
 pub struct Placed {
     /// The secret.
     pub secret: Secret,
-    /// Where it goes.
+    /// Its place in the request.
     pub placement: Placement,
-    /// Whom the operator bound it to.
+    /// The origin that the operator bound it to.
     pub origin: Origin,
 }
 
-/// Why a text cannot be kept secret. The text itself is never told.
+/// Why a text cannot be used as a secret. The error does not contain the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
-    /// It is so short that taking it out of an answer would take out innocent text, or too long for a header.
+    /// Too short to be removed from an answer without harm to other text, or too long for a header.
     #[error("a secret has from {shortest} to {longest} characters; this one has {length}", shortest = Secret::SHORTEST, longest = Secret::LONGEST)]
     Length {
         /// Its length, in characters.
         length: usize,
     },
-    /// It holds what neither a header nor a query can carry as it is.
+    /// It has characters that neither a header nor a query can contain.
     #[error("a secret is of printable ASCII characters, without a space at its ends")]
     Characters,
 }
 
 impl Secret {
-    /// Characters of the shortest secret: fewer come up in text by chance.
+    /// Characters of the shortest secret. Shorter texts occur by chance.
     pub const SHORTEST: usize = 8;
     /// Characters of the longest secret. Signed tokens have one or two thousand.
     pub const LONGEST: usize = 4096;
 
-    /// Keeps `text` secret.
+    /// Returns `text` as a secret.
     ///
     /// # Errors
-    /// [`SecretError`] if it cannot be sent, or could not be taken out of an answer again.
+    /// [`SecretError`], if it cannot be sent or not be removed from an answer.
     pub fn new(text: &str) -> Result<Self, SecretError> {
         let length = text.chars().count();
         if !(Self::SHORTEST..=Self::LONGEST).contains(&length) {

@@ -1,4 +1,5 @@
-//! Where the operator keeps secrets: in the environment, else in `credentials.json`. And which origin each is bound to.
+//! Reads the operator's secrets from the environment and `credentials.json`, and knows the origins to which they are bound.
+//! Credentials of skills and keys of providers use it.
 
 mod file;
 
@@ -20,24 +21,24 @@ use crate::{CredentialError, Origin, Scrub, Secret, SecretError};
 
 pub use self::file::Malformed;
 
-/// The secrets of one home, and the origins that they are bound to.
+/// The secrets of one home, and the origins to which they are bound.
 ///
 /// A secret that was found is kept while the process lives: a file that is lost or damaged later does not remove it, and one that
 /// is replaced is still scrubbed.
 pub struct Secrets {
     environment: fn(&str) -> Option<OsString>,
     file: CredentialsFile,
-    state: Mutex<State>,
+    state: Mutex<SecretsState>,
 }
 
 #[derive(Default)]
-struct State {
+struct SecretsState {
     /// Every value that was found for a name and its variable, the newest last.
     found: HashMap<(Name, String), Vec<Secret>>,
     bound: Vec<Binding>,
-    /// What adds the bindings that are only known later.
+    /// Add the bindings that are known only later.
     loaders: Vec<Loader>,
-    /// The scrub of each origin that was asked for.
+    /// The scrub of each origin that was requested.
     scrubs: HashMap<Origin, Scrub>,
 }
 
@@ -57,14 +58,14 @@ pub struct Binding {
 
 /// Where a secret was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SecretSource {
     /// In this environment variable.
     Variable(String),
     /// In `credentials.json`.
     File,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SecretSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Variable(variable) => write!(f, "the environment variable {variable}"),
@@ -73,7 +74,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Values that are kept of one secret. A key is hardly replaced more often while a process lives.
+/// Values that are kept for each secret. A key is rarely replaced more often while a process runs.
 const VALUES: usize = 64;
 
 impl Secrets {
@@ -115,10 +116,10 @@ impl Secrets {
         let unusable = |place| |source| CredentialError::Unusable { name: name.clone(), place, source };
         if let Some(value) = (self.environment)(variable).filter(|value| !value.is_empty()) {
             let secret = value.to_str().ok_or(SecretError::Characters).and_then(Secret::new);
-            return secret.map_err(unusable(Place::Variable(variable.to_owned())));
+            return secret.map_err(unusable(SecretSource::Variable(variable.to_owned())));
         }
         match self.file.entry(name)? {
-            Some(text) => Secret::new(&text).map_err(unusable(Place::File)),
+            Some(text) => Secret::new(&text).map_err(unusable(SecretSource::File)),
             None => Err(CredentialError::NoSecret { name: name.clone(), variable: variable.to_owned() }),
         }
     }
@@ -138,8 +139,8 @@ impl Secrets {
         self.state().loaders.push(loader);
     }
 
-    /// What removes every secret from an answer of `origin` that is bound to its host, whether or not this process has sent it.
-    /// Secrets that cannot be read are left out: no other process can read them either.
+    /// Returns the scrub for answers of `origin`. It removes every secret that is bound to the host, whether or not this process has
+    /// sent it. Secrets that cannot be read are left out; no other process can read them either.
     pub async fn scrub(&self, origin: &Origin) -> Scrub {
         let loaders = self.state().loaders.clone();
         for loader in loaders {
@@ -170,12 +171,12 @@ impl Secrets {
         scrub
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SecretsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Nothing of what is held.
+/// Shows no content.
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secrets").finish_non_exhaustive()

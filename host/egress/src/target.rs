@@ -1,12 +1,14 @@
+//! Where a request goes: from a URL to an origin, and by a grant to a target that may be requested.
+
 use std::{fmt, net::Ipv4Addr, str::FromStr};
 
 use patchbay_core::text;
 use patchbay_policy::Host;
 use url::Url;
 
-use crate::{EgressError, EgressLimits, Reach, address::Class};
+use crate::{EgressError, EgressLimits, AddressScope, address::Class};
 
-/// Where a request goes: scheme, host and port.
+/// The scheme, host and port of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
     https: bool,
@@ -14,36 +16,36 @@ pub struct Origin {
     port: u16,
 }
 
-/// A text that is no URL which could be requested. None of the texts holds a path or a query.
+/// Why a text is not a URL that can be requested. No message contains a path or a query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     /// It is too long.
     #[error("it is longer than {} bytes", EgressLimits::URL_BYTES)]
     TooLong,
-    /// It holds what a line of HTTP must not hold.
+    /// It has a character that a line of HTTP must not contain.
     #[error("it holds a control character")]
     Control,
-    /// It is no absolute URL.
+    /// It is not an absolute URL.
     #[error("{0}")]
     Syntax(#[from] url::ParseError),
-    /// Its scheme is another.
+    /// Its scheme is neither `https` nor `http`.
     #[error("its scheme is '{0}'; there are https, and http for this machine")]
     Scheme(String),
     /// It carries a user name or a password.
     #[error("it holds a user name or a password; a secret belongs into a credential")]
     UserInfo,
-    /// Its host is none that a capability can name.
+    /// A capability cannot name its host.
     #[error("its host '{0}' is none that a grant can name: a name without a dot at the end, or an IPv4 address")]
     Host(String),
     /// Its port is zero.
     #[error("its port is 0")]
     Port,
-    /// It has a path, a query or a fragment where an origin alone is wanted.
+    /// It has a path, a query or a fragment; only an origin is accepted.
     #[error("an origin has neither path nor query: write scheme, host and port alone, as https://api.example.com")]
     NotOrigin,
 }
 
-/// A URL that was read, and that no permit was shown for yet: nothing can be sent to it.
+/// A parsed URL without a permit. Nothing can be sent to it.
 #[derive(Clone)]
 pub struct Target {
     url: Url,
@@ -56,7 +58,7 @@ pub struct Checked {
     url: Url,
     origin: Origin,
     rule: Host,
-    reach: Reach,
+    reach: AddressScope,
 }
 
 impl Origin {
@@ -74,22 +76,22 @@ impl Origin {
         }
     }
 
-    /// A name in lower case and ASCII, or an IPv4 address as four decimal numbers.
+    /// Returns the host: a name in lower case and ASCII, or an IPv4 address as four decimal numbers.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Its port, the scheme's own if the URL names none.
+    /// Returns the port; the default of the scheme if the URL names none.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Whether it is asked in plain text.
+    /// Whether the scheme is `http`.
     pub fn is_plain(&self) -> bool {
         !self.https
     }
 
-    /// Whether the port is the scheme's own.
+    /// Whether the port is the default of the scheme.
     pub fn is_default_port(&self) -> bool {
         self.port == if self.https { 443 } else { 80 }
     }
@@ -105,7 +107,7 @@ impl fmt::Display for Origin {
 impl FromStr for Origin {
     type Err = UrlError;
 
-    /// A URL of nothing but scheme, host and port; a `/` at the end is let pass.
+    /// Parses a URL that has only scheme, host and port. A `/` at the end is accepted.
     fn from_str(written: &str) -> Result<Self, UrlError> {
         let target = Target::parse(written)?;
         if target.url.path() != "/" || target.url.query().is_some() || written.contains('#') {
@@ -116,7 +118,7 @@ impl FromStr for Origin {
 }
 
 impl Target {
-    /// Reads a URL as the URL standard has it, and refuses what is never requested. The fragment is dropped.
+    /// Parses a URL by the URL standard, and refuses what is never requested. Drops the fragment.
     ///
     /// # Errors
     /// [`UrlError`], without the path or the query.
@@ -124,7 +126,7 @@ impl Target {
         if written.len() > EgressLimits::URL_BYTES {
             return Err(UrlError::TooLong);
         }
-        // The standard drops some of these in silence: what was read would not be what was written.
+        // The standard drops some of these silently, so that another URL than the written one would be requested.
         if written.chars().any(char::is_control) {
             return Err(UrlError::Control);
         }
@@ -147,21 +149,20 @@ impl Target {
         Ok(Self { url, origin })
     }
 
-    /// Where the request would go; what a permit is asked for.
+    /// Returns the origin for which a permit is needed.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// Its path as it would be sent, without the query: the URL standard has taken `.` and `..` out of it.
+    /// Returns the path as it is sent, without the query. The URL standard has removed `.` and `..`.
     pub fn path(&self) -> &str {
         self.url.path()
     }
 
-    /// What may be sent to by a permit for `granted`. No name is looked up yet.
+    /// Returns the target if a permit for `granted` covers it. Looks up no name.
     ///
-    /// A pattern that names a host exactly is the operator's word for that host: `localhost`, names below it and loopback
-    /// addresses then reach this machine, also in plain text, and a private IPv4 address reaches that address. All else
-    /// reaches public addresses, by https.
+    /// By a pattern that names the host exactly, `localhost`, names below it and loopback addresses reach this machine, also by plain
+    /// HTTP, and a private IPv4 address reaches that address. Everything else reaches only public addresses, by HTTPS.
     ///
     /// # Errors
     /// [`EgressError::NotCovered`], [`EgressError::PlainHttp`], or [`EgressError::Address`] for an address that `granted`
@@ -174,23 +175,22 @@ impl Target {
         let exact = matches!(granted, Host::One(..));
         let address: Option<Ipv4Addr> = origin.host.parse().ok();
         let reach = match address.map(|address| Class::of(address.into())) {
-            Some(Class::Loopback) if exact => Reach::Loopback,
-            Some(Class::Private) if exact => Reach::Private,
-            None if exact && (origin.host == "localhost" || origin.host.ends_with(".localhost")) => Reach::Loopback,
-            _ => Reach::Public,
+            Some(Class::Loopback) if exact => AddressScope::Loopback,
+            Some(Class::Private) if exact => AddressScope::Private,
+            None if exact && (origin.host == "localhost" || origin.host.ends_with(".localhost")) => AddressScope::Loopback,
+            _ => AddressScope::Public,
         };
         if let Some(address) = address {
             reach.check(&origin.host, address.into())?;
         }
-        if origin.is_plain() && reach != Reach::Loopback {
+        if origin.is_plain() && reach != AddressScope::Loopback {
             return Err(EgressError::PlainHttp { origin });
         }
         Ok(Checked { url, origin, rule: granted, reach })
     }
 
-    /// The same by the operator's word that `granted`, a pattern that names a host exactly, may be of this machine or of the
-    /// network around it: a private or loopback address, or a name that stands for one. These are asked in plain text, too;
-    /// public addresses by https alone.
+    /// Like [`Target::allow`], for a pattern that names a host exactly and whose origin has `allow_private`: the host may also be, or
+    /// resolve to, a private or loopback address, also by plain HTTP. Public addresses need HTTPS.
     ///
     /// # Errors
     /// [`EgressError::NotCovered`], or [`EgressError::Address`] for an address that is not reached so.
@@ -200,8 +200,8 @@ impl Target {
         if !covered || !matches!(granted, Host::One(..)) {
             return Err(EgressError::NotCovered { rule: granted, origin });
         }
-        // What a name stands for is seen when it is looked up.
-        let reach = if origin.is_plain() { Reach::Near } else { Reach::NearOrPublic };
+        // The addresses of a name are checked when it is looked up.
+        let reach = if origin.is_plain() { AddressScope::Near } else { AddressScope::NearOrPublic };
         if let Ok(address) = origin.host.parse::<Ipv4Addr>() {
             reach.check(&origin.host, address.into())?;
         }
@@ -223,7 +223,7 @@ impl Checked {
         &self.rule
     }
 
-    pub(crate) fn reach(&self) -> Reach {
+    pub(crate) fn reach(&self) -> AddressScope {
         self.reach
     }
 }
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_permit_reaches_what_it_names() {
-        use Reach::{Loopback, Private, Public};
+        use AddressScope::{Loopback, Private, Public};
         for (url, granted, reach) in [
             ("https://example.com/", "example.com", Ok(Public)),
             ("https://example.com/", "*", Ok(Public)),
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn private_addresses_are_reached_where_they_are_allowed() {
-        use Reach::{Near, NearOrPublic};
+        use AddressScope::{Near, NearOrPublic};
         for (url, granted, reach) in [
             ("http://192.168.1.5:8080/", "192.168.1.5:8080", Ok(Near)),
             ("http://127.0.0.1/", "127.0.0.1", Ok(Near)),
@@ -414,7 +414,7 @@ mod tests {
             ] {
                 let target = Target::parse(&format!("https://{host}/")).unwrap();
                 prop_assert_eq!(target.origin().host(), address.to_string());
-                prop_assert_eq!(target.allow(Host::Any).is_ok(), Reach::Public.covers(address.into()));
+                prop_assert_eq!(target.allow(Host::Any).is_ok(), AddressScope::Public.covers(address.into()));
             }
         }
     }

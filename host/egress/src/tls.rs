@@ -1,3 +1,5 @@
+//! The TLS configuration: the system's certificates, loaded on the first use. `egress` takes it for new clients.
+
 use std::sync::Arc;
 
 use rustls::{ClientConfig, RootCertStore, crypto::CryptoProvider};
@@ -6,7 +8,7 @@ use tokio::sync::OnceCell;
 
 use crate::EgressError;
 
-/// Whom a server may name as its witness.
+/// Which certificate authorities are trusted.
 pub(crate) enum Trust {
     /// The certificate authorities of the system.
     System,
@@ -15,7 +17,7 @@ pub(crate) enum Trust {
     These(RootCertStore),
 }
 
-/// The settings of TLS. The system's certificates are read when the first request needs them, once.
+/// The TLS configuration. The system's certificates are read once, when the first request needs them.
 pub(crate) struct Tls {
     trust: Trust,
     safe: OnceCell<ClientConfig>,
@@ -26,11 +28,14 @@ impl Tls {
         Self { trust, safe: OnceCell::new() }
     }
 
-    /// For https.
+    /// Returns the configuration for HTTPS.
+    ///
+    /// # Errors
+    /// [`EgressError::Setup`], if this machine has no usable certificates.
     pub(crate) async fn safe(&self) -> Result<ClientConfig, EgressError> {
         let config = self.safe.get_or_try_init(|| async {
             match &self.trust {
-                // It reads files.
+                // The system's verifier reads files.
                 Trust::System => match tokio::task::spawn_blocking(system).await {
                     Ok(config) => config.map_err(setup),
                     Err(error) => Err(EgressError::Setup { cause: error.to_string() }),
@@ -42,7 +47,7 @@ impl Tls {
         config.await.cloned()
     }
 
-    /// For plain http: nobody is trusted, so that a machine without certificates can still talk to itself.
+    /// Returns the configuration for plain HTTP. It trusts no authority, so that it works on a machine without certificates.
     pub(crate) fn plain(&self) -> Result<ClientConfig, EgressError> {
         these(RootCertStore::empty()).map_err(setup)
     }
@@ -52,7 +57,7 @@ fn setup(error: rustls::Error) -> EgressError {
     EgressError::Setup { cause: format!("{error}. Install the system's CA certificates") }
 }
 
-/// The provider is handed on, not installed: nothing of this is global.
+/// The cryptography provider, passed to each configuration: nothing is installed globally.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }

@@ -6,7 +6,7 @@ use patchbay_core::{Name, completion::ThinkingLevel, text};
 use patchbay_sandbox::adapter::ModelSize;
 use serde::{Deserialize, Serialize};
 
-use crate::ModelError;
+use crate::{ModelError, model_name::name_problem};
 
 /// A model of a provider, with a thinking level.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,29 +90,6 @@ pub(crate) trait Names {
     fn is_model(&self, provider: Option<&Name>, id: &str) -> bool;
 }
 
-/// The longest model name, in bytes.
-const NAME_BYTES: usize = 128;
-/// The rule for model names, in words.
-pub(crate) const NAME_RULE: &str = "a model name has 1 to 128 visible ASCII characters and no white space";
-
-/// Returns why `name` is not a model name; `None` if it is one. The same rule applies to typed text, `config.toml` and stored
-/// choices.
-pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
-    if name.chars().any(char::is_whitespace) {
-        Some("it contains white space")
-    } else if text::clean(name) != name {
-        Some("it contains characters that cannot be seen")
-    } else if !name.is_ascii() {
-        Some("it contains characters that are not ASCII")
-    } else if name.is_empty() {
-        Some("it is empty")
-    } else if name.len() > NAME_BYTES {
-        Some("it is too long")
-    } else {
-        None
-    }
-}
-
 /// Parses `[PROVIDER:]MODEL[/THINKING]`. A listed id is the whole model. Otherwise the text after the only `/` is the level; with
 /// several `/`, the text after the last one is the level if it is a valid one. A name with an empty part between slashes, or with
 /// two levels, is not a model name unless a catalogue lists it.
@@ -164,6 +141,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::model_name::NAME_RULE;
 
     struct FakeNames;
 

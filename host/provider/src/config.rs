@@ -14,7 +14,7 @@ use serde::{
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use crate::choice;
+use crate::model_name;
 
 /// One `[providers.NAME]`: what the operator decided for a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -107,7 +107,7 @@ fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
 }
 
 fn checked<E: Error>(id: String) -> Result<String, E> {
-    if choice::name_problem(&id).is_none() { Ok(id) } else { Err(E::custom(choice::NAME_RULE)) }
+    if model_name::name_problem(&id).is_none() { Ok(id) } else { Err(E::custom(model_name::NAME_RULE)) }
 }
 
 fn variable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {

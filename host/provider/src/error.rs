@@ -7,7 +7,7 @@ use patchbay_core::{Code, Digest, Name, Outcome, completion::FailureKind, text};
 use patchbay_sandbox::Failure;
 use patchbay_store::StoreError;
 
-use crate::choice;
+use crate::model_name::NAME_RULE;
 
 /// Why no provider can be asked: the text names no usable model, or its provider may not be asked.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +17,7 @@ pub enum ModelError {
     #[error("/model requires a model name.")]
     NoModel(String),
     /// The text is not a model name.
-    #[error("'{}' is not a model name: {why}; {}.", text::excerpt(.text, 80), choice::NAME_RULE)]
+    #[error("'{}' is not a model name: {why}; {}.", text::excerpt(.text, 80), NAME_RULE)]
     NotAName {
         /// The text as it was typed.
         text: String,

@@ -26,7 +26,6 @@ use patchbay_sandbox::Sandbox;
 use patchbay_store::Store;
 use tokio::sync::broadcast;
 
-pub(crate) use self::consent::Readiness;
 pub use self::{
     ask::{DefaultChoice, ModelInfo},
     check::Checked,
@@ -165,6 +164,6 @@ impl Providers {
                 Err(error) => Err(error.to_string()),
             })
         };
-        status::list(registry, &|entry| Readiness::of(&consents, entry), &credential)
+        status::list(registry, &|entry| consent::readiness(&consents, entry), &credential)
     }
 }

@@ -6,7 +6,7 @@ use patchbay_core::Digest;
 use serde::{Serialize, Serializer};
 
 use crate::{
-    providers::Readiness,
+    readiness::Readiness,
     registry::{Entry, EntrySource, Registry},
 };
 

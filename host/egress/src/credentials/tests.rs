@@ -1,3 +1,5 @@
+//! Which secret a credential has, where it may go, and the errors of both.
+
 use super::*;
 
 fn name(name: &str) -> Name {

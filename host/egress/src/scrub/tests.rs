@@ -1,3 +1,5 @@
+//! Spellings, pieces and hostile texts: what is removed and what stays.
+
 use base64::{Engine, engine::general_purpose};
 use proptest::{collection::vec, prelude::*};
 

@@ -1,3 +1,5 @@
+//! The environment, `credentials.json`, and bindings to origins.
+
 use std::fs::{self, File};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Heads and bodies of answers, encoded, damaged or cut short.
+
 use std::sync::{Arc, Mutex};
 
 use tokio::{io::AsyncWriteExt, sync::oneshot};
@@ -136,7 +138,7 @@ async fn what_is_no_http_is_told() {
     }
 }
 
-/// What a server sends beyond its answer is nobody's answer.
+/// Bytes after an answer belong to no later request.
 #[tokio::test]
 async fn an_answer_too_many_answers_nothing() {
     let server = Server::answering([ok("", "mine"), ok("", "poison")].concat()).await;
@@ -199,7 +201,7 @@ async fn an_error_stays() {
     for _ in 0..3 {
         assert!(matches!(answer.chunk().await, Err(EgressError::Truncated { .. })));
     }
-    // An answer that nobody reads to its end hurts nobody.
+    // An answer that is not read to its end affects no other request.
     let endless = Server::then(|mut stream| async move {
         stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nhello").await.unwrap();
         hang(stream).await;

@@ -1,3 +1,5 @@
+//! Which requests share a connection.
+
 use crate::{
     Request, Target,
     pools::Key,

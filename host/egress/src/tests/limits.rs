@@ -1,3 +1,5 @@
+//! Each limit of time and size, with the key that its error names.
+
 use std::{sync::Arc, time::Duration};
 
 use tokio::io::AsyncWriteExt;

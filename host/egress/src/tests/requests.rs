@@ -1,3 +1,5 @@
+//! What a request may contain, and how it is sent.
+
 use bytes::Bytes;
 
 use crate::{
@@ -66,7 +68,7 @@ async fn a_request_is_built_from_its_parts() {
         ]
     );
     assert!(requests[1].ends_with("\r\n\r\nGET / HTTP/1.1\r\nHost: smuggled\r\n\r\n"));
-    // Without a body, its length is told all the same: nobody waits for one.
+    // Without a body, the length 0 is sent, so that the server does not wait for one.
     assert_eq!(requests[2].matches("content-length: 0\r\n").count(), 1, "{}", requests[2]);
     assert_eq!(requests.len(), 3);
 }

@@ -1,3 +1,5 @@
+//! Secrets in requests, and their removal from answers and errors.
+
 use std::cell::RefCell;
 
 use base64::{
@@ -224,7 +226,7 @@ impl std::io::Write for Log {
 
 #[tokio::test]
 async fn a_log_does_not_tell() {
-    // For all threads and for good: what a line is worth to whom is asked once, by whichever test comes by it first.
+    // For all threads: `tracing` decides once whether a line is enabled, in the test that reaches it first.
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(|| Log).finish();
     tracing::subscriber::set_global_default(subscriber).unwrap();
     let server = Server::answering(ok(&format!("X-Echo: {SENTINEL}\r\n"), SENTINEL)).await;

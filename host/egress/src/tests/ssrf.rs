@@ -1,3 +1,5 @@
+//! Requests that try to reach this machine, its network or another address than the checked one.
+
 use std::net::IpAddr;
 
 use crate::{
@@ -165,7 +167,7 @@ async fn a_redirect_is_an_answer() {
     assert_eq!(inside.connections(), 0);
 }
 
-/// Runs itself anew, with variables that would send everything to a proxy where nobody listens.
+/// Runs this test again as a process, with variables that name a proxy at a closed port.
 #[tokio::test]
 async fn proxy_variables_mean_nothing() {
     let server = Server::answering(ok("", "direct")).await;

@@ -1,3 +1,5 @@
+//! Certificates that are accepted and rejected.
+
 use std::sync::Arc;
 
 use rustls::{
@@ -16,7 +18,7 @@ use crate::{
     tls::Trust,
 };
 
-// Made for these tests: an authority whose key nobody has, and what it signed for `localhost`, 127.0.0.1, and a name with
+// Made for these tests: an authority whose key was deleted, and a certificate that it signed for `localhost`, 127.0.0.1, and a name with
 // the secret of these tests in it.
 const AUTHORITY: &[u8] = include_bytes!("tls/authority.pem");
 const CERTIFICATE: &[u8] = include_bytes!("tls/server.pem");
@@ -82,10 +84,10 @@ async fn a_server_that_proves_itself_is_asked() {
 async fn a_server_that_does_not_is_sent_nothing() {
     let server = server().await;
     let port = server.address.port();
-    // Nobody vouches for it.
+    // No trusted authority has signed it.
     let error = egress(Trust::System).send(request(&format!("https://localhost:{port}/"))).await.unwrap_err();
     assert!(matches!(error, EgressError::Tls { .. }), "{error}");
-    // What is vouched for is another name.
+    // The certificate is for another name.
     let error = trusted().send(request(&format!("https://app.localhost:{port}/"))).await.unwrap_err();
     assert!(matches!(error, EgressError::Tls { .. }), "{error}");
     assert!(error.to_string().contains("not valid for"), "{error}");

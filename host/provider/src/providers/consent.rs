@@ -4,64 +4,15 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use patchbay_core::{Digest, Name};
+use patchbay_core::Name;
 use patchbay_store::{Allowance, Rules, StoreError, Taken};
 
 use super::Providers;
 use crate::{
     ModelError,
+    readiness::Readiness,
     registry::{Consent, Entry, Registry, StoredClaims, key_taken, prefix_taken},
 };
-
-/// Whether a provider may be asked. Its key is not part of it: only a list for people looks for keys in advance.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Readiness {
-    /// It may be asked.
-    Ready,
-    /// The operator must name its origin. The reason, as a sentence.
-    NeedsOrigin(String),
-    /// The operator must allow it. The reason, as a sentence.
-    Pending(String),
-    /// It cannot be used. The reason.
-    Refused(String),
-    /// The operator has blocked its component.
-    Blocked(Digest),
-}
-
-impl Readiness {
-    /// Returns the readiness of `entry`; refused with the store's error if the store could not be read.
-    pub(super) fn of(consents: &Result<Consents, StoreError>, entry: &Entry) -> Self {
-        match consents {
-            Ok(consents) => consents.readiness(entry),
-            Err(error) => Self::Refused(error.to_string()),
-        }
-    }
-
-    /// Returns why `provider` may not be asked, in words for the person; `None` if it may.
-    pub(crate) fn why(&self, provider: &Name) -> Option<String> {
-        match self {
-            Self::Ready => None,
-            Self::NeedsOrigin(why) | Self::Pending(why) | Self::Refused(why) => Some(why.clone()),
-            Self::Blocked(component) => {
-                Some(ModelError::Blocked { provider: provider.clone(), component: *component }.to_string())
-            }
-        }
-    }
-
-    /// Checks that `provider` may be asked.
-    ///
-    /// # Errors
-    /// [`ModelError::Pending`], [`ModelError::Refused`], [`ModelError::Blocked`].
-    fn require(self, provider: &Name) -> Result<(), ModelError> {
-        let provider = provider.clone();
-        match self {
-            Self::Ready => Ok(()),
-            Self::Pending(why) => Err(ModelError::Pending { provider, why }),
-            Self::NeedsOrigin(why) | Self::Refused(why) => Err(ModelError::Refused { provider, why }),
-            Self::Blocked(component) => Err(ModelError::Blocked { provider, component }),
-        }
-    }
-}
 
 /// The operator's decisions about all providers at one moment. Read again for each use, because another process may allow or
 /// block a provider at any time.
@@ -114,6 +65,14 @@ impl Consents {
             Readiness::Pending(_) => Ok(true),
             readiness => readiness.require(&entry.name).map(|()| false),
         }
+    }
+}
+
+/// Returns the readiness of `entry`; refused with the store's error if the store could not be read.
+pub(super) fn readiness(consents: &Result<Consents, StoreError>, entry: &Entry) -> Readiness {
+    match consents {
+        Ok(consents) => consents.readiness(entry),
+        Err(error) => Readiness::Refused(error.to_string()),
     }
 }
 

@@ -2,15 +2,18 @@
 
 use patchbay_store::StoreError;
 
-use super::consent::{Consents, Readiness};
-use crate::registry::{Entry, EntrySource, Registry};
+use super::consent::{self, Consents};
+use crate::{
+    readiness::Readiness,
+    registry::{Entry, EntrySource, Registry},
+};
 
 /// Returns a sentence for each provider that is new, changed or gone, and for each file that is newly invalid.
 pub(super) fn changes(before: &Registry, after: &Registry, consents: &Result<Consents, StoreError>) -> Vec<String> {
     let mut notices = Vec::new();
     for entry in after.shown() {
         let name = &entry.name;
-        let state = match Readiness::of(consents, entry) {
+        let state = match consent::readiness(consents, entry) {
             Readiness::Ready => "it is ready.".to_owned(),
             Readiness::Pending(why) => format!("{why} To allow it: patchbay provider allow {name}"),
             refused => format!("it cannot be used: {}", refused.why(name).unwrap_or_default()),

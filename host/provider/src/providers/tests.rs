@@ -1,3 +1,5 @@
+//! Several processes with one store: consent, claims, blocks, reloads and notices.
+
 use std::{fs, path::PathBuf, sync::Mutex};
 
 use patchbay_core::{Code, Digest};

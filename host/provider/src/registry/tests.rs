@@ -1,3 +1,5 @@
+//! Which provider has a name, a key, a prefix or a model, and which files are adapters.
+
 use std::{collections::BTreeSet, sync::Mutex};
 
 use patchbay_core::Digest;
@@ -137,7 +139,7 @@ fn another_instance_takes_nothing_but_what_its_table_says() {
     assert!(work.prefixes.is_empty() && work.models.is_empty() && work.consent == Consent::Given);
     assert_eq!(work.variable.as_deref(), Some("WORK_KEY"));
     assert_eq!(owner(&registry, "gpt-4o").as_deref(), Some("openai"));
-    // Without an origin it would ask the adapter's own, with nobody's word for it.
+    // Without an origin, it would send requests to the adapter's own origin, which the operator did not name.
     let registry = build(FoundAdapters::default(), "[providers.work]\nadapter = \"openai\"\nenv = \"WORK_KEY\"\n");
     assert!(refused(&registry, "work").contains("origin in [providers.work]"));
     let registry = build(FoundAdapters::default(), "");
@@ -229,7 +231,7 @@ fn a_file_that_nobody_allowed_takes_nothing_from_anybody() {
         for model in ["zed-1", "zed-7", "other"] {
             assert_eq!(owner(&registry, model).as_deref(), Some("zed"), "{model}");
         }
-        // Nor does it take from another one that waits: whoever is allowed first has it.
+        // Nor does it take from another one that waits: the first one that is allowed owns it.
         let registry = build(found([newcomer, zed()]), "");
         assert_eq!((refused_of(&registry, "zed"), refused_of(&registry, "aaa")), (None, None));
     }
@@ -285,7 +287,7 @@ fn a_provider_takes_no_key_of_a_credential_for_skills() {
         assert!(why.contains(&format!("belongs to [credentials.{name}] of config.toml")), "{why}");
         assert_eq!(why.contains("or the provider"), name != "openai", "{why}");
     }
-    // Whoever needs no key takes none.
+    // A provider without a key takes none.
     let mut keyless = manifest("github", &[], &[]);
     keyless.credential = None;
     assert_eq!(refused(&build(found([keyless]), text), "github"), "");

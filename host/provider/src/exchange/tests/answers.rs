@@ -1,3 +1,5 @@
+//! Answers of servers: deadlines, sizes, encodings, and connections that break.
+
 use std::{
     io::Write as _,
     sync::{
@@ -208,10 +210,10 @@ async fn a_connection_that_breaks_is_told() {
     let error = Bench::at(&cut.origin()).run(&script).await.unwrap_err();
     assert_eq!((script.lost().0, error.code()), ("reset", Code::ProviderNetwork));
     assert_eq!(script.body(), b"data: half", "what came before it counts");
-    let nobody = silent("").await.origin();
+    let closed = silent("").await.origin();
     tokio::task::yield_now().await;
     let script = failing();
-    Bench::at(&nobody).run(&script).await.unwrap_err();
+    Bench::at(&closed).run(&script).await.unwrap_err();
     assert_eq!(script.lost().0, "connect");
     let script = failing();
     Bench::at(&Server::answering("SSH-2.0-OpenSSH\r\n").await.origin()).run(&script).await.unwrap_err();

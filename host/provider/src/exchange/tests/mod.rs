@@ -1,4 +1,4 @@
-//! The driver with adapters of a few lines, against servers that mean no good.
+//! The driver of an exchange, with scripted adapters and hostile servers.
 
 mod answers;
 mod requests;
@@ -71,7 +71,7 @@ impl Script {
             Some(Input::TransportFailed { message, .. }) => {
                 vec![fail(FailureKind::Network, message, RetryHint::Backoff)]
             }
-            Some(Input::Timer) => panic!("nobody waited"),
+            Some(Input::Timer) => panic!("no timer was set"),
         })
     }
 

@@ -1,3 +1,5 @@
+//! Requests of adapters: paths, bodies, headers, and those that must not be sent.
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use patchbay_core::Code;
 use patchbay_sandbox::adapter::{AdapterRequest, BodyPiece};

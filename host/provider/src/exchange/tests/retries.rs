@@ -1,6 +1,9 @@
+//! Which failures are retried, when, and how often.
+
 use std::{
+    io,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -217,4 +220,38 @@ async fn a_failure_says_what_to_do() {
         "test: no. Check the model's name, and the provider's base URL"
     );
     assert_eq!(told(Bench::nowhere(), FailureKind::Server).await, "test: no");
+}
+
+/// A log in memory.
+#[derive(Clone, Default)]
+struct MemoryLog(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for MemoryLog {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn each_attempt_has_a_span_that_names_provider_and_model() {
+    let log = MemoryLog::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let _subscriber = tracing::subscriber::set_default(subscriber);
+    let script = Script::new(|_| {
+        tracing::info!("a step");
+        vec![fail(FailureKind::Server, "no", RetryHint::Backoff)]
+    });
+    Bench::nowhere().run(&script).await.unwrap_err();
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let lines: Vec<_> = log.lines().filter(|line| line.ends_with(": a step")).collect();
+    assert_eq!(lines.len(), 4, "{log}");
+    for (attempt, line) in (1..).zip(lines) {
+        assert!(line.contains(&format!("exchange{{provider=\"test\" model=\"m\" attempt={attempt}}}")), "{line}");
+    }
 }

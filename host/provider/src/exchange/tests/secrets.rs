@@ -1,3 +1,5 @@
+//! Where a key goes, and where it must not appear.
+
 use patchbay_core::{
     Code,
     completion::{BlockKind, FailureKind, Finish, Stop, StreamEvent},

@@ -1,3 +1,5 @@
+//! A server on this machine that sends what a test wants, byte for byte.
+
 use std::{
     future::Future,
     net::SocketAddr,

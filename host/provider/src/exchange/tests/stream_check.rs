@@ -1,3 +1,5 @@
+//! Stream events and actions that break the contract or a limit.
+
 use std::time::Duration;
 
 use patchbay_core::{
