@@ -4,7 +4,7 @@ use std::{future::Future, io, net::IpAddr, net::SocketAddr, pin::Pin, sync::Arc}
 
 use reqwest::dns::{Addrs, Name, Resolve};
 
-use crate::{EgressError, AddressScope};
+use crate::{AddressScope, EgressError};
 
 /// A future of the addresses of a name.
 pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;

@@ -6,7 +6,7 @@ use patchbay_core::text;
 use patchbay_policy::Host;
 use url::Url;
 
-use crate::{EgressError, EgressLimits, AddressScope, address::Class};
+use crate::{AddressScope, EgressError, EgressLimits, address::Class};
 
 /// The scheme, host and port of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -177,7 +177,9 @@ impl Target {
         let reach = match address.map(|address| Class::of(address.into())) {
             Some(Class::Loopback) if exact => AddressScope::Loopback,
             Some(Class::Private) if exact => AddressScope::Private,
-            None if exact && (origin.host == "localhost" || origin.host.ends_with(".localhost")) => AddressScope::Loopback,
+            None if exact && (origin.host == "localhost" || origin.host.ends_with(".localhost")) => {
+                AddressScope::Loopback
+            }
             _ => AddressScope::Public,
         };
         if let Some(address) = address {
