@@ -43,5 +43,7 @@ mod replacing;
 mod sessions;
 mod skills;
 mod snapshot;
+#[cfg(unix)]
+mod take_over;
 mod terminal;
 mod waiting;

@@ -11,6 +11,8 @@ use tokio::sync::Notify;
 
 use patchbay_events::EventLog;
 
+use crate::partial::Written;
+
 /// What stands between two blocks of text of one answer.
 const BETWEEN: &str = "\n\n";
 
@@ -20,6 +22,8 @@ pub(crate) struct PartialAnswer {
     pub(crate) effective_model: Option<String>,
     pub(crate) parts: Vec<AssistantPart>,
     pub(crate) usage: TokenUsage,
+    /// What of it the store has already.
+    pub(crate) written: Written,
 }
 
 impl PartialAnswer {
@@ -57,9 +61,14 @@ impl Desk {
     }
 
     /// Shows what there is, if there is something and it has grown since the last time.
-    pub(crate) fn if_new<T>(&self, look: impl FnOnce(&PartialAnswer) -> T) -> Option<T> {
+    pub(crate) fn if_new<T>(&self, look: impl FnOnce(&mut PartialAnswer) -> T) -> Option<T> {
         let (received, new) = &mut *self.lock();
         (std::mem::take(new) && !received.parts.is_empty()).then(|| look(received))
+    }
+
+    /// Makes the next piece for the store one that has the whole answer so far: the last one was not written.
+    pub(crate) fn write_again(&self) {
+        self.lock().0.written = Written::default();
     }
 
     /// Takes all there is.

@@ -177,18 +177,19 @@ impl Agent {
         request: CompletionRequest,
     ) -> Result<Answered, Outcome> {
         let desk = Arc::new(Desk::default());
-        let record = |received: &PartialAnswer, completed: Option<&Completed>| AssistantRecord {
-            provider: choice.provider.to_string(),
-            adapter: about.adapter.clone(),
-            model: choice.model.clone(),
-            effective_model: received.effective_model.clone(),
-            level: choice.level,
-            usage: received.usage,
-            stop: completed.map(|completed| completed.finish.stop),
-            raw: completed.map(|completed| completed.finish.raw.clone()),
-            interrupted: completed.is_none(),
-            parts: received.parts.clone(),
-        };
+        let record =
+            |received: &PartialAnswer, completed: Option<&Completed>, parts: Vec<AssistantPart>| AssistantRecord {
+                provider: choice.provider.to_string(),
+                adapter: about.adapter.clone(),
+                model: choice.model.clone(),
+                effective_model: received.effective_model.clone(),
+                level: choice.level,
+                usage: received.usage,
+                stop: completed.map(|completed| completed.finish.stop),
+                raw: completed.map(|completed| completed.finish.raw.clone()),
+                interrupted: completed.is_none(),
+                parts,
+            };
         let at = DeltaPosition { turn: turn.began, answer, ..DeltaPosition::default() };
         let (log, desk_of_receiver) = (Arc::clone(&self.log), Arc::clone(&desk));
         let mut receiver = Receiver { log, agent: self.place.agent, at, desk: desk_of_receiver };
@@ -198,13 +199,17 @@ impl Agent {
             tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 tokio::select! { () = desk.block.notified() => {}, _ = tick.tick() => {} }
-                if let Some((text, record)) = desk.if_new(|received| (received.text(), record(received, None))) {
-                    let kept =
-                        self.log.store().checkpoint(self.log.hold(), self.place.agent, text, json!(record)).await;
-                    // The row that follows is what counts.
-                    if let Err(error) = kept {
-                        tracing::warn!("an answer under way could not be kept: {error}");
-                    }
+                let piece = desk.if_new(|received| {
+                    let mut written = std::mem::take(&mut received.written);
+                    let piece = written.next(self.place.agent, &received.parts, |added| record(received, None, added));
+                    received.written = written;
+                    piece
+                });
+                let Some(piece) = piece else { continue };
+                // The row that follows is what counts.
+                if let Err(error) = self.log.store().checkpoint(self.log.hold(), vec![piece]).await {
+                    tracing::warn!("an answer under way could not be kept: {error}");
+                    desk.write_again();
                 }
             }
         };
@@ -217,7 +222,7 @@ impl Agent {
         // Where nothing came there is nothing to keep.
         let mut row = 0;
         if completed.is_ok() || !received.parts.is_empty() {
-            let answer = record(&received, completed.as_ref().ok());
+            let answer = record(&received, completed.as_ref().ok(), received.parts.clone());
             row = self.commit(MessageKind::Assistant, received.text(), json!(answer)).await?;
         }
         let stop = completed?.finish.stop;

@@ -238,7 +238,7 @@ impl Host {
         let persona = serde_json::from_str(&row.persona).map_err(|_| patchbay_store::StoreError::BadRow("persona"))?;
         let json = self.store.snapshot(&row.snapshot).await?;
         let hold = self.store.hold(id).await?;
-        self.store.recover(&hold).await?;
+        self.store.recover(&hold, patchbay_agent::join_pieces).await?;
         let last_seq = self.store.last_seq(id).await?;
         let snapshot =
             Snapshot::from_json(json, row.snapshot, row.snapshot_version).map_err(|source| match source {

@@ -1,9 +1,9 @@
-//! Agents: which model each has, its conversation, and the answer that is under way.
+//! Agents: which model each has, and its conversation.
 
-use patchbay_core::{AgentId, MessageKind, SessionId};
+use patchbay_core::{AgentId, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{Hold, Message, NewMessage, Store, StoreError, messages};
+use crate::{Message, Store, StoreError, messages};
 
 /// Which model an agent works with. All empty: nobody chose one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,11 +24,6 @@ pub(crate) fn set_model(connection: &Connection, agent: AgentId, model: &AgentMo
         "UPDATE agents SET provider = ?, model = ?, thinking_level = ?, model_override = ? WHERE uuid = ?",
         params![provider, model, thinking_level, model_override, agent.to_string()],
     )?;
-    Ok(())
-}
-
-pub(crate) fn end_partial(connection: &Connection, agent: AgentId) -> Result<(), StoreError> {
-    connection.prepare_cached("DELETE FROM partials WHERE agent = ?")?.execute(params![agent.to_string()])?;
     Ok(())
 }
 
@@ -77,62 +72,6 @@ impl Store {
             }
             Ok(conversation)
         })
-    }
-
-    /// Keeps what has come so far of the answer that `agent` is giving.
-    ///
-    /// # Errors
-    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or the database.
-    pub async fn checkpoint(
-        &self,
-        hold: &Hold,
-        agent: AgentId,
-        content: String,
-        data: serde_json::Value,
-    ) -> Result<(), StoreError> {
-        let hold = hold.clone();
-        self.database
-            .write(move |connection| {
-                hold.check(connection)?;
-                connection
-                    .prepare_cached("INSERT OR REPLACE INTO partials (agent, content, data) VALUES (?, ?, ?)")?
-                    .execute(params![agent.to_string(), content, data.to_string()])?;
-                Ok(())
-            })
-            .await
-    }
-
-    /// Makes messages of the answers that were under way when the process before died.
-    ///
-    /// # Errors
-    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or the database.
-    pub async fn recover(&self, hold: &Hold) -> Result<(), StoreError> {
-        let hold = hold.clone();
-        self.database
-            .write(move |connection| {
-                let session = hold.session();
-                let mut query = connection.prepare(
-                    "SELECT agent, content, data FROM partials WHERE agent IN (SELECT uuid FROM agents WHERE session = ?)",
-                )?;
-                let mut rows = query.query(params![session.to_string()])?;
-                let mut recovered = Vec::new();
-                while let Some(row) = rows.next()? {
-                    let (agent, data): (String, String) = (row.get(0)?, row.get(2)?);
-                    recovered.push(NewMessage {
-                        agent: agent.parse().map_err(|_| StoreError::BadRow("partial"))?,
-                        kind: MessageKind::Assistant,
-                        content: row.get(1)?,
-                        data: Some(serde_json::from_str(&data).map_err(|_| StoreError::BadRow("partial"))?),
-                    });
-                }
-                for message in &recovered {
-                    end_partial(connection, message.agent)?;
-                }
-                let last = hold.advance(connection, recovered.len(), 0)?;
-                messages::append(connection, session, last, recovered)?;
-                Ok(())
-            })
-            .await
     }
 
     /// Tokens that the models of `session` have taken so far.

@@ -3,7 +3,11 @@
 //!
 //! Writes go through one thread a database, which commits what waits for it in batches; a write has happened when its
 //! future is ready, and then it survives the death of the process at any moment. Rows of the journal wake no thread: they are
-//! committed with the next write, or a few milliseconds later. Reads have connections of their own.
+//! committed with the next write, or a few milliseconds later. Reads have connections of their own. They are async, so that a
+//! store behind a network can take the place of SQLite, which answers at once.
+//!
+//! A session is written with a [`Hold`]. Taking a session ends the hold before, whichever process has it, and from then on
+//! its writes are refused.
 //!
 //! - [`Store`] is `patchbay.db` and the folder of components.
 //! - [`KvStore`] is `kv.db`.
@@ -21,6 +25,7 @@ mod hold;
 mod journal;
 mod kv;
 mod messages;
+mod partials;
 mod queue;
 mod rules;
 mod seen;
@@ -40,6 +45,7 @@ pub use hold::Hold;
 pub use journal::{JournalEntry, JournalFilter, JournalRow, JournalSettings};
 pub use kv::{KvPlace, KvScope, KvStore, KvStoreError};
 pub use messages::{Message, NewMessage};
+pub use partials::{JoinPieces, PartialPiece};
 pub use rules::Rules;
 pub use seen::SeenFile;
 pub use sessions::{Collected, SessionChange, SessionRow, SessionSummary};
@@ -74,6 +80,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/8.sql"),
     include_str!("../migrations/patchbay/9.sql"),
     include_str!("../migrations/patchbay/10.sql"),
+    include_str!("../migrations/patchbay/11.sql"),
 ];
 
 impl Store {

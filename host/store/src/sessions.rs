@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::{
     AgentModel, Hold, Message, NewMessage, Store, StoreError, agents,
     hold::FIRST_EPOCH,
-    journal, messages, now,
+    journal, messages, now, partials,
     snapshots::{self, NewSnapshot},
     texts,
 };
@@ -240,7 +240,7 @@ fn apply(connection: &Connection, hold: &Hold, change: SessionChange) -> Result<
         agents::set_model(connection, agent, &model)?;
     }
     if let Some(agent) = change.ends_partial {
-        agents::end_partial(connection, agent)?;
+        partials::end(connection, agent)?;
     }
     messages::append(connection, hold.session(), last, change.messages)
 }

@@ -340,10 +340,10 @@ async fn what_came_survives_the_process() {
         } => {}
     }
     assert_eq!(stage.kinds().await, ["user"]);
-    stage.store.recover(stage.log.hold()).await.unwrap();
+    stage.store.recover(stage.log.hold(), crate::join_pieces).await.unwrap();
     assert_eq!(stage.last().await.content, "Half a");
     assert!(stage.answer().await.interrupted);
-    stage.store.recover(stage.log.hold()).await.unwrap();
+    stage.store.recover(stage.log.hold(), crate::join_pieces).await.unwrap();
     assert_eq!(stage.kinds().await, ["user", "assistant"]);
 }
 

@@ -1,7 +1,9 @@
 use patchbay_core::{AgentId, Digest, MessageKind, PrincipalId, SessionId};
 
 use super::*;
-use crate::{KvPlace, KvScope, KvStore, KvStoreError, NewMessage, NewSnapshot, SessionChange, SessionRow};
+use crate::{
+    KvPlace, KvScope, KvStore, KvStoreError, NewMessage, NewSnapshot, PartialPiece, SessionChange, SessionRow,
+};
 
 async fn session(store: &Store) -> (Hold, AgentId) {
     let components = store.hold_components().unwrap();
@@ -24,6 +26,14 @@ fn says(agent: AgentId, texts: &[&str]) -> SessionChange {
     SessionChange { messages: texts.iter().map(message).collect(), tokens: 1, ..SessionChange::default() }
 }
 
+fn piece(agent: AgentId, ordinal: u32, piece: &str) -> PartialPiece {
+    PartialPiece { agent, ordinal, piece: piece.to_owned() }
+}
+
+fn join(pieces: &[String]) -> Option<(String, serde_json::Value)> {
+    Some((pieces.concat(), serde_json::json!({"pieces": pieces.len()})))
+}
+
 fn fenced<T: std::fmt::Debug>(result: Result<T, StoreError>) {
     assert!(matches!(result, Err(StoreError::Fenced(_))), "{result:?}");
 }
@@ -38,8 +48,8 @@ async fn every_write_of_an_earlier_hold_is_refused() {
     let new = theirs.hold(old.session()).await.unwrap();
     fenced(ours.check_hold(&old).await);
     fenced(ours.commit(&old, says(agent, &["lost"])).await);
-    fenced(ours.checkpoint(&old, agent, "lost".to_owned(), serde_json::json!({})).await);
-    fenced(ours.recover(&old).await);
+    fenced(ours.checkpoint(&old, vec![piece(agent, 0, "lost")]).await);
+    fenced(ours.recover(&old, join).await);
     let rows = theirs.commit(&new, says(agent, &["c"])).await.unwrap();
     assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [3]);
     let kept: Vec<_> = ours.messages(old.session(), 1, 9).await.unwrap();
@@ -88,6 +98,32 @@ async fn a_hold_counts_rows_of_older_builds() {
 }
 
 #[tokio::test]
+async fn partial_answers_are_recovered_once_in_the_order_of_their_pieces() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let (hold, agent) = session(&store).await;
+    let (other, _) = session(&store).await;
+    // An attempt that was given up, and eleven pieces of the answer that counts.
+    store.checkpoint(&hold, vec![piece(agent, 0, "given up"), piece(agent, 1, ".")]).await.unwrap();
+    let pieces = (0..11).map(|n| piece(agent, n, &format!("{n} "))).collect();
+    store.checkpoint(&hold, pieces).await.unwrap();
+    assert!(store.checkpoint(&hold, vec![piece(agent, 5, "twice")]).await.is_err());
+    store.recover(&other, join).await.unwrap();
+    for _ in 0..2 {
+        store.recover(&hold, join).await.unwrap();
+        let rows = store.messages(hold.session(), 1, 9).await.unwrap();
+        assert_eq!(rows.iter().map(|row| row.content.as_str()).collect::<Vec<_>>(), ["0 1 2 3 4 5 6 7 8 9 10 "]);
+        assert_eq!(rows[0].kind, MessageKind::Assistant);
+    }
+    // What ended with its row is not recovered.
+    store.checkpoint(&hold, vec![piece(agent, 0, "whole")]).await.unwrap();
+    let change = SessionChange { ends_partial: Some(agent), ..says(agent, &["whole"]) };
+    store.commit(&hold, change).await.unwrap();
+    store.recover(&hold, join).await.unwrap();
+    assert_eq!(store.last_seq(hold.session()).await.unwrap(), 2);
+}
+
+#[tokio::test]
 async fn a_session_that_is_gone_cannot_be_held() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
@@ -109,12 +145,15 @@ async fn sessions_of_earlier_builds_are_held_and_go_on() {
          VALUES ('{id}', '/w', '{agent}', '{{}}', 's', 1, 0, 0);
          INSERT INTO agents (uuid, session, created_at) VALUES ('{agent}', '{id}', 0);
          INSERT INTO messages (session, seq, agent, kind, content, created_at)
-         VALUES ('{id}', 1, '{agent}', 'user', 'a', 0), ('{id}', 2, '{agent}', 'user', 'b', 0);"
+         VALUES ('{id}', 1, '{agent}', 'user', 'a', 0), ('{id}', 2, '{agent}', 'user', 'b', 0);
+         INSERT INTO partials (agent, content, data) VALUES ('{agent}', 'Half', 'Half');"
     );
     connection.execute_batch(&sql).unwrap();
     drop(connection);
     let store = Store::open(home.path()).unwrap();
     assert_eq!(store.last_seq(id).await.unwrap(), 2);
     let hold = store.hold(id).await.unwrap();
-    assert_eq!(store.commit(&hold, says(agent, &["c"])).await.unwrap()[0].seq, 3);
+    store.recover(&hold, join).await.unwrap();
+    assert_eq!(store.messages(id, 3, 9).await.unwrap()[0].content, "Half");
+    assert_eq!(store.commit(&hold, says(agent, &["c"])).await.unwrap()[0].seq, 4);
 }

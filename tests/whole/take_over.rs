@@ -1,0 +1,88 @@
+//! A session that another process took over by force: the process that lost it commits nothing more, and says so.
+
+use std::{
+    fs,
+    io::Write as _,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use patchbay_tests::binary::{Patchbay, ran};
+use rusqlite::Connection;
+
+const FENCED: &str = "Error: another process has taken this session over. Nothing of this line was kept.";
+
+fn signal(pid: u32, name: &str) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status().unwrap();
+    assert!(sent.success(), "{name}");
+}
+
+fn database(patchbay: &Patchbay) -> Connection {
+    Connection::open(patchbay.home().join("data/patchbay.db")).unwrap()
+}
+
+/// The rows of a session: number, kind and text.
+fn rows(patchbay: &Patchbay, session: &str) -> Vec<(i64, String, String)> {
+    let database = database(patchbay);
+    let mut query = database.prepare("SELECT seq, kind, content FROM messages WHERE session = ? ORDER BY seq").unwrap();
+    let rows = query.query_map([session], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
+}
+
+/// Takes the session over from a stopped process, as an operator does who takes the lock file away, and runs a line in it.
+fn take_over(patchbay: &Patchbay, session: &str, line: &str) {
+    let refused = patchbay.run(&["exec", "--session", session, line]);
+    assert!(refused.err.contains("is in use by process"), "{refused:?}");
+    fs::remove_file(patchbay.home().join(format!("state/sessions/{session}.lock"))).unwrap();
+    let taken = patchbay.run(&["exec", "--session", session, line]);
+    assert_eq!((taken.code, &*taken.err), (Some(0), ""));
+}
+
+#[test]
+fn process_that_lost_its_session_commits_nothing_and_says_so() {
+    let patchbay = Patchbay::new();
+    let mut lost = patchbay.live(&[]);
+    let session = lost.session().to_owned();
+    lost.answer("/calc 1");
+    signal(lost.pid(), "STOP");
+    take_over(&patchbay, &session, "/calc 2");
+    signal(lost.pid(), "CONT");
+    for line in ["/calc 3", "hello", "/note add lost", "/agent default", "/reload_skills"] {
+        let answer = lost.answer(line);
+        assert_eq!((answer.code(), answer.message()), ("session_fenced", FENCED), "{line}");
+    }
+    drop(lost);
+    assert_eq!(patchbay.run(&["exec", "--session", &session, "/note list"]).out, "No notes.\n");
+    let command = |seq, line: &str| (seq, "command".to_owned(), line.to_owned());
+    assert_eq!(rows(&patchbay, &session), [command(1, "/calc 1"), command(2, "/calc 2"), command(3, "/note list")]);
+}
+
+#[test]
+fn answer_under_way_ends_where_its_session_was_taken() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/config.toml", "[providers.demo]\noptions = { delay-ms = \"400\" }\n");
+    let session = patchbay.live(&[]).session().to_owned();
+    let mut command = patchbay.command(&["exec", "--keep-going", "--session", &session]);
+    let mut lost = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = lost.stdin.take().unwrap();
+    input.write_all(b"say one two three four five six seven eight nine ten\n/calc 3\n").unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    let pieces = |patchbay| {
+        database(patchbay).query_row("SELECT count(*) FROM partial_pieces", [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    while pieces(&patchbay) < 2 {
+        assert!(Instant::now() < until, "nothing of the answer was kept");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    signal(lost.id(), "STOP");
+    take_over(&patchbay, &session, "/calc 2");
+    let taken = rows(&patchbay, &session);
+    let kinds: Vec<&str> = taken.iter().map(|(_, kind, _)| kind.as_str()).collect();
+    assert_eq!(kinds, ["user", "assistant", "command"]);
+    signal(lost.id(), "CONT");
+    drop(input);
+    let ended = ran(lost.wait_with_output().unwrap());
+    assert!(ended.err.contains("Error: another process has taken this session over."), "{ended:?}");
+    assert!(ended.err.contains(FENCED), "{ended:?}");
+    assert_eq!(rows(&patchbay, &session), taken);
+}
