@@ -54,6 +54,19 @@ fn commands() {
     check("docs/commands.md", &text);
 }
 
+/// A newcomer finds every path that docs/architecture.md names.
+#[test]
+fn paths_in_the_architecture_document_exist() {
+    let text = fs::read_to_string(repository("docs/architecture.md")).unwrap();
+    let roots = ["host/", "tests/", "plugins/", "wit/", "docs/"];
+    let named = text.split('`').skip(1).step_by(2).filter(|code| roots.iter().any(|root| code.starts_with(root)));
+    let paths: Vec<&str> = named.collect();
+    assert!(paths.len() > 40, "the paths are not found: {paths:?}");
+    for path in paths {
+        assert!(repository(path).exists(), "docs/architecture.md names {path}, which is not there");
+    }
+}
+
 /// Every control of docs/security.md names the tests that show it, and they are there.
 #[test]
 fn the_tests_that_the_security_document_names_exist() {
