@@ -119,7 +119,7 @@ fn grep_finds_lines() {
         "src/a.rs-1-fn größe() {\nsrc/a.rs:2:    // todo\nsrc/a.rs-3-    grep()",
         "src/b/c.rs:1:fn c() {}",
         "No matches in 2 files.",
-        "No files match '*.py'. A pattern with spaces stands in quotes.",
+        "No files match '*.py'. A pattern with spaces must be in quotes.",
         "Error: the pattern '(' does not parse at column 1: unclosed group. To search for it as plain text, set fixed (-F)",
         "src/a.rs:3:    grep()\n[Files passed over: 1 binary.]",
         "Error: /grep requires PATTERN [GLOB].",

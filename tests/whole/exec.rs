@@ -286,7 +286,7 @@ fn what_came_of_a_failed_answer_is_printed() {
     let patchbay = Patchbay::quick();
     let ran = patchbay.run(&["exec", "--keep-going", "say one two three\nfail server never after 2", "say next"]);
     assert_eq!((ran.code, &*ran.out), (Some(1), "one two\nnext\n"));
-    assert!(ran.err.starts_with("Error: demo: demo fails as it was told: server"), "{}", ran.err);
+    assert!(ran.err.starts_with("Error: demo: demo fails as requested: server"), "{}", ran.err);
 }
 
 #[test]

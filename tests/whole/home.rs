@@ -87,7 +87,7 @@ fn no_plugin_reads_patchbays_own_folders() {
     assert_eq!(live.say("/list"), "notes/\nnotes.md (28 bytes)\nph/");
     assert_eq!(live.say(r#"/list {"glob": "ph/**"}"#), "No files match 'ph/**'.");
     assert_eq!(live.say("/grep sentinel"), "notes.md:1:a sentinel of the workspace");
-    assert_eq!(live.say("/grep sentinel ph"), "No files match 'ph'. A pattern with spaces stands in quotes.");
+    assert_eq!(live.say("/grep sentinel ph"), "No files match 'ph'. A pattern with spaces must be in quotes.");
     let events = serde_json::to_string(&live.answer("call files__read {\"path\":\"key\"}").events).unwrap();
     assert!(events.contains("out of bounds") && !events.contains(SECRET), "{events}");
 }

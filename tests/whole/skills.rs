@@ -67,7 +67,7 @@ Diagnostics:
 - lacks_os [ineligible] OS '{os}' not in [plan9, windows].
 - lacks_tool [missing_required_tools] Missing required tool: nowhere__tool.
 - misnamed [invalid_name] Name 'other' in SKILL.md is not 'misnamed', as its folder or file is called.
-- odd_alias [invalid_command_alias] Alias 'Not One' is no valid command name.
+- odd_alias [invalid_command_alias] Alias 'Not One' is not a valid command name.
 - plain [missing_skill_md] The component has no SKILL.md; 'patchbay plugin build' embeds it.
 - second [alias_ambiguous] Alias '/go' is claimed by first, second; it works for none, '/skill NAME' does.
 - toolless [command_tool_missing] Command tool 'run' is not among the skill's tools: none.

@@ -1,7 +1,8 @@
-//! The names that skills may not use as aliases. The crate `skill` checks aliases against them when it builds a snapshot.
+//! The names that skills may not use as aliases. The crate `skill` checks aliases against them when it builds a
+//! snapshot.
 
-/// Names of all built-in commands and internal tools, sorted, including planned ones. A skill with one of them as its alias
-/// is left out of the snapshot, so that no alias changes its meaning when the command is added.
+/// Names of all built-in commands and internal tools, sorted, including planned ones. A skill with one of them as its
+/// alias is left out of the snapshot, so that no alias changes its meaning when the command is added.
 pub const RESERVED: &[&str] = &[
     "agent",
     "agents",

@@ -31,8 +31,8 @@ pub enum Resolved<'a, C: ?Sized> {
     Alias(&'a Name),
 }
 
-/// Resolves `name` to a built-in of `table`, otherwise to an alias. Names are case-sensitive and must match exactly; similar
-/// names are not suggested.
+/// Resolves `name` to a built-in of `table`, otherwise to an alias. Names are case-sensitive and must match exactly;
+/// similar names are not suggested.
 ///
 /// # Errors
 /// `unknown_command`, or `alias_ambiguous` if several skills claim the alias.

@@ -134,8 +134,8 @@ impl BuildError {
     }
 }
 
-/// Builds the plugin in `folder`: a skill if there is a SKILL.md, otherwise the adapter of a provider. The folder's name is
-/// the plugin's name. cargo's messages go to standard error.
+/// Builds the plugin in `folder`: a skill if there is a SKILL.md, otherwise the adapter of a provider. The folder's
+/// name is the plugin's name. cargo's messages go to standard error.
 ///
 /// # Errors
 /// [`BuildError`]. No component is written then.

@@ -13,8 +13,8 @@ use serde::Deserialize;
 
 use crate::BuildError;
 
-/// Builds the library of the crate in `folder` and returns the path of its module. cargo writes its own messages to standard
-/// error.
+/// Builds the library of the crate in `folder` and returns the path of its module. cargo writes its own messages to
+/// standard error.
 pub(crate) fn build(folder: &Path, target: &str) -> Result<PathBuf, BuildError> {
     let manifest = folder.join("Cargo.toml");
     let failed = || BuildError::Cargo { folder: folder.to_owned(), target: target.to_owned() };
@@ -65,8 +65,9 @@ struct Package {
 }
 
 impl Metadata {
-    /// Runs `cargo metadata`. Without a network cargo may not know packages that only tests need; then this falls back to the
-    /// crate alone. If that fails too, it returns empty metadata: the build itself will fail and report the reason.
+    /// Runs `cargo metadata`. Without a network cargo may not know packages that only tests need; then this falls back
+    /// to the crate alone. If that fails too, it returns empty metadata: the build itself will fail and report the
+    /// reason.
     fn load(manifest: &Path, target: &str) -> Result<Self, BuildError> {
         for more in [&["--filter-platform", target][..], &["--no-deps"]] {
             let mut command = command(manifest, &["metadata", "--format-version", "1"]);
@@ -80,9 +81,9 @@ impl Metadata {
 
     /// Returns flags for rustc that keep the paths of this machine out of its output.
     ///
-    /// rustc writes the path of a source file into panic messages. For a local package in the workspace cargo passes a relative
-    /// path. For any other package (from a registry, from git, from another folder) it passes an absolute path; these flags
-    /// replace the folder that contains the package. Generated sources are in the target folder.
+    /// rustc writes the path of a source file into panic messages. For a local package in the workspace cargo passes a
+    /// relative path. For any other package (from a registry, from git, from another folder) it passes an absolute
+    /// path; these flags replace the folder that contains the package. Generated sources are in the target folder.
     fn remap_flags(&self, registries: &[PathBuf]) -> Vec<OsString> {
         let is_outside =
             |package: &&Package| package.source.is_some() || !package.manifest_path.starts_with(&self.workspace_root);

@@ -8,7 +8,7 @@ use patchbay_core::{COMPONENT_BYTES, Code, Digest, RootLimits, ToolSpec, text};
 use patchbay_sandbox::{
     Artefacts, BoxFuture, Compiler, Failure, Limits, Sandbox, adapter::AdapterManifest, inspect as shape,
 };
-use patchbay_session::{INTERNAL_TOOLS, RESERVED, System};
+use patchbay_session::{INTERNAL_TOOLS, RESERVED, HostPlatform};
 use patchbay_skill::{
     Candidate, DescribedTools, Manifest, Problem, SnapshotRules, check_skill, discover_one, embedded_skill_md, files,
 };
@@ -53,8 +53,8 @@ pub struct Inspector {
 }
 
 impl Inspector {
-    /// Creates an inspector with limits for skills and for adapters. It compiles in this process, so use it only for trusted
-    /// components.
+    /// Creates an inspector with limits for skills and for adapters. It compiles in this process, so use it only for
+    /// trusted components.
     pub fn new(skills: Limits, adapters: Limits) -> Self {
         let sandbox = |limits| Arc::new(Sandbox::new(limits));
         Self {
@@ -80,8 +80,8 @@ impl Inspector {
         self
     }
 
-    /// Inspects the component or the plugin's folder at `path`. A component without a SKILL.md that exports an adapter is a
-    /// provider. The component runs in the sandbox without any grant, to list its tools or to return its manifest.
+    /// Inspects the component or the plugin's folder at `path`. A component without a SKILL.md that exports an adapter
+    /// is a provider. The component runs in the sandbox without any grant, to list its tools or to return its manifest.
     ///
     /// # Errors
     /// The plugin or the block list cannot be read. Problems of the plugin itself are in the report.
@@ -183,7 +183,7 @@ impl InspectionReport {
             reserved: RESERVED,
             internal_tools: INTERNAL_TOOLS,
             limits: &RootLimits::default(),
-            platform: &System,
+            platform: &HostPlatform,
             tools: &|_| answer.clone(),
         };
         match check_skill(patchbay_policy::Root::User, candidate, &rules) {

@@ -1,5 +1,5 @@
-//! Compiles a JSON Schema into nodes: one pass without recursion over everything that the root refers to. Each subschema is
-//! read once and refers to others by index.
+//! Compiles a JSON Schema into nodes: one pass without recursion over everything that the root refers to. Each
+//! subschema is read once and refers to others by index.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -360,7 +360,8 @@ impl<'a> SchemaCompiler<'a, '_> {
             (Draft::TwentyTwenty, Some(list @ Value::Array(_))) if reader.object.contains_key("prefixItems") => {
                 return Err(self.invalid(reader.schema, "'items'", list, "a schema beside 'prefixItems'"));
             }
-            // A list has no meaning in 2020-12. Generators that name no dialect, such as TypeBox, write it as in draft-07.
+            // A list has no meaning in 2020-12. Generators that name no dialect, such as TypeBox, write it as in
+            // draft-07.
             (_, Some(Value::Array(_))) => ("items", reader.object.get("additionalItems")),
             (Draft::Seven, rest) => ("", rest),
             (Draft::TwentyTwenty, rest) => ("prefixItems", rest),

@@ -43,7 +43,8 @@ pub enum Rejection {
     /// The check would take more than [`limits::STEPS`].
     #[error("it takes more than {} steps to check against the schema; give a smaller input", limits::STEPS)]
     TooManySteps,
-    /// The input is nested deeper than [`limits::INPUT_DEPTH`], or the applied schemas deeper than [`limits::APPLIED_DEPTH`].
+    /// The input is nested deeper than [`limits::INPUT_DEPTH`], or the applied schemas deeper than
+    /// [`limits::APPLIED_DEPTH`].
     #[error("it is nested too deep to check against the schema, which enters at most {} levels", limits::INPUT_DEPTH)]
     TooDeep,
 }

@@ -1,4 +1,5 @@
-//! The compiled form of a schema: nodes that refer to each other by index. `compile.rs` creates it, `validate.rs` reads it.
+//! The compiled form of a schema: nodes that refer to each other by index. `compile.rs` creates it, `validate.rs` reads
+//! it.
 
 use serde_json::{Number, Value};
 
@@ -81,8 +82,8 @@ pub(crate) enum Keyword {
 pub(crate) struct Properties {
     /// Sorted by name.
     pub named: Box<[(Box<str>, Index)]>,
-    /// Positions in `named` in the order of checking: schemas without subschemas first, so that a discriminator is checked
-    /// before a large subtree.
+    /// Positions in `named` in the order of checking: schemas without subschemas first, so that a discriminator is
+    /// checked before a large subtree.
     pub visit: Box<[u32]>,
     pub patterns: Box<[(PatternIndex, Index)]>,
     pub additional: Option<Index>,

@@ -2,16 +2,17 @@
 //!
 //! The crate `tools` compiles the schemas of a component when it describes it, and checks the input of each call.
 //!
-//! Why not a library: a schema comes from a plugin and an input from a model, so both may be hostile. Public validators do
-//! not limit their work: some loop, exhaust memory or overflow the stack on schemas of a few kilobytes. This crate supports
-//! the part of JSON Schema that generators write, with limits everywhere:
+//! Why not a library: a schema comes from a plugin and an input from a model, so both may be hostile. Public validators
+//! do not limit their work: some loop, exhaust memory or overflow the stack on schemas of a few kilobytes. This crate
+//! supports the part of JSON Schema that generators write, with limits everywhere:
 //!
 //! - [`Schema::compile`] takes time linear in the size of the schema. It refuses unsupported keywords and schemas over
 //!   [`limits`]. A schema becomes a list of nodes, and a `$ref` an index into it, so nothing is copied.
 //! - [`Schema::check`] counts its steps and its depth. Its worst case is bounded, so that it can run on any thread.
 //! - Patterns are ECMA-262 regular expressions, matched in time linear in pattern and text.
 //!
-//! The dialect is draft-07 if `$schema` names it, otherwise 2020-12. `format` is an annotation. Unknown keywords are ignored.
+//! The dialect is draft-07 if `$schema` names it, otherwise 2020-12. `format` is an annotation. Unknown keywords are
+//! ignored.
 
 mod compile;
 mod error;
@@ -34,8 +35,8 @@ use keyword::Node;
 use pattern::Pattern;
 use serde_json::Value;
 
-/// Version of the rules by which schemas are accepted or refused. Increase it when the rules change, so that stored results
-/// of older rules are not used again.
+/// Version of the rules by which schemas are accepted or refused. Increase it when the rules change, so that stored
+/// results of older rules are not used again.
 pub const RULES: u32 = 1;
 
 /// A compiled schema. Node 0 is its root.

@@ -1,8 +1,8 @@
-//! ECMA-262 regular expressions for the keyword `pattern`: parsed, compiled to a small program, and matched by following all
-//! alternatives at once.
+//! ECMA-262 regular expressions for the keyword `pattern`: parsed, compiled to a small program, and matched by
+//! following all alternatives at once.
 //!
-//! The time for one text is at most (states × characters) steps, times the length of the text for each level of look-around.
-//! Back-references are not supported because they have no such bound.
+//! The time for one text is at most (states × characters) steps, times the length of the text for each level of
+//! look-around. Back-references are not supported because they have no such bound.
 //!
 //! - [`parse`]: parses the text into a tree.
 //! - [`program`]: compiles the tree into instructions, within a memory limit.

@@ -1,5 +1,5 @@
-//! Checks the references of a compiled schema: no endless loops, no long chains, and no growth beyond the limit when each
-//! reference is replaced by its target. Called by `compile.rs`.
+//! Checks the references of a compiled schema: no endless loops, no long chains, and no growth beyond the limit when
+//! each reference is replaced by its target. Called by `compile.rs`.
 
 use crate::{
     SchemaError,

@@ -83,8 +83,8 @@ struct Check<'a> {
     problem: String,
     /// Names and positions on the path to the violation, last one first.
     place: Vec<String>,
-    /// Results for nodes of a cycle, by node and address of the value. Without them, nested alternatives would be tried an
-    /// exponential number of times.
+    /// Results for nodes of a cycle, by node and address of the value. Without them, nested alternatives would be tried
+    /// an exponential number of times.
     verdicts: HashMap<(Index, *const Value), bool>,
     scratch: Scratch,
 }
@@ -230,8 +230,8 @@ impl<'a> Check<'a> {
         if valid { Ok(()) } else { self.no_alternative("oneOf", schemas, value) }
     }
 
-    /// Reports that no alternative is valid. If only one of them accepts the type of the value, as in an optional field, it
-    /// reports that alternative's violation, which is more precise.
+    /// Reports that no alternative is valid. If only one of them accepts the type of the value, as in an optional
+    /// field, it reports that alternative's violation, which is more precise.
     #[cold]
     #[inline(never)]
     fn no_alternative(&mut self, keyword: &str, schemas: &'a [Index], value: &'a Value) -> Result<(), CheckEnd> {

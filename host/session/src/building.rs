@@ -21,7 +21,7 @@ use patchbay_tools::Group;
 use crate::{
     Host, SessionError,
     host::workspace_path,
-    platform::System,
+    platform::HostPlatform,
     roots::{CacheMode, Scan},
 };
 
@@ -227,7 +227,7 @@ fn snapshot(
         reserved: RESERVED,
         internal_tools: INTERNAL_TOOLS,
         limits,
-        platform: &System,
+        platform: &HostPlatform,
         // Every component that was found was asked.
         tools: &|digest| answers.get(digest).cloned().unwrap_or_else(|| Ok(Arc::default())),
     };

@@ -5,7 +5,7 @@
 //!   events, [`Session::close`] ends it.
 //! - [`Observer`]: who is told while a person waits for components to be compiled.
 //! - [`specs`]: the table of built-in commands. Routing, `/commands`, completion and the docs come from it.
-//! - [`RESERVED`], [`INTERNAL_TOOLS`], [`System`]: what a skill is judged by.
+//! - [`RESERVED`], [`INTERNAL_TOOLS`], [`HostPlatform`]: what a skill is judged by.
 //!
 //! What a line does is worked out against state that does not change meanwhile, committed as one, and only then applied
 //! and shown: whenever the process dies, what was shown is there.
@@ -39,6 +39,6 @@ pub use complete::Suggestion;
 pub use error::SessionError;
 pub use host::{Config, Host, Paths, workspace_path};
 pub use lines::Submitted;
-pub use platform::System;
+pub use platform::HostPlatform;
 pub use session::Session;
 pub use watch::SkillWatch;

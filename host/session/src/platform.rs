@@ -1,14 +1,14 @@
-//! The system as it is, for eligibility.
+//! The running system, for the eligibility of skills. Used whenever a snapshot is built, and by the crate `plugin`.
 
 use std::{env, path::Path};
 
 use patchbay_skill::Platform;
 
-/// This system: its name, environment and programs.
+/// The running system: its name, environment variables and programs.
 #[derive(Clone, Copy, Debug)]
-pub struct System;
+pub struct HostPlatform;
 
-impl Platform for System {
+impl Platform for HostPlatform {
     fn os(&self) -> &str {
         match env::consts::OS {
             "macos" => "darwin",

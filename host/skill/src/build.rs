@@ -1,7 +1,8 @@
-//! Builds a snapshot from candidates: which candidate gets a name, which skills are usable, and a diagnostic for the others.
+//! Builds a snapshot from candidates: which candidate gets a name, which skills are usable, and a diagnostic for the
+//! others.
 //!
-//! Called by the crate `session` at the start of a session and at each reload. The crate `plugin` calls [`check_skill`], and
-//! `tools` returns [`DescribedTools`].
+//! Called by the crate `session` at the start of a session and at each reload. The crate `plugin` calls
+//! [`check_skill`], and `tools` returns [`DescribedTools`].
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,7 +26,8 @@ pub type DescribedTools = Result<Arc<[ToolSpec]>, Problem>;
 pub struct SnapshotRules<'a> {
     /// True if the person trusts the workspace. Otherwise its skills cannot take a name or alias from a lower root.
     pub trusted: bool,
-    /// Names of built-in commands and internal tools, present and planned. A skill whose alias is one of them is left out.
+    /// Names of built-in commands and internal tools, present and planned. A skill whose alias is one of them is left
+    /// out.
     pub reserved: &'a [&'a str],
     /// Internal tools, which `requires_tools` may name.
     pub internal_tools: &'a [&'a str],
@@ -39,9 +41,9 @@ pub struct SnapshotRules<'a> {
 
 /// Builds a snapshot from the results of discovery in all roots. The order of `found` does not matter.
 ///
-/// Unreadable candidates become diagnostics and are then ignored. Of the others, the highest root wins each name. If the
-/// winner turns out to be unusable, the candidate of a lower root is *not* used instead, because a skill that was replaced
-/// must not return unnoticed.
+/// Unreadable candidates become diagnostics and are then ignored. Of the others, the highest root wins each name. If
+/// the winner turns out to be unusable, the candidate of a lower root is *not* used instead, because a skill that was
+/// replaced must not return unnoticed.
 pub fn build(found: &[FoundSkill], version: u64, rules: &SnapshotRules<'_>) -> Snapshot {
     let budget = |root| {
         let trusted = root != Root::Workspace || rules.trusted;
@@ -69,8 +71,8 @@ pub fn build(found: &[FoundSkill], version: u64, rules: &SnapshotRules<'_>) -> S
 
 struct SnapshotBuilder<'a> {
     rules: &'a SnapshotRules<'a>,
-    /// What is left of the limits on tools, for each root but the bundled one. `None` after a skill exceeded them; the root
-    /// then gets no more skills.
+    /// What is left of the limits on tools, for each root but the bundled one. `None` after a skill exceeded them; the
+    /// root then gets no more skills.
     budgets: BTreeMap<Root, Option<RootBudget>>,
     skills: BTreeMap<Name, Skill>,
     /// Instructions of skills whose SKILL.md was just read, by digest.
@@ -171,8 +173,8 @@ impl SnapshotBuilder<'_> {
         self.exclude_all(excluded);
     }
 
-    /// Excludes skills whose required tools or command tool are missing. Repeats until nothing changes, because an excluded
-    /// skill may have had a tool that another skill needs.
+    /// Excludes skills whose required tools or command tool are missing. Repeats until nothing changes, because an
+    /// excluded skill may have had a tool that another skill needs.
     fn exclude_missing_tools(&mut self) {
         loop {
             let missing_tool_of = |skill: &Skill| {
@@ -207,8 +209,8 @@ impl SnapshotBuilder<'_> {
         any
     }
 
-    /// Adds diagnostics for aliases that several skills claim: the highest root wins, and two skills of the same root make the
-    /// alias ambiguous.
+    /// Adds diagnostics for aliases that several skills claim: the highest root wins, and two skills of the same root
+    /// make the alias ambiguous.
     fn mark_aliases(&mut self) {
         for (alias, owners) in claims(&self.skills) {
             let root =
@@ -318,7 +320,7 @@ fn missing_tool(tool: &str) -> Problem {
 }
 
 fn no_command_tool(tool: &str) -> Problem {
-    Problem::new(Code::CommandToolMissing, format!("Command tool '{tool}' is no tool of the snapshot."))
+    Problem::new(Code::CommandToolMissing, format!("Command tool '{tool}' is not a tool of the snapshot."))
 }
 
 /// Sorts tools by name. A component may list them in any order.

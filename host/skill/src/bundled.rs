@@ -25,8 +25,8 @@ impl BundledSkill {
         Self { name, bytes, digest: None }
     }
 
-    /// Like [`BundledSkill::new`], with the SHA-256 of the bytes computed at build time. Hashing several megabytes would be a
-    /// third of the start-up time of a process.
+    /// Like [`BundledSkill::new`], with the SHA-256 of the bytes computed at build time. Hashing several megabytes
+    /// would be a third of the start-up time of a process.
     pub const fn with_digest(name: &'static str, bytes: &'static [u8], digest: [u8; 32]) -> Self {
         Self { name, bytes, digest: Some(Digest::from_bytes(digest)) }
     }

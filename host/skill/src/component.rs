@@ -32,8 +32,8 @@ enum ComponentSource {
     File(ComponentFile),
 }
 
-/// The bytes of a component are no longer available: its file was changed or removed, or cannot be read. A new discovery of
-/// the root returns the present state.
+/// The bytes of a component are no longer available: its file was changed or removed, or cannot be read. A new
+/// discovery of the root returns the present state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("The component changed while it was read; /reload_skills reads it again.")]
 pub struct Changed;
@@ -80,8 +80,8 @@ impl Component {
     }
 }
 
-/// Location of a component's file. The folders above it are opened again for each read, because a process may not keep a
-/// thousand folders open.
+/// Location of a component's file. The folders above it are opened again for each read, because a process may not keep
+/// a thousand folders open.
 #[derive(Clone, Debug)]
 pub(crate) struct ComponentFile {
     pub(crate) root: Root,

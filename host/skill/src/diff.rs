@@ -37,8 +37,8 @@ impl Diff {
     }
 }
 
-/// Returns true if a skill changed. Digests in a snapshot of format 1 do not cover all files, so they are not compared with
-/// digests of format 2.
+/// Returns true if a skill changed. Digests in a snapshot of format 1 do not cover all files, so they are not compared
+/// with digests of format 2.
 fn differs(before: &Skill, now: &Skill) -> bool {
     if before.digest_of_files == now.digest_of_files {
         return before != now;

@@ -9,8 +9,8 @@ use patchbay_core::{Digest, text};
 
 /// The files of a skill by path, each with the digest of its bytes. The digest of this list is the skill's digest.
 ///
-/// As text it has one line per file, sorted by path: `PATH NUL SHA256 LF`. PATH is relative to the skill's folder, SHA256
-/// has 64 hexadecimal digits. A skill in one file has one line with the name of that file.
+/// As text it has one line per file, sorted by path: `PATH NUL SHA256 LF`. PATH is relative to the skill's folder,
+/// SHA256 has 64 hexadecimal digits. A skill in one file has one line with the name of that file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillFiles {
     lines: Arc<str>,
@@ -39,8 +39,8 @@ impl SkillFiles {
     }
 }
 
-/// Returns the files that differ between two texts of [`SkillFiles::as_text`], for a message: `SKILL.md`, `notes.md (new)`.
-/// It names at most five and then `N more`. Paths are cleaned for display. Malformed lines are ignored.
+/// Returns the files that differ between two texts of [`SkillFiles::as_text`], for a message: `SKILL.md`, `notes.md
+/// (new)`. It names at most five and then `N more`. Paths are cleaned for display. Malformed lines are ignored.
 pub fn changed_files(old: &str, new: &str) -> Vec<String> {
     let (old, new) = (parse(old), parse(new));
     let mut changed = Vec::new();
@@ -62,8 +62,8 @@ pub fn changed_files(old: &str, new: &str) -> Vec<String> {
     changed
 }
 
-/// Parses a list into paths and hashes. A path may contain line feeds, so the end of a line is found by the fixed length of
-/// the hash.
+/// Parses a list into paths and hashes. A path may contain line feeds, so the end of a line is found by the fixed
+/// length of the hash.
 fn parse(lines: &str) -> BTreeMap<&str, &str> {
     let mut files = BTreeMap::new();
     let mut rest = lines;

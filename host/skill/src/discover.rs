@@ -29,8 +29,8 @@ pub struct Discovered {
 }
 
 /// Finds the skills among the immediate children of a root: `NAME/` with a SKILL.md and at most one component, or
-/// `NAME.wasm` with an embedded SKILL.md. Hidden children and other files are ignored. A root that does not exist is empty.
-/// A file that `cache` has in its present state is not read.
+/// `NAME.wasm` with an embedded SKILL.md. Hidden children and other files are ignored. A root that does not exist is
+/// empty. A file that `cache` has in its present state is not read.
 ///
 /// `path` is the user's folder of skills, or the workspace. Nothing outside a workspace is read; the user's folder may
 /// contain links to folders elsewhere.
@@ -75,8 +75,8 @@ pub fn discover(root: Root, path: &Path, cache: &dyn FileCache, allowed: &RootAl
     Ok(Discovered { found, read: scan.read })
 }
 
-/// Reads one skill at any `path` as [`discover`] reads a child of the user's root: a folder `NAME/`, or a file, which need
-/// not end in `.wasm`. `path` must have a name and a parent and must not be a link.
+/// Reads one skill at any `path` as [`discover`] reads a child of the user's root: a folder `NAME/`, or a file, which
+/// need not end in `.wasm`. `path` must have a name and a parent and must not be a link.
 ///
 /// # Errors
 /// The parent folder cannot be read.
@@ -106,8 +106,9 @@ enum ChildKind {
     Other,
 }
 
-/// Returns the children of a root that may be skills: the first `most` by name, and one more if there are more. It iterates
-/// over all entries but retains only these, so that the result does not depend on the order of the file system.
+/// Returns the children of a root that may be skills: the first `most` by name, and one more if there are more. It
+/// iterates over all entries but retains only these, so that the result does not depend on the order of the file
+/// system.
 fn children(folder: &Dir, most: usize) -> io::Result<BTreeMap<OsString, ChildKind>> {
     let mut names = BTreeMap::new();
     for entry in folder.entries()? {

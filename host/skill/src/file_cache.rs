@@ -1,15 +1,16 @@
 //! The file cache: what a file contained, by its [`Stat`], so that discovery does not read unchanged files again.
 //!
-//! [`discover`](crate::discover) looks files up through [`FileCache`]; the crate `session` implements it on top of the store
-//! and adds the [`FileRecord`]s of each discovery.
+//! [`discover`](crate::discover) looks files up through [`FileCache`]; the crate `session` implements it on top of the
+//! store and adds the [`FileRecord`]s of each discovery.
 //!
-//! Equal stats mean an unchanged file, with git's rule for racy files: a file is cached only if it had been unchanged for a
-//! while when it was read ([`Stat::is_settled`]), so that every later change gets another change time. A program that can
-//! write the file can set its modification time, but not its change time; a file put in its place has another inode.
+//! Equal stats mean an unchanged file, with git's rule for racy files: a file is cached only if it had been unchanged
+//! for a while when it was read ([`Stat::is_settled`]), so that every later change gets another change time. A program
+//! that can write the file can set its modification time, but not its change time; a file put in its place has another
+//! inode.
 //!
-//! If a file changes and its stat does not, the cache describes the *older* bytes. This is safe: grants depend on the cached
-//! digest, and [`Component::bytes`](crate::Component::bytes) returns bytes of that digest or fails. New bytes never run under
-//! an old digest.
+//! If a file changes and its stat does not, the cache describes the *older* bytes. This is safe: grants depend on the
+//! cached digest, and [`Component::bytes`](crate::Component::bytes) returns bytes of that digest or fails. New bytes
+//! never run under an old digest.
 
 use std::{fmt, io, path::Path, str::FromStr, sync::Arc};
 
@@ -63,8 +64,8 @@ impl Stat {
         None
     }
 
-    /// Returns true if the file had been unchanged for two seconds at `moment`, in nanoseconds since 1970. Any change after
-    /// `moment` then results in another stat. So a file may be cached if `moment` is before the read.
+    /// Returns true if the file had been unchanged for two seconds at `moment`, in nanoseconds since 1970. Any change
+    /// after `moment` then results in another stat. So a file may be cached if `moment` is before the read.
     pub fn is_settled(&self, moment: i64) -> bool {
         self.modified.max(self.changed).saturating_add(GRANULE) < moment
     }
@@ -143,8 +144,8 @@ mod shared {
 
 /// Cached contents of the files of one root.
 pub trait FileCache {
-    /// Returns the content of `file` in the state `stat`, or `None` if the file must be read. `file` is the path below the
-    /// root, with `/` between its parts.
+    /// Returns the content of `file` in the state `stat`, or `None` if the file must be read. `file` is the path below
+    /// the root, with `/` between its parts.
     fn get(&self, file: &str, stat: &Stat) -> Option<CachedFile>;
 }
 

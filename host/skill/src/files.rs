@@ -1,5 +1,5 @@
-//! Reads small files from folders that are not trusted: only regular files, at most a given size, and never through a link
-//! that leads out of the folder, into a `.git` folder, or to a hidden file.
+//! Reads small files from folders that are not trusted: only regular files, at most a given size, and never through a
+//! link that leads out of the folder, into a `.git` folder, or to a hidden file.
 //!
 //! Used by discovery in this crate, by personas in the crate `session`, and by the crates `plugin` and `provider` for
 //! components and adapters.
@@ -34,8 +34,8 @@ pub fn open_folder(path: &Path) -> io::Result<Option<Dir>> {
     }
 }
 
-/// Opens the folder `below` of the workspace at `path`, by the same rules as for paths from plugins: no link may lead out of
-/// the workspace or into a `.git` folder. `None` if the folder does not exist.
+/// Opens the folder `below` of the workspace at `path`, by the same rules as for paths from plugins: no link may lead
+/// out of the workspace or into a `.git` folder. `None` if the folder does not exist.
 ///
 /// # Errors
 /// The folder exists and cannot be opened, or the path breaks one of these rules.
@@ -56,14 +56,14 @@ pub fn open_below(path: &Path, below: &str) -> io::Result<Option<Dir>> {
 /// Reads a file in `folder` of at most `max` bytes. `None` if it does not exist.
 ///
 /// # Errors
-/// [`io::ErrorKind::FileTooLarge`] over `max`; [`io::ErrorKind::InvalidInput`] if it is not a regular file, or is a link that
-/// may not be followed.
+/// [`io::ErrorKind::FileTooLarge`] over `max`; [`io::ErrorKind::InvalidInput`] if it is not a regular file, or is a
+/// link that may not be followed.
 pub fn read(folder: &Dir, name: &str, max: u64) -> io::Result<Option<Vec<u8>>> {
     Ok(read_stat(folder, name, max)?.map(|(bytes, _)| bytes))
 }
 
-/// Returns the digest of a file in `folder` of at most `max` bytes, and its state just before it was read. `None` if it does
-/// not exist. The file is read in pieces, so its size does not matter for memory.
+/// Returns the digest of a file in `folder` of at most `max` bytes, and its state just before it was read. `None` if it
+/// does not exist. The file is read in pieces, so its size does not matter for memory.
 pub(crate) fn digest_stat(folder: &Dir, name: &str, max: u64) -> io::Result<Option<(Digest, Option<Stat>)>> {
     let Some((file, metadata)) = open(folder, name, max)? else { return Ok(None) };
     let mut file = file.take(max + 1);

@@ -1,7 +1,8 @@
 //! Finds skills on disk and builds the immutable [`Snapshot`] of skills that a session works with.
 //!
-//! The crate `session` calls it when a session starts and at `/reload_skills`; the crate `plugin` calls it to inspect one
-//! skill. This crate uses no network and no clock, and runs no plugin: the caller passes in the tools of each component.
+//! The crate `session` calls it when a session starts and at `/reload_skills`; the crate `plugin` calls it to inspect
+//! one skill. This crate uses no network and no clock, and runs no plugin: the caller passes in the tools of each
+//! component.
 //!
 //! From a folder to a snapshot:
 //!
@@ -10,8 +11,8 @@
 //!    - [`SkillFiles`]: the list of a skill's files; the skill's digest covers all of them.
 //!    - [`FileCache`]: results of earlier reads by [`Stat`], so that unchanged files are not read again.
 //!    - [`Component`]: a component by its digest. Its bytes are read, and checked, only when they are needed.
-//! 2. [`build`] applies precedence, trust, eligibility, aliases and required tools. Each skill that it leaves out becomes a
-//!    [`Diagnostic`].
+//! 2. [`build`] applies precedence, trust, eligibility, aliases and required tools. Each skill that it leaves out
+//!    becomes a [`Diagnostic`].
 //! 3. [`Snapshot`]: skills and diagnostics, a digest over both, and a version. [`Diff`] compares two snapshots.
 //!
 //! ```

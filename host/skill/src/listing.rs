@@ -1,7 +1,8 @@
 //! Lists the files that belong to a skill in a folder, within the limits of one skill.
 //!
-//! Called by `discover.rs`. Every regular file below the folder belongs to the skill, except hidden files, left-overs of
-//! editors and build tools, and the component (`*.wasm` directly in the folder). Links are followed only inside the folder.
+//! Called by `discover.rs`. Every regular file below the folder belongs to the skill, except hidden files, left-overs
+//! of editors and build tools, and the component (`*.wasm` directly in the folder). Links are followed only inside the
+//! folder.
 
 use std::{collections::BTreeMap, io};
 

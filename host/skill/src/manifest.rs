@@ -1,7 +1,7 @@
 //! The parsed SKILL.md: [`Manifest::parse`] splits the frontmatter from the instructions and checks every key.
 //!
-//! Called by [`discover`](crate::discover) and [`bundled`](crate::bundled) for each SKILL.md, and by the crate `plugin` when
-//! it builds a skill.
+//! Called by [`discover`](crate::discover) and [`bundled`](crate::bundled) for each SKILL.md, and by the crate `plugin`
+//! when it builds a skill.
 
 mod frontmatter;
 mod lenient;
@@ -16,8 +16,8 @@ use frontmatter::{FrontmatterKeys, TextList};
 
 /// A parsed SKILL.md: the keys of its frontmatter, and the instructions below it by digest.
 ///
-/// The format is that of agentskills.io plus keys of Patchbay. Every key is optional and may also appear under `metadata`.
-/// Unknown keys are ignored.
+/// The format is that of agentskills.io plus keys of Patchbay. Every key is optional and may also appear under
+/// `metadata`. Unknown keys are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// One line for lists: `summary`, or `description` if there is no `summary`. Empty if the file has neither.
@@ -30,7 +30,8 @@ pub struct Manifest {
     pub command: Option<Name>,
     /// Placeholder that a front shows in place of the missing input, such as `EXPRESSION`.
     pub input_hint: Option<String>,
-    /// The tool that `tool_dispatch` calls: a tool of this skill by its bare name, or any tool by its full name `SKILL__TOOL`.
+    /// The tool that `tool_dispatch` calls: a tool of this skill by its bare name, or any tool by its full name
+    /// `SKILL__TOOL`.
     pub command_tool: Option<String>,
     /// Tools without which the skill is left out of the snapshot: internal tools by name, others by full name.
     pub requires_tools: Vec<String>,
@@ -74,7 +75,8 @@ pub struct RequestedCapability {
     pub optional: bool,
 }
 
-/// Reference to the Markdown below the frontmatter. Snapshots and the file cache hold only this; the store holds the text.
+/// Reference to the Markdown below the frontmatter. Snapshots and the file cache hold only this; the store holds the
+/// text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instructions {
     /// The digest of the cleaned text.
@@ -97,7 +99,8 @@ pub struct ParsedSkillMd {
     pub manifest: Manifest,
     /// The text below the frontmatter, without control characters and surrounding white space.
     pub instructions: String,
-    /// One `frontmatter_mended` problem for each line that is not valid YAML and was parsed as if its value were quoted.
+    /// One `frontmatter_mended` problem for each line that is not valid YAML and was parsed as if its value were
+    /// quoted.
     pub mended: Vec<Problem>,
 }
 
@@ -105,7 +108,8 @@ pub struct ParsedSkillMd {
 const SUMMARY_CHARS: usize = 500;
 
 impl Manifest {
-    /// Parses the SKILL.md of the skill `name`. `name` comes from the skill's folder or file; a `name` key must equal it.
+    /// Parses the SKILL.md of the skill `name`. `name` comes from the skill's folder or file; a `name` key must equal
+    /// it.
     ///
     /// # Errors
     /// `malformed_frontmatter`, `invalid_name`, `invalid_command_alias`.
@@ -154,7 +158,7 @@ fn manifest(mut keys: FrontmatterKeys, name: &Name, instructions: Instructions) 
     let command = match key!(command) {
         None => None,
         Some(alias) => Some(alias.parse().map_err(|_| {
-            let message = format!("Alias '{}' is no valid command name.", text::excerpt(&alias, 80));
+            let message = format!("Alias '{}' is not a valid command name.", text::excerpt(&alias, 80));
             Problem::new(Code::InvalidCommandAlias, message)
         })?),
     };

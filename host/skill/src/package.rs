@@ -16,8 +16,8 @@ pub const SECTION: &str = "patchbay:skill.md";
 /// Returns the SKILL.md that is embedded in a component; `None` if there is none.
 ///
 /// # Errors
-/// `invalid_component` if the bytes are not valid WebAssembly; `malformed_frontmatter` if the section is not UTF-8, is larger
-/// than [`SKILL_MD_BYTES`], or appears twice.
+/// `invalid_component` if the bytes are not valid WebAssembly; `malformed_frontmatter` if the section is not UTF-8, is
+/// larger than [`SKILL_MD_BYTES`], or appears twice.
 pub fn embedded_skill_md(bytes: &[u8]) -> Result<Option<String>, Problem> {
     let invalid = |message: &str| Problem::new(Code::InvalidComponent, message.to_owned());
     if !bytes.starts_with(b"\0asm") {

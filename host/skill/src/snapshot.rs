@@ -1,7 +1,7 @@
 //! The snapshot: the immutable set of skills of a session, its JSON form and its digest.
 //!
-//! `build.rs` creates snapshots, the crate `session` stores them and loads them again, and `tools` and `agent` look up skills
-//! and tools in them.
+//! `build.rs` creates snapshots, the crate `session` stores them and loads them again, and `tools` and `agent` look up
+//! skills and tools in them.
 
 mod format1;
 
@@ -25,8 +25,8 @@ pub struct Snapshot {
     json: String,
     body: SnapshotBody,
     aliases: BTreeMap<Name, Vec<Name>>,
-    /// Instructions in memory, by digest. A new snapshot has those that were just read, format 1 has all; all others are in
-    /// the store.
+    /// Instructions in memory, by digest. A new snapshot has those that were just read, format 1 has all; all others
+    /// are in the store.
     texts: BTreeMap<Digest, Arc<str>>,
 }
 
@@ -59,7 +59,8 @@ pub struct Skill {
     /// The tools of its component, sorted by name.
     #[serde(with = "shared")]
     pub tools: Arc<[ToolSpec]>,
-    /// Digest over all its files. In a snapshot of format 1: digest of the component, or of SKILL.md without a component.
+    /// Digest over all its files. In a snapshot of format 1: digest of the component, or of SKILL.md without a
+    /// component.
     pub digest: Digest,
     /// True if `digest` covers all files; false in a snapshot of format 1. Not serialized.
     #[serde(skip, default = "yes")]
@@ -126,7 +127,8 @@ impl Snapshot {
         Self { version, digest: Digest::of(json.as_bytes()), json, body, aliases, texts }
     }
 
-    /// Loads the text of [`Snapshot::to_json`], in the current or an older format. Keeps the text and the digest unchanged.
+    /// Loads the text of [`Snapshot::to_json`], in the current or an older format. Keeps the text and the digest
+    /// unchanged.
     ///
     /// # Errors
     /// [`SnapshotError`] if the text does not match `digest`, is malformed, or has a newer format.
@@ -167,7 +169,7 @@ impl Snapshot {
         std::mem::take(&mut self.texts)
     }
 
-    /// All that it holds, in canonical order. The version is not part of it.
+    /// Returns the JSON form: skills and diagnostics in canonical order, without the version.
     pub fn to_json(&self) -> &str {
         &self.json
     }

@@ -6,8 +6,8 @@ use patchbay_core::text::excerpt;
 
 use crate::limits;
 
-/// Why a file could not be read, listed, written or deleted. Paths are relative to the root of the workspace, cleaned and
-/// cut for display.
+/// Why a file could not be read, listed, written or deleted. Paths are relative to the root of the workspace, cleaned
+/// and cut for display.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {

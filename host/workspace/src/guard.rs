@@ -4,8 +4,9 @@
 //! commands, skills, personas, instructions. Writing them is refused. Reading is refused only for `.git`, because its
 //! configuration contains credentials of remotes.
 //!
-//! Each name is checked as the file system returns or receives it, so the checks also work behind links. A git directory
-//! with another name (a bare repository) may be read, but files there that make git run commands may not be written.
+//! Each name is checked as the file system returns or receives it, so the checks also work behind links. A git
+//! directory with another name (a bare repository) may be read, but files there that make git run commands may not be
+//! written.
 
 use cap_std::fs::Dir;
 use patchbay_core::text::clean;
@@ -49,7 +50,8 @@ pub(crate) fn read_refusal(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Checks that `path` may be written and deleted. `instructions` is true if files with instructions for agents are allowed.
+/// Checks that `path` may be written and deleted. `instructions` is true if files with instructions for agents are
+/// allowed.
 pub(crate) fn check_writing(path: RelPath<'_>, instructions: bool) -> Result<(), FileError> {
     let in_skills = |name| SKILL_FOLDERS.iter().any(|(folder, short)| is_variant_of(name, folder, short));
     let refusal = |name| read_refusal(name).or_else(|| in_skills(name).then_some(SKILLS));
@@ -86,8 +88,8 @@ pub(crate) fn is_git(name: &str) -> bool {
     is_variant_of(name, ".git", "git~1")
 }
 
-/// Returns true if `name` may refer to the file `full` on some file system: with another case; with trailing dots or spaces
-/// or a suffix after a colon (NTFS); by the short name `short` (NTFS); with ignored characters (HFS+).
+/// Returns true if `name` may refer to the file `full` on some file system: with another case; with trailing dots or
+/// spaces or a suffix after a colon (NTFS); by the short name `short` (NTFS); with ignored characters (HFS+).
 fn is_variant_of(name: &str, full: &str, short: &str) -> bool {
     let clean = clean(name);
     let before_colon = clean.split(':').next().unwrap_or_default();

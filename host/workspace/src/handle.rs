@@ -1,4 +1,5 @@
-//! Opens one name of an open directory, never through a link and without blocking. All other modules open files with it.
+//! Opens one name of an open directory, never through a link and without blocking. All other modules open files with
+//! it.
 
 use std::io;
 
@@ -13,8 +14,8 @@ pub(crate) enum OpenFor {
     Writing,
 }
 
-/// Opens the file `name` of `dir`. Returns the metadata of the opened file; earlier metadata of the name may be outdated.
-/// Fails for a link, and does not block on a pipe.
+/// Opens the file `name` of `dir`. Returns the metadata of the opened file; earlier metadata of the name may be
+/// outdated. Fails for a link, and does not block on a pipe.
 pub(crate) fn open(dir: &Dir, name: &str, purpose: OpenFor) -> io::Result<(File, Metadata)> {
     let mut options = OpenOptions::new();
     match purpose {

@@ -1,8 +1,8 @@
 //! `.gitignore` rules, as `walk.rs` applies them: within one file the last matching rule decides, a deeper file takes
 //! precedence over one above it, and everything in a hidden directory is hidden.
 //!
-//! Only `.gitignore` files of the workspace are used, not `.git/info/exclude`, the user's global excludes or files above the
-//! root. Whether git tracks a file does not matter.
+//! Only `.gitignore` files of the workspace are used, not `.git/info/exclude`, the user's global excludes or files
+//! above the root. Whether git tracks a file does not matter.
 
 use std::io::{self, Read as _};
 
@@ -46,7 +46,8 @@ struct IgnoreRule {
 }
 
 impl IgnoreStack {
-    /// Adds the rules of the directory `dir` with the path `prefix`. A `.gitignore` that is not a regular file is ignored.
+    /// Adds the rules of the directory `dir` with the path `prefix`. A `.gitignore` that is not a regular file is
+    /// ignored.
     pub(crate) fn enter(&mut self, dir: &Dir, prefix: &str) -> Result<(), FileError> {
         let path = format!("{prefix}{NAME}");
         let file = match dir.symlink_metadata(NAME) {
@@ -95,7 +96,8 @@ impl IgnoreStack {
     }
 }
 
-/// Parses a `.gitignore` file. Lines that are not UTF-8 or not a valid pattern are skipped: they cannot match a listed name.
+/// Parses a `.gitignore` file. Lines that are not UTF-8 or not a valid pattern are skipped: they cannot match a listed
+/// name.
 fn parse_rules(text: &[u8]) -> Vec<IgnoreRule> {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     text.split(|byte| *byte == b'\n').filter_map(|line| parse_rule(str::from_utf8(line).ok()?)).collect()

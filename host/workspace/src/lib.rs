@@ -1,22 +1,22 @@
-//! Access to the files of a workspace for sandboxed plugins. No path and no link leads out of the workspace, even if the
-//! plugin is hostile, the files are hostile, or another process swaps directories for links at the same time.
+//! Access to the files of a workspace for sandboxed plugins. No path and no link leads out of the workspace, even if
+//! the plugin is hostile, the files are hostile, or another process swaps directories for links at the same time.
 //!
 //! The crate `sandbox` calls it for plugins; `session`, `skill` and `provider` use it to read files of the host.
 //!
-//! A file is always opened by one name relative to an open directory, and never through a link. Links are read and followed
-//! by this crate, part by part, below the root. [`limits`] bounds time, memory and open files of each call. All calls
-//! block, so run them on a thread for blocking work.
+//! A file is always opened by one name relative to an open directory, and never through a link. Links are read and
+//! followed by this crate, part by part, below the root. [`limits`] bounds time, memory and open files of each call.
+//! All calls block, so run them on a thread for blocking work.
 //!
 //! - [`Workspace`] reads, lists, writes and deletes files.
-//! - [`WorkspaceAccess`]: what the plugins of one call may do. [`ProtectedPaths`]: Patchbay's own folders, which no plugin may
-//!   enter. [`HomeFolder`] detects a workspace that is or contains the home folder.
+//! - [`WorkspaceAccess`]: what the plugins of one call may do. [`ProtectedPaths`]: Patchbay's own folders, which no
+//!   plugin may enter. [`HomeFolder`] detects a workspace that is or contains the home folder.
 //! - [`open_regular_file`] and [`open_file_below`] open files for the host itself and never block on a pipe.
 //! - [`FileEntry`]: one entry of a listing.
 //! - [`FileError`]: why a call failed; [`FileError::kind`] is the error kind of the WIT contract.
 //!
-//! Permissions and the number of calls are checked by the sandbox, not here. Mounted and hard-linked files below the root
-//! count as inside, because a hard link *is* the file. A write replaces the file of a name, so other hard links keep the old
-//! contents.
+//! Permissions and the number of calls are checked by the sandbox, not here. Mounted and hard-linked files below the
+//! root count as inside, because a hard link *is* the file. A write replaces the file of a name, so other hard links
+//! keep the old contents.
 
 mod error;
 mod glob;
@@ -51,7 +51,8 @@ pub use protected::{HomeFolder, ProtectedPaths};
 use path::RelPath;
 use protected::ProtectedIds;
 
-/// The files below one directory. Cheap to clone: all clones share one open directory, which stays the same if it is moved.
+/// The files below one directory. Cheap to clone: all clones share one open directory, which stays the same if it is
+/// moved.
 #[derive(Clone, Debug)]
 pub struct Workspace {
     root: Arc<Dir>,
@@ -136,8 +137,8 @@ impl Workspace {
         Ok(Self { rules: Arc::new(rules), ..Self::open(&access.root)? })
     }
 
-    /// Opens the workspace at `root` for the host itself, which reads AGENTS.md and personas there. No link may lead to a
-    /// `protected` path.
+    /// Opens the workspace at `root` for the host itself, which reads AGENTS.md and personas there. No link may lead to
+    /// a `protected` path.
     ///
     /// # Errors
     /// The root is not a directory or cannot be opened.
@@ -146,48 +147,53 @@ impl Workspace {
         Ok(Self { rules: Arc::new(rules), ..Self::open(root)? })
     }
 
-    /// Reads up to `max` bytes of the file at `path`, starting at byte `offset`. Returns fewer bytes at the end of the file and
-    /// none past it. Links to regular files inside the workspace are followed.
+    /// Reads up to `max` bytes of the file at `path`, starting at byte `offset`. Returns fewer bytes at the end of the
+    /// file and none past it. Links to regular files inside the workspace are followed.
     ///
     /// # Errors
     /// By [`FileError::kind`]:
     /// - `too-large`: `max` exceeds [`limits::READ_BYTES`];
     /// - `invalid`: a malformed path, or a directory;
     /// - `not-found`;
-    /// - `denied`: not a regular file, a link that is absolute or leads out, or a path in `.git` or in one of Patchbay's own
-    ///   folders, also behind links.
+    /// - `denied`: not a regular file, a link that is absolute or leads out, or a path in `.git` or in one of
+    ///   Patchbay's own folders, also behind links.
     pub fn read(&self, path: &str, offset: u64, max: u32) -> Result<Vec<u8>, FileError> {
         read::read(self, path, offset, max)
     }
 
-    /// Lists one page of the files and directories that match `glob` and are not hidden by a `.gitignore`, sorted by the bytes
-    /// of their paths. The page begins after the path `after` and has at most `limit` (and at most [`limits::PAGE`]) entries. An
-    /// empty page means the end. Directories before the page, or out of reach of the glob, are not read.
+    /// Lists one page of the files and directories that match `glob` and are not hidden by a `.gitignore`, sorted by
+    /// the bytes of their paths. The page begins after the path `after` and has at most `limit` (and at most
+    /// [`limits::PAGE`]) entries. An empty page means the end. Directories before the page, or out of reach of the
+    /// glob, are not read.
     ///
-    /// In a glob `*`, `?` and `[…]` match within one part of the path, `**` matches any number of parts, `{a,b}` matches either
-    /// text, and a backslash escapes the next character. Names that begin with a dot are matched like all others.
+    /// In a glob `*`, `?` and `[…]` match within one part of the path, `**` matches any number of parts, `{a,b}`
+    /// matches either text, and a backslash escapes the next character. Names that begin with a dot are matched like
+    /// all others.
     ///
-    /// Links to directories are not followed; a link to a regular file inside the workspace is listed as a file. Not listed:
-    /// other links; pipes, sockets and devices; `.git`; Patchbay's own folders; files and folders without permission; names that
-    /// are not UTF-8 or are not valid in a path; files that are removed or become links during the walk.
+    /// Links to directories are not followed; a link to a regular file inside the workspace is listed as a file. Not
+    /// listed: other links; pipes, sockets and devices; `.git`; Patchbay's own folders; files and folders without
+    /// permission; names that are not UTF-8 or are not valid in a path; files that are removed or become links during
+    /// the walk.
     ///
     /// # Errors
-    /// `invalid` for a malformed glob; `too-large` if the walk would exceed [`limits`]. A page is never silently incomplete.
+    /// `invalid` for a malformed glob; `too-large` if the walk would exceed [`limits`]. A page is never silently
+    /// incomplete.
     pub fn walk(&self, glob: &str, after: Option<&str>, limit: u32) -> Result<Vec<FileEntry>, FileError> {
         walk::walk(self, glob, after, limit, work::WorkBudget::default())
     }
 
-    /// Replaces the contents of the file at `path` atomically: a concurrent reader, also after a crash, sees either the old or
-    /// the new contents. Missing directories are created, and remain if a later step fails. The new file gets the permission
-    /// bits of the old one, without set-user-ID, set-group-ID and sticky.
+    /// Replaces the contents of the file at `path` atomically: a concurrent reader, also after a crash, sees either the
+    /// old or the new contents. Missing directories are created, and remain if a later step fails. The new file gets
+    /// the permission bits of the old one, without set-user-ID, set-group-ID and sticky.
     ///
     /// # Errors
     /// By [`FileError::kind`]:
     /// - `too-large`: contents over [`limits::WRITE_BYTES`];
     /// - `invalid`: a malformed path, a directory, or a path through a file;
-    /// - `denied`: a link anywhere in the path; not a regular file; a read-only file; a path in `.git`, `.patchbay`, `.agents`,
-    ///   `.claude` or one of Patchbay's own folders; a name that would create or change a bare git repository; a file with
-    ///   instructions for agents ([`FileError::Instructions`]), unless [`WorkspaceAccess::write_instructions`] is set.
+    /// - `denied`: a link anywhere in the path; not a regular file; a read-only file; a path in `.git`, `.patchbay`,
+    ///   `.agents`, `.claude` or one of Patchbay's own folders; a name that would create or change a bare git
+    ///   repository; a file with instructions for agents ([`FileError::Instructions`]), unless
+    ///   [`WorkspaceAccess::write_instructions`] is set.
     pub fn write(&self, path: &str, contents: &[u8]) -> Result<(), FileError> {
         write::write(self, path, contents)
     }
@@ -202,8 +208,8 @@ impl Workspace {
 }
 
 impl Workspace {
-    /// Opens the regular file at `path` for the host itself. Follows links inside the workspace, but not to a file whose name
-    /// begins with a dot.
+    /// Opens the regular file at `path` for the host itself. Follows links inside the workspace, but not to a file
+    /// whose name begins with a dot.
     ///
     /// # Errors
     /// Those of [`read`](Self::read), and [`FileError::LinkTarget`].
@@ -219,19 +225,20 @@ impl Workspace {
         resolve::follow_to_directory(self, RelPath::parse(path)?)
     }
 
-    /// Reads a file that controls the host: AGENTS.md, or a file of a persona. Follows a link only to a file that plugins may
-    /// not write, so that no plugin can place its own text there, and that is not hidden, so that no secret (`.env`) is sent to
-    /// a model instead.
+    /// Reads a file that controls the host: AGENTS.md, or a file of a persona. Follows a link only to a file that
+    /// plugins may not write, so that no plugin can place its own text there, and that is not hidden, so that no secret
+    /// (`.env`) is sent to a model instead.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read); [`FileError::LinkTarget`]; [`FileError::TooLong`] for a file of more than `max` bytes.
+    /// Those of [`read`](Self::read); [`FileError::LinkTarget`]; [`FileError::TooLong`] for a file of more than `max`
+    /// bytes.
     pub fn read_rules(&self, path: &str, max: u64) -> Result<Vec<u8>, FileError> {
         read::read_rules(self, path, max)
     }
 }
 
-/// Opens the regular file at `path`, which the operator chose, and follows links. Refuses pipes, devices and directories
-/// without blocking, even if one replaces the file at this moment.
+/// Opens the regular file at `path`, which the operator chose, and follows links. Refuses pipes, devices and
+/// directories without blocking, even if one replaces the file at this moment.
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`] if it is not a regular file, and errors of the system.

@@ -1,4 +1,5 @@
-//! The limits of one call. They are constants because a hostile plugin chooses the arguments and may have written the files.
+//! The limits of one call. They are constants because a hostile plugin chooses the arguments and may have written the
+//! files.
 
 /// The longest path in bytes: the limit of Linux.
 pub const PATH_BYTES: usize = 4_096;
@@ -14,14 +15,16 @@ pub const WRITE_BYTES: usize = 8 << 20;
 
 /// The most entries in one page of a walk.
 pub const PAGE: u32 = 1_000;
-/// The most names that one walk reads, including those behind links: more than twice the Linux sources, about one second.
+/// The most names that one walk reads, including those behind links: more than twice the Linux sources, about one
+/// second.
 pub const ENTRIES: u32 = 200_000;
 /// The longest glob in bytes.
 pub const GLOB_BYTES: usize = 512;
 /// The most patterns into which the braces of one glob may expand.
 pub const GLOB_ALTERNATIVES: usize = 64;
-/// The most matching steps of one walk, for glob and `.gitignore` together: a few seconds at worst. Rules are only matched
-/// against directories and against entries that the glob matches, so a real tree of 200,000 files needs a tenth of it.
+/// The most matching steps of one walk, for glob and `.gitignore` together: a few seconds at worst. Rules are only
+/// matched against directories and against entries that the glob matches, so a real tree of 200,000 files needs a tenth
+/// of it.
 pub const MATCH_STEPS: u64 = 500_000_000;
 /// The most bytes of the `.gitignore` files that apply to one directory: its own and those above it.
 pub const RULE_BYTES: usize = 64 << 10;

@@ -5,8 +5,8 @@ use crate::{
     limits,
 };
 
-/// A well-formed path from a plugin: relative, `/` between the parts, no empty part, no `.` or `..`, no backslash, no control
-/// character, within the limits. It says nothing about whether the file exists and may be used.
+/// A well-formed path from a plugin: relative, `/` between the parts, no empty part, no `.` or `..`, no backslash, no
+/// control character, within the limits. It says nothing about whether the file exists and may be used.
 #[derive(Clone, Copy)]
 pub(crate) struct RelPath<'a>(&'a str);
 

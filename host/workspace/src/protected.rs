@@ -1,5 +1,5 @@
-//! Patchbay's own folders, which no plugin may enter, and the home folder. They are recognised by device and inode, so that
-//! links, renames, bind mounts and case-insensitive file systems make no difference.
+//! Patchbay's own folders, which no plugin may enter, and the home folder. They are recognised by device and inode, so
+//! that links, renames, bind mounts and case-insensitive file systems make no difference.
 //!
 //! The crate `session` creates both values at start; `resolve.rs`, `walk.rs` and `write.rs` check them.
 
@@ -46,8 +46,8 @@ pub struct ProtectedPaths {
 }
 
 impl ProtectedPaths {
-    /// Protects `paths`. Existing folders are kept open, so that they keep their identity if they are renamed or removed. The
-    /// others are looked up again each time a workspace is opened.
+    /// Protects `paths`. Existing folders are kept open, so that they keep their identity if they are renamed or
+    /// removed. The others are looked up again each time a workspace is opened.
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let paths: Arc<[PathBuf]> = paths.into_iter().collect();
         let open = paths.iter().filter(|path| path.is_dir()).filter_map(|path| {

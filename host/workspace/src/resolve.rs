@@ -1,8 +1,8 @@
 //! Resolves a path to an open directory and a name in it. Used by every operation of [`Workspace`].
 //!
-//! Each part is opened relative to the directory before it and never through a link. A link is read, and the parts of its
-//! target replace its name. So every name is checked in the directory where it really is, also behind links. If another
-//! process swaps a directory for a link at the same time, either the swap is noticed or it has no effect.
+//! Each part is opened relative to the directory before it and never through a link. A link is read, and the parts of
+//! its target replace its name. So every name is checked in the directory where it really is, also behind links. If
+//! another process swaps a directory for a link at the same time, either the swap is noticed or it has no effect.
 
 use std::{io::ErrorKind, path::Path, sync::Arc};
 

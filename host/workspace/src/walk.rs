@@ -1,7 +1,8 @@
 //! Implements [`Workspace::walk`](crate::Workspace::walk): listing in the byte order of whole paths.
 //!
-//! A plain recursive walk has another order: it lists `a/c` before `a-b`, but byte order has `a-b` first. So each directory is
-//! sorted twice among its siblings: by its name, as the entry itself, and by its name with a `/`, as its contents.
+//! A plain recursive walk has another order: it lists `a/c` before `a-b`, but byte order has `a-b` first. So each
+//! directory is sorted twice among its siblings: by its name, as the entry itself, and by its name with a `/`, as its
+//! contents.
 
 use std::io;
 

@@ -1,10 +1,10 @@
-//! Wildcard matching with git's rules: `*`, `?` and `[…]` never match a `/`, `**` between slashes does. Used for globs and
-//! `.gitignore` rules.
+//! Wildcard matching with git's rules: `*`, `?` and `[…]` never match a `/`, `**` between slashes does. Used for globs
+//! and `.gitignore` rules.
 //!
-//! Why not a library: both the pattern and the text may be hostile, and matchers based on regular expressions cannot handle
-//! that. A `.gitignore` of two kilobytes can make them use a gigabyte and a minute. This matcher simulates an automaton: it
-//! keeps the set of pattern positions that the text can have reached. Its time is at most the product of both lengths, its
-//! memory one bit per position, and its steps are counted.
+//! Why not a library: both the pattern and the text may be hostile, and matchers based on regular expressions cannot
+//! handle that. A `.gitignore` of two kilobytes can make them use a gigabyte and a minute. This matcher simulates an
+//! automaton: it keeps the set of pattern positions that the text can have reached. Its time is at most the product of
+//! both lengths, its memory one bit per position, and its steps are counted.
 
 mod parse;
 mod states;

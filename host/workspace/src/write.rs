@@ -10,8 +10,8 @@ use cap_std::fs::{Dir, File, OpenOptions, Permissions};
 
 use crate::{Workspace, error::FileError, guard, handle, limits, path::RelPath, resolve};
 
-/// Held while a part of a git repository is written. Otherwise two concurrent writes could each create one half of a bare
-/// repository, and the check of neither would see the other half.
+/// Held while a part of a git repository is written. Otherwise two concurrent writes could each create one half of a
+/// bare repository, and the check of neither would see the other half.
 static GIT_PARTS: Mutex<()> = Mutex::new(());
 
 /// Implements [`Workspace::write`](crate::Workspace::write).
@@ -120,7 +120,8 @@ impl Drop for TemporaryFile<'_> {
     }
 }
 
-/// Keeps only the bits for read, write and execute, so that no file of a plugin runs with the rights of its owner or group.
+/// Keeps only the bits for read, write and execute, so that no file of a plugin runs with the rights of its owner or
+/// group.
 #[cfg(unix)]
 fn permission_bits(permissions: Permissions) -> Permissions {
     use cap_std::fs::PermissionsExt as _;

@@ -1,32 +1,32 @@
-//! A request's body: JSON with the host's blobs spliced in.
+//! The body of a request: JSON into which the host inserts blobs. Used by all codecs.
 //!
-//! A blob is a node of the tree and never a marker within a text, so that no text, whoever wrote it, can pass for one.
+//! A blob is a node of the tree, not a marker within a text, so that no text can be mistaken for a blob.
 
 use patchbay_provider_sdk::BodyPiece;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// JSON that may hold blobs. Objects keep the order in which they were written: the same request is the same bytes, which
-/// the servers' caches live on.
+/// JSON that may contain blobs. Objects keep the order of insertion, so that the same request has the same bytes, as
+/// the caches of servers require.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Json {
     /// Any JSON without blobs.
     Value(Value),
-    /// JSON text, as it was given; made by [`Json::raw`] and [`Json::raw_object`].
+    /// Unchanged JSON text, created by [`Json::raw`] and [`Json::raw_object`].
     Raw(RawJson),
-    /// A string: a text, then the bytes of the blob of that id in base64.
+    /// A string: a prefix, then the bytes of the blob with this id in base64.
     Blob(String, u32),
     /// An array.
     Array(Vec<Json>),
-    /// An object; made by [`object!`](crate::object).
+    /// An object, created by [`object!`](crate::object).
     Object(Vec<(&'static str, Json)>),
 }
 
-/// Text that was found to be JSON.
+/// Text that was checked to be JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawJson(String);
 
-/// An object of [`Json`]: `object! { "role": "user", "content": parts }`. Each value is whatever is `Into<Json>`.
+/// Creates an object: `object! { "role": "user", "content": parts }`. Each value is any `Into<Json>`.
 #[macro_export]
 macro_rules! object {
     ($($key:literal : $value:expr),* $(,)?) => {
@@ -35,30 +35,31 @@ macro_rules! object {
 }
 
 impl Json {
-    /// A string of the blob's bytes in base64, behind `prefix` (`data:image/png;base64,`, or nothing).
+    /// Creates a string of `prefix` (such as `data:image/png;base64,`) and the blob's bytes in base64.
     pub fn blob(prefix: impl Into<String>, id: u32) -> Self {
         Self::Blob(prefix.into(), id)
     }
 
-    /// Any JSON text, kept to the byte. None if it is not JSON.
+    /// Creates a node from JSON text, which stays unchanged. `None` if it is not JSON.
     pub fn raw(text: &str) -> Option<Self> {
         serde_json::from_str::<IgnoredAny>(text).is_ok().then(|| Self::Raw(RawJson(text.to_owned())))
     }
 
-    /// The text of an object, kept to the byte: a tool's schema, a call's input. `{}` if it is nothing such.
+    /// Creates a node from the text of an object, such as a tool's schema or a call's input, which stays unchanged.
+    /// `{}` if the text is not an object.
     pub fn raw_object(text: &str) -> Self {
         let object = text.trim_start().starts_with('{');
         object.then(|| Self::raw(text)).flatten().unwrap_or(Self::Object(Vec::new()))
     }
 
-    /// Adds `key` to an object. To anything else it adds nothing.
+    /// Adds `key` to an object. Does nothing for other nodes.
     pub fn put(&mut self, key: &'static str, value: impl Into<Json>) {
         if let Self::Object(entries) = self {
             entries.push((key, value.into()));
         }
     }
 
-    /// The body's pieces, for [`HttpRequest::body`](patchbay_provider_sdk::HttpRequest).
+    /// Returns the pieces for [`HttpRequest::body`](patchbay_provider_sdk::HttpRequest).
     pub fn into_body(self) -> Vec<BodyPiece> {
         let mut writer = Writer::default();
         writer.json(&self);
@@ -80,7 +81,7 @@ impl Writer {
             Json::Raw(RawJson(text)) => self.text.push_str(text),
             Json::Blob(prefix, id) => {
                 self.string(prefix);
-                // The string goes on behind its prefix.
+                // The string continues after its prefix.
                 self.text.pop();
                 self.flush();
                 self.pieces.push(BodyPiece::BlobBase64(*id));
@@ -154,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// The body as a server reads it, a blob as `<ID>`.
+    /// Returns the body as a server receives it, with `<ID>` for each blob.
     fn read(json: Json) -> Value {
         let mut text = Vec::new();
         for piece in json.into_body() {
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_json_is_kept_to_the_byte_and_what_is_none_is_refused() {
+    fn raw_json_is_unchanged_and_invalid_json_refused() {
         let text = r#" {"z": 1.00, "a": 123456789012345678901234567890, "z": "\u0041"}"#;
         let body = object! { "b": Json::raw_object(text), "a": Json::raw("[ ]").expect("JSON") };
         let written = format!(r#"{{"b":{text},"a":[ ]}}"#);
@@ -197,7 +198,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_leaves_its_string(text in ".*", prefix in ".*") {
+        fn texts_are_escaped(text in ".*", prefix in ".*") {
             let body = object! { "a": &text, "b": Json::blob(prefix.as_str(), 3), "c": vec![Json::from(text.as_str())] };
             prop_assert_eq!(read(body), json!({"a": text, "b": format!("{prefix}<3>"), "c": [text]}));
         }

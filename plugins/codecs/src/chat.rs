@@ -1,6 +1,6 @@
-//! Chat Completions: `POST {base}/chat/completions`, and its chunks, of OpenAI's and of the many servers that speak like it.
+//! The codec of Chat Completions, `POST {base}/chat/completions`, for OpenAI and the many compatible servers.
 //!
-//! What a model thinks comes from some of them (`reasoning_content`, `reasoning`) and goes back to none.
+//! Some servers return the model's thinking (`reasoning_content`, `reasoning`); it is not sent back to any of them.
 
 mod calls;
 mod request;
@@ -22,14 +22,14 @@ pub fn begin(request: &CompletionRequest, settings: Settings) -> (Stream<Chat>, 
     Stream::begin(Chat::new(request), request::request(request, settings))
 }
 
-/// The chunks of one answer.
+/// The state of one answer.
 #[derive(Debug)]
 pub struct Chat {
     started: bool,
-    /// The block of text or thinking that is open.
+    /// The open block of text or thinking.
     open: Option<(Speech, u32)>,
     calls: Calls,
-    /// Why the answer ended, once a chunk has said so.
+    /// The reason for the end, after a chunk has reported it.
     reason: Option<String>,
     spoke: bool,
     refused: bool,
@@ -58,7 +58,7 @@ impl Codec for Chat {
             _ => {}
         }
         let Ok(chunk) = serde_json::from_str::<Value>(data) else {
-            out.fail(failure("server", "the answer holds a chunk that is no JSON"));
+            out.fail(failure("server", "the answer holds a chunk that is not JSON"));
             return;
         };
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
@@ -69,7 +69,7 @@ impl Codec for Chat {
         if !model.is_empty() && !std::mem::replace(&mut self.started, true) {
             out.started(model);
         }
-        // One answer was asked for.
+        // Only one answer was requested.
         let choices = chunk["choices"].as_array().into_iter().flatten();
         for choice in choices.filter(|choice| count(choice, "/index") == 0) {
             self.delta(&choice["delta"], out);
@@ -80,7 +80,7 @@ impl Codec for Chat {
         usage(&chunk["usage"], out);
     }
 
-    /// Some servers say no `[DONE]`.
+    /// Ends the answer also if the server sends no `[DONE]`.
     fn end(&mut self, out: &mut Out) {
         if self.reason.is_some() {
             self.finish(out);
@@ -96,24 +96,24 @@ impl Codec for Chat {
 
 impl Chat {
     fn delta(&mut self, delta: &Value, out: &mut Out) {
-        // Servers that give both give the same twice.
+        // Servers that send both fields send the same text in them.
         let thinking = [text(delta, "reasoning_content"), text(delta, "reasoning")];
         let thinking = thinking.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
-        self.say(Speech::Thinking, thinking, out);
-        self.say(Speech::Text, text(delta, "content"), out);
-        self.say(Speech::Refusal, text(delta, "refusal"), out);
+        self.emit_text(Speech::Thinking, thinking, out);
+        self.emit_text(Speech::Text, text(delta, "content"), out);
+        self.emit_text(Speech::Refusal, text(delta, "refusal"), out);
         for call in delta["tool_calls"].as_array().into_iter().flatten() {
             self.hush(out);
             self.calls.delta(call, &call["function"], out);
         }
-        // The older form, of one call.
+        // The older form of a single call.
         if delta["function_call"].is_object() {
             self.hush(out);
             self.calls.delta(&Value::from(0), &delta["function_call"], out);
         }
     }
 
-    fn say(&mut self, speech: Speech, text: &str, out: &mut Out) {
+    fn emit_text(&mut self, speech: Speech, text: &str, out: &mut Out) {
         if text.is_empty() {
             return;
         }
@@ -132,7 +132,7 @@ impl Chat {
         out.delta(block, text);
     }
 
-    /// Ends what is being said: what comes next is a block of its own.
+    /// Ends the open block, so that the next text begins a new one.
     fn hush(&mut self, out: &mut Out) {
         if let Some((_, block)) = self.open.take() {
             out.end(block, None);
@@ -140,13 +140,13 @@ impl Chat {
     }
 
     fn finish(&mut self, out: &mut Out) {
-        // Only what the model ended itself is whole.
+        // Calls are complete only if the model ended the answer itself.
         let reason = self.reason.take();
         let reason = reason.as_deref().unwrap_or("[DONE]");
         let stop = match reason {
             "length" => "max-tokens",
             "content_filter" => "content-filter",
-            // Some servers say `stop` behind calls, too.
+            // Some servers also send `stop` after calls.
             _ if self.calls.any() => "tool-use",
             _ if self.refused && !self.spoke => "refusal",
             "stop" | "[DONE]" => "end-turn",

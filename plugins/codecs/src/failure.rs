@@ -1,19 +1,19 @@
-//! Statuses, headers and hints, as the contract's failures.
+//! Converts HTTP statuses, headers and retry hints to failures of the contract.
 
 use patchbay_provider_sdk::{Failure, Pair, Retry};
 
-/// A failure of that kind, without status or code. Rate limits, servers, time-outs and the network are tried again with
-/// the host's own delays; nothing else is.
+/// Creates a failure without status or code. Rate limits, server errors, time-outs and network errors are retried with
+/// the host's delays; other kinds are not.
 pub fn failure(kind: &str, message: impl Into<String>) -> Failure {
     Failure { kind: kind.to_owned(), message: message.into(), http_status: None, code: None, retry: retry(kind, None) }
 }
 
-/// What an answer that was cut before its end comes to.
+/// Creates the failure for a response that ended early.
 pub fn cut() -> Failure {
     failure("network", "the answer ended before it was whole")
 }
 
-/// When a failure of that kind may be tried again; `hint` is the server's own word, in milliseconds.
+/// Returns when a failure of this kind may be retried; `hint` is the server's delay in milliseconds.
 pub fn retry(kind: &str, hint: Option<u64>) -> Retry {
     match (kind, hint) {
         ("rate-limit" | "server" | "timeout" | "network", Some(ms)) => Retry::AfterMs(ms),
@@ -22,7 +22,7 @@ pub fn retry(kind: &str, hint: Option<u64>) -> Retry {
     }
 }
 
-/// The kind of failure that an answer's status stands for.
+/// Returns the kind of failure for an HTTP status.
 pub fn kind_of_status(status: u16) -> &'static str {
     match status {
         401 | 403 => "authentication",
@@ -35,13 +35,13 @@ pub fn kind_of_status(status: u16) -> &'static str {
     }
 }
 
-/// The value of the first header of that name, whatever its case.
+/// Returns the value of the first header with this name, ignoring case.
 pub fn header<'a>(headers: &'a [Pair], name: &str) -> Option<&'a str> {
     headers.iter().find(|pair| pair.name.eq_ignore_ascii_case(name)).map(|pair| pair.value.trim())
 }
 
-/// Milliseconds, rounded up, of a server's hint: `6m0s`, `60s`, `1.5s`, `20ms`, or seconds as a bare number. None for
-/// anything else, such as a date, which only a clock could read.
+/// Parses a server's hint into milliseconds, rounded up: `6m0s`, `60s`, `1.5s`, `20ms`, or seconds as a plain number.
+/// `None` for anything else, such as a date, which would need a clock.
 pub fn duration_ms(hint: &str) -> Option<u64> {
     let mut rest = hint.trim();
     if rest.is_empty() {
@@ -71,12 +71,12 @@ pub fn duration_ms(hint: &str) -> Option<u64> {
     Some(ceil(total))
 }
 
-/// Digits with at most one point; no sign, no exponent, no names of numbers.
+/// Parses digits with at most one point; no sign, no exponent, no `inf` or `nan`.
 fn number(text: &str) -> Option<f64> {
     text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.').then(|| text.parse().ok()).flatten()
 }
 
-// Saturates: what is beyond all time stays so.
+// Saturates for very long times.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn ceil(ms: f64) -> u64 {
     ms.ceil() as u64
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_are_kinds() {
+    fn statuses_have_their_kind() {
         for (status, kind) in [
             (400, "invalid-request"),
             (401, "authentication"),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_pass_is_tried_again() {
+    fn only_temporary_failures_are_retried() {
         assert_eq!(retry("rate-limit", Some(60_000)), Retry::AfterMs(60_000));
         assert_eq!(retry("network", None), Retry::Backoff);
         assert_eq!(retry("authentication", Some(1)), Retry::Never);
@@ -121,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn headers_have_any_case() {
+    fn header_names_ignore_case() {
         let headers = [Pair { name: "Retry-After".to_owned(), value: " 7 ".to_owned() }];
         assert_eq!(header(&headers, "retry-after"), Some("7"));
         assert_eq!(header(&headers, "retry"), None);
     }
 
     #[test]
-    fn hints_are_durations() {
+    fn hints_are_parsed_as_durations() {
         for (hint, ms) in [
             ("60", Some(60_000)),
             ("0", Some(0)),
@@ -157,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_hint_is_read_or_refused(hint in ".{0,20}|[0-9.hmsnuµ ]{0,20}") {
+        fn any_hint_is_handled(hint in ".{0,20}|[0-9.hmsnuµ ]{0,20}") {
             let _ = duration_ms(&hint);
         }
     }

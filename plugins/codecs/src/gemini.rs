@@ -1,12 +1,15 @@
-//! Gemini: `POST /v1beta/models/{model}:streamGenerateContent?alt=sse`.
+//! The codec of Gemini, `POST /v1beta/models/{model}:streamGenerateContent?alt=sse`.
 //!
-//! * `request` writes a completion as one request: [`request`],
-//! * `answer` reads what comes: [`Gemini`],
-//! * `error` puts what Google says of errors into the contract's failures.
+//! * `request` converts a completion into a request: [`request`],
+//! * `answer` converts the events of the response: [`Gemini`],
+//! * `error` converts Google's errors to failures of the contract.
 //!
-//! Three things are this API's own. Each event is a whole response, and none says that it is the last: an answer is whole
-//! if it gave a reason to finish before its body ended. A signature may stand on any part and must come back on that same
-//! part, so that a signed part is a block of its own. And calls may have no ids, so that some are made here.
+//! Three properties of this API:
+//!
+//! * Each event is a whole response, and none is marked as the last. An answer is complete if it had a finish reason
+//!   before its body ended.
+//! * Any part may have a signature, which must be sent back with the same part. So a signed part is a block of its own.
+//! * Calls may have no id; then this codec creates one.
 
 mod answer;
 mod error;
@@ -17,10 +20,10 @@ mod tests;
 pub use answer::Gemini;
 pub use request::{Dialect, Thinking, request};
 
-/// Ids of calls that were made here are this and a number; they are not for the API.
+/// Prefix of the ids that this codec creates. They are not sent to the API.
 const MADE_ID: &str = "call_";
 
-/// Whether the API knows a call by that id: it was not made here.
+/// Returns true if the id came from the API, not from this codec.
 fn is_known(id: &str) -> bool {
     let number = id.strip_prefix(MADE_ID);
     !number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))

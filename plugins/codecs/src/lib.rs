@@ -1,17 +1,17 @@
 //! The wire formats of language-model APIs, shared by the bundled adapters.
 //!
-//! A codec turns a completion request into one HTTP request, and server-sent events into the contract's events. What all
-//! of them do alike is here once:
+//! A codec converts a completion request to one HTTP request, and server-sent events to events of the contract. The
+//! adapters in `plugins/providers` use:
 //!
-//! * [`sse`] cuts a body into server-sent events, wherever its chunks were cut,
-//! * [`stream`] drives one codec through one exchange: heads, bodies, refusals, ends,
-//! * [`body`] writes a request's JSON, with the host's blobs spliced in,
-//! * [`failure`] puts statuses and hints into the contract's failures,
-//! * [`thinking`] reads levels, and counts their budgets,
-//! * [`openai`] is what [`responses`] and [`chat`] share,
-//! * [`messages`], [`responses`], [`chat`] and [`gemini`] are the codecs.
+//! * [`messages`], [`responses`], [`chat`] and [`gemini`]: the codecs,
+//! * [`openai`]: common parts of [`responses`] and [`chat`],
+//! * [`stream`]: drives one codec through one exchange: heads, bodies, refusals, ends,
+//! * [`sse`]: splits a body into server-sent events, for any chunks,
+//! * [`body`]: writes the JSON of a request, with blobs that the host inserts,
+//! * [`failure`]: converts statuses and retry hints to failures of the contract,
+//! * [`thinking`]: parses levels and computes their budgets.
 //!
-//! Not here: what differs from provider to provider (names, catalogues, sizes), which stands in each adapter's own crate.
+//! Everything that differs between providers (names, catalogues, sizes) is in the crate of each adapter.
 #![deny(missing_docs)]
 
 pub mod body;

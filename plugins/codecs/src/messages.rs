@@ -1,7 +1,7 @@
-//! Anthropic Messages, `POST /v1/messages`.
+//! The codec of Anthropic Messages, `POST /v1/messages`.
 //!
-//! A thinking block goes out whole with its block's end, and comes back as it was: its signature holds for its very text.
-//! Blocks of kinds that are not known here (a server's own tools) go out and come back as opaque ones in the same way.
+//! A thinking block is attached to its block's end and sent back unchanged, because its signature covers the exact
+//! text. Blocks of unknown kinds (tools of the server) are passed as opaque blocks in the same way.
 
 mod request;
 mod wire;
@@ -15,29 +15,29 @@ use crate::body::Json;
 use crate::failure::{duration_ms, failure, header, kind_of_status, retry};
 use crate::stream::{Codec, Out, Stream};
 
-/// How a model is asked to think.
+/// The setting for thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thinking {
-    /// Nothing is said of it.
+    /// No setting is sent.
     Unsaid,
-    /// At most that many tokens.
+    /// A budget in tokens.
     Budget(u32),
-    /// As much as the model finds right, with that effort: `low`, `medium`, `high`.
+    /// Adaptive thinking with an effort: `low`, `medium`, `high`.
     Adaptive(&'static str),
 }
 
-/// How often one completion goes on after a pause, at most: a server that only ever pauses must not keep it for ever.
+/// The most pauses after which one completion continues, so that a server cannot pause endlessly.
 const MAX_PAUSES: u32 = 16;
 
-/// The codec of one completion.
+/// The state of one completion.
 #[derive(Debug)]
 pub struct Messages {
     request: request::Request,
-    /// What came of the assistant's message, for the request after a pause: of the answers before, then of this one.
+    /// Blocks of the assistant's message for the request after a pause: of the earlier answers, then of this one.
     content: Vec<Json>,
-    /// The blocks that are open, by the API's index.
+    /// The open blocks, by the API's index.
     open: BTreeMap<u64, Open>,
-    /// What the answers before the last pause used, and what this one did.
+    /// Token usage of the answers before the last pause, and of this one.
     before: Usage,
     usage: wire::Usage,
     stop: Option<String>,
@@ -45,7 +45,7 @@ pub struct Messages {
     pauses: u32,
 }
 
-/// A block that is open, and its index in our numbering.
+/// An open block, with its index in the contract's numbering.
 #[derive(Debug)]
 enum Open {
     Text { index: u32, text: String },
@@ -55,8 +55,8 @@ enum Open {
 }
 
 impl Messages {
-    /// Begins the completion: `thinking` is what the level comes to for the model, `max_tokens` bounds the answer, its
-    /// thinking included.
+    /// Begins the completion. `thinking` is the setting for the level; `max_tokens` limits the answer including its
+    /// thinking.
     pub fn begin(request: &CompletionRequest, thinking: Thinking, max_tokens: u32) -> (Stream<Self>, Vec<Action>) {
         let request = request::Request::new(request, thinking, max_tokens);
         let first = request.http(&[]);
@@ -122,7 +122,7 @@ impl Messages {
             (Some(Open::Opaque { input, .. }), wire::Delta::Input { partial_json: more }) => {
                 input.push_str(&more);
             }
-            // What is not known, or has no place.
+            // Unknown, or without a representation in the contract.
             _ => {}
         }
     }
@@ -134,7 +134,7 @@ impl Messages {
                 self.content.extend(request::text(&text));
             }
             Some(Open::Thinking { index, text, signature }) => {
-                // Without a signature the API would not take it back.
+                // Without a signature the API would not accept it back.
                 let block = (!signature.is_empty()).then(|| request::thinking(&text, &signature));
                 out.end(index, block.clone());
                 self.content.extend(block.and_then(|block| Json::raw(&block)));
@@ -158,7 +158,7 @@ impl Messages {
         }
     }
 
-    fn tell_usage(&mut self, more: wire::Usage, out: &mut Out) {
+    fn emit_usage(&mut self, more: wire::Usage, out: &mut Out) {
         self.usage.update(more);
         out.usage(sum(&self.before, &self.usage.total()));
     }
@@ -166,7 +166,7 @@ impl Messages {
     fn end_of_message(&mut self, out: &mut Out) {
         let raw = self.stop.take().unwrap_or_default();
         if raw == "pause_turn" && self.pauses < MAX_PAUSES {
-            return self.go_on(out);
+            return self.continue_after_pause(out);
         }
         let stop = match raw.as_str() {
             "end_turn" | "stop_sequence" => "end-turn",
@@ -179,8 +179,8 @@ impl Messages {
         out.finish(stop, &raw);
     }
 
-    /// The API wants its unfinished message back, and goes on with it.
-    fn go_on(&mut self, out: &mut Out) {
+    /// Continues after a pause: the API expects its unfinished message back.
+    fn continue_after_pause(&mut self, out: &mut Out) {
         for at in self.open.keys().copied().collect::<Vec<_>>() {
             self.end_block(at, out);
         }
@@ -193,12 +193,12 @@ impl Messages {
 
 impl Codec for Messages {
     fn event(&mut self, _: &str, data: &str, out: &mut Out) {
-        // What an event is stands in its data as well, also where a proxy lost its name.
+        // The type is read from the data, because some proxies drop the event's name.
         let event = match serde_json::from_str(data) {
             Ok(event) => event,
             Err(error) => {
                 if let Some(error) = wire::refusal(data.as_bytes()) {
-                    return out.fail(told(error));
+                    return out.fail(error_failure(error));
                 }
                 return out.fail(failure("server", format!("an event of the answer cannot be read: {error}")));
             }
@@ -208,7 +208,7 @@ impl Codec for Messages {
                 if !std::mem::replace(&mut self.started, true) {
                     out.started(&message.model);
                 }
-                self.tell_usage(message.usage, out);
+                self.emit_usage(message.usage, out);
             }
             wire::Event::ContentBlockStart { index, content_block } => self.start_block(index, content_block, out),
             wire::Event::ContentBlockDelta { index, delta } => self.grow_block(index, delta, out),
@@ -220,10 +220,10 @@ impl Codec for Messages {
                 if let Some(explanation) = delta.stop_details.and_then(|details| details.explanation) {
                     out.extra("refusal", explanation);
                 }
-                self.tell_usage(usage, out);
+                self.emit_usage(usage, out);
             }
             wire::Event::MessageStop => self.end_of_message(out),
-            wire::Event::Error { error } => out.fail(told(error)),
+            wire::Event::Error { error } => out.fail(error_failure(error)),
             wire::Event::Unknown => {}
         }
     }
@@ -248,13 +248,13 @@ impl Codec for Messages {
     }
 }
 
-/// The failure that an error within an answer stands for.
-fn told(error: wire::Error) -> Failure {
+/// Converts an error within an answer.
+fn error_failure(error: wire::Error) -> Failure {
     let kind = kind_of_type(&error.kind).unwrap_or("server");
     Failure { code: error.code(), ..failure(kind, error.words()) }
 }
 
-/// The kind of failure that an error's type stands for.
+/// Returns the kind of failure for an error type.
 fn kind_of_type(word: &str) -> Option<&'static str> {
     match word {
         "invalid_request_error" | "request_too_large" | "billing_error" => Some("invalid-request"),

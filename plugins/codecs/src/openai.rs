@@ -1,5 +1,4 @@
-//! What OpenAI's two APIs share, and with them the servers that speak like them: how a request goes out, what stands for
-//! bytes, how errors are told, how hard a model thinks.
+//! Common parts of OpenAI's two APIs and of compatible servers: requests, blobs, errors, reasoning effort.
 
 mod error;
 #[cfg(test)]
@@ -13,10 +12,10 @@ use crate::thinking::{Level, plan};
 
 pub(crate) use error::{api_error, refused};
 
-/// What these APIs' adapters call their one credential, in their manifests and in each request.
+/// The id of the only credential of these adapters.
 pub const CREDENTIAL: &str = "api-key";
 
-/// A request whose answer is to come as events, with the key as a bearer.
+/// Creates a request for a response as events, with the key as bearer token.
 pub(crate) fn post(path: &str, body: Json) -> HttpRequest {
     let pair = |name: &str, value: &str| Pair { name: name.to_owned(), value: value.to_owned() };
     HttpRequest {
@@ -31,18 +30,18 @@ pub(crate) fn post(path: &str, body: Json) -> HttpRequest {
     }
 }
 
-/// The system context as one text; none if there is none.
+/// Joins the system context into one text; `None` if it is empty.
 pub(crate) fn system(request: &CompletionRequest) -> Option<String> {
     (!request.system.is_empty()).then(|| request.system.join("\n\n"))
 }
 
-/// How a blob may go out.
+/// The form in which a blob is sent.
 pub(crate) enum Media {
     /// An image, as a data URL.
     Image(Json),
     /// A PDF, as its name and a data URL.
     Pdf(String, Json),
-    /// Not at all: words that stand in its place, so that the model knows of it.
+    /// A text instead of a blob that cannot be sent, so that the model knows about it.
     Words(String),
 }
 
@@ -58,8 +57,8 @@ pub(crate) fn media(blob: &BlobRef) -> Media {
     }
 }
 
-/// What a level comes to where all that an adapter knows is that models take an effort: the word that is sent, and the
-/// words for the person. `none` cannot be said to all of them, so that nothing is sent for it.
+/// Returns the effort for a level, and its description, if all that is known about a model is that it accepts an
+/// effort. For `none` nothing is sent, because not all models accept it.
 pub fn by_effort(level: Option<&str>) -> (Option<&'static str>, ThinkingPlan) {
     match level.and_then(Level::parse) {
         None => (None, plan("Thinking: provider default")),
@@ -71,12 +70,12 @@ pub fn by_effort(level: Option<&str>) -> (Option<&'static str>, ThinkingPlan) {
     }
 }
 
-/// A string of an event; empty if there is none.
+/// Returns a string field of an event; empty if it is missing.
 pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A number of an event, by its way in; 0 if there is none.
+/// Returns a number of an event by its path; 0 if it is missing.
 pub(crate) fn count(value: &Value, pointer: &str) -> u64 {
     value.pointer(pointer).and_then(Value::as_u64).unwrap_or_default()
 }

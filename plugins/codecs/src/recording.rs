@@ -1,8 +1,8 @@
-//! Plays recorded answers to a codec, for the tests of all codecs.
+//! Test helper of all codecs: plays recorded answers.
 //!
-//! `recordings/FOLDER/NAME.sse` holds the bytes of one answer, or `NAME.1.sse`, `NAME.2.sse`… those of several requests
-//! of one completion; `NAME.expected.json` says what they come to (see [`summary`]). Each recording is played whole, cut
-//! in two at every place, and byte by byte, and must come to the same events each time.
+//! `recordings/FOLDER/NAME.sse` has the bytes of one answer, or `NAME.1.sse`, `NAME.2.sse`… those of several requests
+//! of one completion. `NAME.expected.json` has the expected [`summary`]. Each recording is played as one chunk, as two
+//! chunks split at every position, and byte by byte, and must give the same events each time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::stream::{Codec, Stream};
 
-/// Plays every recording of `folder`, each time to a stream that `begin` makes, and checks what it comes to.
+/// Plays every recording of `folder` to streams from `begin` and checks the summaries.
 pub(crate) fn check_all<C: Codec>(folder: &str, begin: impl Fn() -> Stream<C>) {
     let directory = directory(folder);
     let mut played = 0;
@@ -38,7 +38,7 @@ pub(crate) fn check_all<C: Codec>(folder: &str, begin: impl Fn() -> Stream<C>) {
     assert!(played > 0, "no recordings in {}", directory.display());
 }
 
-/// The bodies of one recording, in order.
+/// Returns the bodies of one recording, in order.
 pub(crate) fn parts(folder: &str, name: &str) -> Vec<Vec<u8>> {
     let directory = directory(folder);
     if let Ok(only) = fs::read(directory.join(format!("{name}.sse"))) {
@@ -54,8 +54,8 @@ fn directory(folder: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("recordings").join(folder)
 }
 
-/// Plays the bodies, one for each request, and gives the actions, neighbouring deltas of one block joined. `cuts` are the
-/// places, by part and offset in order, where chunks end besides a part's end.
+/// Plays the bodies, one for each request, and returns the actions with adjacent deltas of one block joined. `cuts` are
+/// additional ends of chunks, as part and offset, in order.
 pub(crate) fn play<C: Codec>(stream: &mut Stream<C>, parts: &[Vec<u8>], cuts: &[(usize, usize)]) -> Vec<Action> {
     let mut actions: Vec<Action> = Vec::new();
     for (at, part) in parts.iter().enumerate() {
@@ -70,7 +70,7 @@ pub(crate) fn play<C: Codec>(stream: &mut Stream<C>, parts: &[Vec<u8>], cuts: &[
         }
         inputs.push(Input::BodyEnd);
         for input in inputs {
-            // A new request drops what is left of the body before.
+            // A new request drops the rest of the previous body.
             if actions.iter().filter(|action| matches!(action, Action::Send(_))).count() > at {
                 break;
             }
@@ -89,9 +89,9 @@ pub(crate) fn play<C: Codec>(stream: &mut Stream<C>, parts: &[Vec<u8>], cuts: &[
     actions
 }
 
-/// What actions come to, after a check of the contract's rules for blocks: `{"text", "thinking", "tool_calls": [{"id",
+/// Checks the contract's rules for blocks and returns a summary of actions: `{"text", "thinking", "tool_calls": [{"id",
 /// "name", "input"}], "usage": {"input", "output", "thinking", "cache_read", "cache_write"}, "stop", "raw"}`, or
-/// `{"failure": {"kind", "code"}, "text"}`. What is zero or empty is left out.
+/// `{"failure": {"kind", "code"}, "text"}`. Zero and empty fields are left out.
 pub(crate) fn summary(actions: &[Action]) -> Value {
     let (mut text, mut thinking, mut usage, mut end) = (String::new(), String::new(), Map::new(), Map::new());
     let mut blocks: BTreeMap<u32, (BlockKind, String, bool)> = BTreeMap::new();
@@ -156,7 +156,7 @@ pub(crate) fn summary(actions: &[Action]) -> Value {
     normal(end.into())
 }
 
-/// Without what is zero or empty at the outside and among the usage, so that both ways of saying nothing are equal.
+/// Removes zero and empty fields at the top level and in the usage, so that a missing and an empty field are equal.
 fn normal(mut summary: Value) -> Value {
     let nothing = |value: &Value| matches!(value, Value::Null) || *value == 0 || *value == "" || *value == json!([]);
     for part in ["usage", "failure"] {

@@ -1,8 +1,8 @@
-//! OpenAI Responses: `POST {base}/responses`, and its events.
+//! The codec of OpenAI Responses, `POST {base}/responses`.
 //!
-//! The server keeps nothing (`store: false`): the whole conversation goes out each time, and with it what the model
-//! thought, encrypted. A reasoning item is a thinking block, even one without a summary (its text is empty then), so that
-//! it keeps its place; the block's opaque is the item as it came, to the byte.
+//! The server stores nothing (`store: false`): each request contains the whole conversation, including the model's
+//! encrypted reasoning. A reasoning item becomes a thinking block, also without a summary (with an empty text), so that
+//! it keeps its place. The block's opaque data is the unchanged item.
 
 mod request;
 #[cfg(test)]
@@ -25,13 +25,13 @@ pub fn begin(request: &CompletionRequest, reasoning: Reasoning) -> (Stream<Respo
     Stream::begin(Responses::default(), request::request(request, reasoning))
 }
 
-/// The events of one answer.
+/// The state of one answer.
 #[derive(Debug, Default)]
 pub struct Responses {
     started: bool,
-    /// Blocks that are open, by the item's index and the part's within it; calls and thinking have no parts.
+    /// Open blocks by the index of the item and of the part in it; calls and thinking have no parts.
     open: BTreeMap<(u64, u64), Open>,
-    /// What came, for the reason of the end.
+    /// Kinds of contents that have arrived, for the reason of the end.
     called: bool,
     spoke: bool,
     refused: bool,
@@ -40,20 +40,20 @@ pub struct Responses {
 #[derive(Debug)]
 struct Open {
     block: u32,
-    /// Something came as a delta: what the end repeats is known.
+    /// True if a delta has arrived, so that the end of the item only repeats it.
     fed: bool,
-    /// Of thinking, the part that the last delta belonged to.
+    /// The part of the last thinking delta.
     part: u64,
 }
 
 impl Codec for Responses {
     fn event(&mut self, event: &str, data: &str, out: &mut Out) {
-        // Not of this API, but some servers end with it as they end the other one's answers.
+        // Not part of this API, but some servers send it at the end, as in Chat Completions.
         if data.trim() == "[DONE]" {
             return;
         }
         let Ok(value) = serde_json::from_str::<Value>(data) else {
-            out.fail(failure("server", "the answer holds an event that is no JSON"));
+            out.fail(failure("server", "the answer holds an event that is not JSON"));
             return;
         };
         let at = count(&value, "/output_index");
@@ -61,12 +61,12 @@ impl Codec for Responses {
         match value.get("type").and_then(Value::as_str).unwrap_or(event) {
             "response.created" | "response.in_progress" => self.begun(&value["response"], out),
             "response.output_item.added" => self.item_added(at, &value["item"], out),
-            "response.output_text.delta" => self.say((at, part), false, text(&value, "delta"), out),
-            "response.refusal.delta" => self.say((at, part), true, text(&value, "delta"), out),
+            "response.output_text.delta" => self.emit_text((at, part), false, text(&value, "delta"), out),
+            "response.refusal.delta" => self.emit_text((at, part), true, text(&value, "delta"), out),
             "response.reasoning_summary_text.delta" => {
                 self.think(at, count(&value, "/summary_index"), text(&value, "delta"), out);
             }
-            // The thoughts themselves, from models that show them.
+            // Unencrypted thoughts, from models that show them.
             "response.reasoning_text.delta" => self.think(at, part, text(&value, "delta"), out),
             "response.function_call_arguments.delta" => self.input(at, text(&value, "delta"), out),
             "response.output_item.done" => self.item_done(at, &value["item"], data, out),
@@ -94,7 +94,7 @@ impl Responses {
         }
     }
 
-    /// The block at that place; started if it is not yet.
+    /// Returns the block at a position; starts it if necessary.
     fn block(&mut self, place: (u64, u64), kind: BlockKind, out: &mut Out) -> &mut Open {
         self.open.entry(place).or_insert_with(|| Open { block: out.start(kind), fed: false, part: 0 })
     }
@@ -109,12 +109,12 @@ impl Responses {
                 let head = ToolHead { id: text(item, "call_id").to_owned(), name: text(item, "name").to_owned() };
                 self.block((at, 0), BlockKind::ToolCall(head), out);
             }
-            // A message's blocks are its parts. Anything else is a tool of the server's own, which nobody asked for.
+            // The parts of a message are blocks. Other items are tools of the server, which are never requested.
             _ => {}
         }
     }
 
-    fn say(&mut self, place: (u64, u64), refusal: bool, text: &str, out: &mut Out) {
+    fn emit_text(&mut self, place: (u64, u64), refusal: bool, text: &str, out: &mut Out) {
         if text.is_empty() {
             return;
         }
@@ -148,7 +148,7 @@ impl Responses {
         }
     }
 
-    /// The item is whole, and its event repeats all of it: what did not come as deltas comes now.
+    /// Handles the end of an item, which contains the whole item: emits everything that has not arrived as deltas.
     fn item_done(&mut self, at: u64, item: &Value, data: &str, out: &mut Out) {
         self.item_added(at, item, out);
         match text(item, "type") {
@@ -159,7 +159,7 @@ impl Responses {
                 if !self.open.get(&(at, 0)).is_some_and(|open| open.fed) {
                     self.think(at, 0, &whole.join("\n\n"), out);
                 }
-                // Without its content the server could not know it again.
+                // Without its encrypted content the server could not use it.
                 let known = !text(item, "encrypted_content").is_empty();
                 self.close((at, 0), known.then(|| raw_item(data)).flatten(), out);
             }
@@ -182,10 +182,10 @@ impl Responses {
         for (part, content) in (0..).zip(item["content"].as_array().into_iter().flatten()) {
             let place = (at, part);
             if !self.open.get(&place).is_some_and(|open| open.fed) {
-                self.say(place, false, text(content, "text"), out);
-                self.say(place, true, text(content, "refusal"), out);
+                self.emit_text(place, false, text(content, "text"), out);
+                self.emit_text(place, true, text(content, "refusal"), out);
             }
-            // What a text's own words do not say of it.
+            // Data of a text block in addition to its text.
             let phase = item.get("phase").and_then(Value::as_str);
             self.close(place, phase.map(|phase| json!({"phase": phase}).to_string()), out);
         }
@@ -233,7 +233,7 @@ fn usage(response: &Value, out: &mut Out) {
     }
 }
 
-/// The item of an event as it stands there: a server that signs what it encrypts may look at every byte.
+/// Returns the unchanged item of an event, because a server may check every byte of encrypted data.
 fn raw_item(data: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Event<'a> {

@@ -1,16 +1,17 @@
-//! Server-sent events, by the WHATWG's rules: <https://html.spec.whatwg.org/multipage/server-sent-events.html>.
+//! Parser of server-sent events by the rules of WHATWG:
+//! <https://html.spec.whatwg.org/multipage/server-sent-events.html>. [`Stream`](crate::stream::Stream) uses it.
 //!
-//! Two things differ from a browser: bad UTF-8 is an error rather than a replacement character, since what follows is JSON
-//! of a model's answer, and [`Parser::finish`] may give the event that the body's end left without its blank line.
+//! Why not a library: the adapters get bytes pushed and have no async runtime. Two differences to a browser: invalid
+//! UTF-8 is an error, because the data is JSON, and [`Parser::finish`] also returns a last event without a blank line.
 
 use std::fmt;
 
-/// Bytes of one event, names and values together: a whole image in base64 fits, as Gemini sends them in one event.
+/// The most bytes of one event. A whole image in base64 fits, which Gemini sends in one event.
 pub const MAX_EVENT: usize = 16 << 20;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Why a body is no stream of events.
+/// Why a body is not a valid stream of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Error {
     /// An event, or one line of it, is longer than [`MAX_EVENT`].
@@ -30,17 +31,17 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Cuts bytes into events. Each byte is looked at a fixed number of times, however the body was cut.
+/// Splits bytes into events. Each byte is processed a fixed number of times, for any chunks.
 #[derive(Debug)]
 pub struct Parser {
-    /// The line that has begun.
+    /// The incomplete line.
     line: Vec<u8>,
-    /// The last byte was a CR: a LF that follows belongs to it.
+    /// True if the last byte was a CR; a following LF belongs to it.
     after_cr: bool,
-    /// No line has ended yet: a byte order mark may stand before it.
+    /// True until the first line has ended; it may begin with a byte order mark.
     first_line: bool,
     name: String,
-    /// The lines of `data`; none is something else than an empty one.
+    /// The lines of `data`; `None` differs from one empty line.
     data: Option<String>,
     limit: usize,
 }
@@ -52,7 +53,7 @@ impl Default for Parser {
 }
 
 impl Parser {
-    /// A parser at a body's beginning.
+    /// Creates a parser for a new body.
     pub fn new() -> Self {
         Self::with_limit(MAX_EVENT)
     }
@@ -61,8 +62,8 @@ impl Parser {
         Self { line: Vec::new(), after_cr: false, first_line: true, name: String::new(), data: None, limit }
     }
 
-    /// Takes the next bytes of a body and gives each event that they complete to `each`, as its name (`message` where it
-    /// has none) and its data. After an error the parser is of no more use; events before it were given.
+    /// Parses the next bytes of a body and passes each complete event to `each`: its name (`message` if it has none)
+    /// and its data. After an error the parser must not be used again; earlier events were passed on.
     pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(&str, &str)) -> Result<(), Error> {
         while let Some(&first) = bytes.first() {
             if std::mem::take(&mut self.after_cr) && first == b'\n' {
@@ -77,15 +78,15 @@ impl Parser {
             bytes = &bytes[end + 1..];
             let mut line = std::mem::take(&mut self.line);
             self.end_line(&line, &mut each)?;
-            // Its room is used again for the next line.
+            // Reuse its memory for the next line.
             line.clear();
             self.line = line;
         }
         Ok(())
     }
 
-    /// Ends the body: an event that stands complete by its lines, but without its blank line, is given to `each`. The
-    /// standard would drop it; servers have been seen to forget the last line.
+    /// Ends the body. Passes a last event without a blank line to `each`. The standard drops it, but some servers omit
+    /// the blank line.
     pub fn finish(&mut self, each: impl FnOnce(&str, &str)) {
         self.dispatch(each);
         *self = Self::with_limit(self.limit);
@@ -120,7 +121,7 @@ impl Parser {
                 }
                 None => self.data = Some(value.to_owned()),
             },
-            // A comment has an empty field; `id` and `retry` are for who reconnects.
+            // A comment has an empty field name; `id` and `retry` are only for reconnecting.
             _ => {}
         }
         Ok(())
@@ -142,7 +143,7 @@ mod tests {
 
     type Events = Vec<(String, String)>;
 
-    /// The events of a body in pieces, without what only its end completes.
+    /// Returns the events of a body in pieces, without calling `finish`.
     fn parse(pieces: &[&[u8]]) -> Result<Events, Error> {
         let mut parser = Parser::new();
         let mut events = Events::new();
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standards_rules() {
+    fn rules_of_the_standard_apply() {
         for (body, expected) in [
             ("", &[][..]),
             ("data: a\n\n", &[("message", "a")]),
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_gives_what_is_complete_by_line() {
+    fn finish_returns_an_event_without_blank_line() {
         for (body, expected) in [
             ("event: x\ndata: a\ndata: b\n", Some(("x", "a\nb"))),
             ("data: a\r", Some(("message", "a"))),
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_utf8_is_an_error_behind_the_events_before_it() {
+    fn invalid_utf8_is_an_error_after_earlier_events() {
         let mut seen = 0;
         let error = Parser::new().push(b"data: a\n\ndata: \xff\n\ndata: b\n\n", |_, _| seen += 1);
         assert_eq!((error, seen), (Err(Error::BadUtf8), 1));
@@ -210,20 +211,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_an_error_and_just_less_is_not() {
+    fn too_long_events_are_an_error() {
         let limited = |body: &str| Parser::with_limit(16).push(body.as_bytes(), |_, _| {});
         assert_eq!(limited("data: 0123456789\n\ndata: 0123456789\n\n"), Ok(()));
         assert_eq!(limited("data: 01234567890\n\n"), Err(Error::TooLong));
         assert_eq!(limited("data: 01234567890"), Err(Error::TooLong));
-        // Many lines of one event, short as they are; lines of nothing else are no event.
+        // Many short lines of one event. Lines without fields are not an event.
         assert_eq!(limited(&"data\n".repeat(20)), Err(Error::TooLong));
         assert_eq!(limited("event: 0123\ndata: 0123\ndata: 0123\n"), Err(Error::TooLong));
         assert_eq!(limited(&": 0123456789\n".repeat(20)), Ok(()));
     }
 
     #[test]
-    fn a_long_event_byte_by_byte_costs_as_much_as_a_whole() {
-        // A parser that looks again at what it holds would take hours here.
+    fn long_event_in_single_bytes_is_fast() {
+        // A parser that scans its buffer again for each byte would take hours.
         let body = format!("data: {}\n\n", "x".repeat(4 << 20));
         let mut parser = Parser::new();
         let mut length = 0;
@@ -235,7 +236,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_cut_gives_the_same_events(
+        fn chunks_do_not_change_the_events(
             body in "(data: ?|event: ?|: |id|\u{feff}|é|😀|a|b|\n|\n\n|\r|\r\n|\r\n\r\n){0,60}",
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
         ) {

@@ -1,8 +1,8 @@
-//! What every streaming adapter does: one request, its head, its events, its end.
+//! The common part of all streaming adapters: one request, the head of its response, its events, its end.
 //!
-//! A [`Codec`] knows the events of one API. [`Stream`] drives it: it reads heads, cuts bodies into events, collects what
-//! a refusal says, and sees to it that each exchange ends in a `finish` or a `fail`. What a codec has to say goes through
-//! [`Out`], which keeps the contract's rules for blocks.
+//! A [`Codec`] handles the events of one API. [`Stream`] drives it: it checks heads, splits bodies into events,
+//! collects the body of a refusal, and ensures that each exchange ends with `finish` or `fail`. A codec emits its
+//! actions through [`Out`], which enforces the contract's rules for blocks.
 
 use std::collections::BTreeSet;
 
@@ -14,31 +14,32 @@ use patchbay_provider_sdk::{
 use crate::failure::{cut, failure, header};
 use crate::sse::Parser;
 
-/// Bytes of a refusal that are read: what an API says of an error is a few hundred, a gateway's page a few thousand.
+/// The most bytes of a refusal that are read. An API error has a few hundred bytes, a gateway's page a few thousand.
 pub const MAX_REFUSAL: usize = 64 << 10;
 
 /// The events of one API.
 pub trait Codec {
-    /// One server-sent event; `event` is `message` where it has no name.
+    /// Handles one server-sent event; `event` is `message` if it has no name.
     fn event(&mut self, event: &str, data: &str, out: &mut Out);
 
-    /// The body is over, and neither finish nor fail came, nor is anything sent or waited for. A codec whose API has no last event finishes here.
+    /// Handles the end of the body if the answer has not ended and nothing is pending. A codec whose API has no last
+    /// event finishes here.
     fn end(&mut self, out: &mut Out) {
         out.fail(cut());
     }
 
-    /// The time that [`Out::wait`] asked for is over.
+    /// Handles the end of the time requested with [`Out::wait`].
     fn timer(&mut self, out: &mut Out) {
         let _ = out;
     }
 
-    /// The answer's status was no 2xx, or its body JSON instead of events; `body` is its beginning
-    /// ([`MAX_REFUSAL`] at most).
+    /// Converts a response whose status is not 2xx or whose body is JSON instead of events. `body` has at most
+    /// [`MAX_REFUSAL`] bytes.
     fn refused(&mut self, status: u16, headers: &[Pair], body: &[u8]) -> Failure;
 }
 
-/// What a codec has to say, as actions. Everything after `finish` or `fail` is ignored, and so is what is said of a block
-/// that is not open.
+/// Collects the actions of a codec. Everything after `finish` or `fail`, and everything about a block that is not open,
+/// is ignored.
 #[derive(Debug, Default)]
 pub struct Out {
     actions: Vec<Action>,
@@ -50,12 +51,12 @@ pub struct Out {
 }
 
 impl Out {
-    /// The model's name, as the API gives it.
+    /// Emits the model's name from the API.
     pub fn started(&mut self, model: &str) {
         self.emit(Event::Started(model.to_owned()));
     }
 
-    /// Starts a block and gives its index: 0, 1, 2… in the order of starts.
+    /// Starts a block and returns its index: 0, 1, 2… in the order of starts.
     pub fn start(&mut self, kind: BlockKind) -> u32 {
         let index = self.next;
         if !self.over {
@@ -66,7 +67,7 @@ impl Out {
         index
     }
 
-    /// More of a block. Nothing is said of nothing, and what follows at once for the same block is joined.
+    /// Adds text to a block. Empty texts are ignored, and adjacent texts for the same block are joined.
     pub fn delta(&mut self, index: u32, text: impl Into<String>) {
         let text = text.into();
         if text.is_empty() || !self.open.contains(&index) {
@@ -80,24 +81,24 @@ impl Out {
         }
     }
 
-    /// Ends a block, with what this adapter wants to see again in its place.
+    /// Ends a block. `opaque` is returned to this adapter with the block in later requests.
     pub fn end(&mut self, index: u32, opaque: Option<String>) {
         if self.open.remove(&index) {
             self.emit(Event::BlockEnd(BlockEnd { index, opaque }));
         }
     }
 
-    /// What was used up to now.
+    /// Emits the token usage so far.
     pub fn usage(&mut self, usage: Usage) {
         self.emit(Event::Usage(usage));
     }
 
-    /// Anything else that somebody may want to know.
+    /// Emits any other event.
     pub fn extra(&mut self, name: &str, value: impl Into<String>) {
         self.emit(Event::Extra(Pair { name: name.to_owned(), value: value.into() }));
     }
 
-    /// The answer is whole: `stop` is the contract's word, `raw` the API's own. Blocks that are open end first.
+    /// Finishes a complete answer: `stop` is the contract's word, `raw` the API's. Ends open blocks first.
     pub fn finish(&mut self, stop: &str, raw: &str) {
         while let Some(index) = self.open.pop_first() {
             self.emit(Event::BlockEnd(BlockEnd { index, opaque: None }));
@@ -106,25 +107,25 @@ impl Out {
         self.over = true;
     }
 
-    /// The answer failed. Blocks that are open stay so: they were interrupted.
+    /// Fails the answer. Open blocks are not ended, because they were interrupted.
     pub fn fail(&mut self, failure: Failure) {
         self.act(Action::Fail(failure));
         self.over = true;
     }
 
-    /// Sends another request; what is still to come of the body before is dropped.
+    /// Sends another request. The rest of the previous body is dropped.
     pub fn send(&mut self, request: HttpRequest) {
         self.act(Action::Send(request));
         self.sent = true;
     }
 
-    /// Asks for a [`Codec::timer`] in `ms` milliseconds.
+    /// Requests a call of [`Codec::timer`] after `ms` milliseconds.
     pub fn wait(&mut self, ms: u32) {
         self.act(Action::WaitMs(ms));
         self.waiting = true;
     }
 
-    /// Whether `finish` or `fail` was said.
+    /// Returns true after `finish` or `fail`.
     pub fn is_over(&self) -> bool {
         self.over
     }
@@ -140,20 +141,20 @@ impl Out {
     }
 }
 
-/// Where an exchange stands.
+/// The state of an exchange.
 #[derive(Debug)]
 enum At {
-    /// A request was sent, and nothing came yet.
+    /// A request was sent, and no head has arrived.
     Sent,
-    /// Events come.
+    /// Events are arriving.
     Events(Parser),
-    /// What comes says why there are no events.
+    /// The body of a refusal is arriving.
     Refusal { head: ResponseHead, body: Vec<u8> },
-    /// Nothing is in flight.
+    /// Nothing is pending.
     Idle,
 }
 
-/// One completion of a [`Codec`], from its request to its end.
+/// One completion with a [`Codec`], from its request to its end.
 #[derive(Debug)]
 pub struct Stream<C> {
     codec: C,
@@ -167,7 +168,7 @@ impl<C: Codec> Stream<C> {
         (Self { codec, out: Out::default(), at: At::Sent }, vec![Action::Send(request)])
     }
 
-    /// Goes on with what came. After the end nothing comes of it.
+    /// Handles an input and returns the next actions; none after the end.
     pub fn resume(&mut self, input: Input) -> Vec<Action> {
         if !self.out.over {
             self.take(input);
@@ -175,14 +176,14 @@ impl<C: Codec> Stream<C> {
                 self.at = At::Sent;
             }
             if !self.out.over && !self.out.waiting && matches!(self.at, At::Idle) {
-                // The codec has nothing to wait for: to say so is better than to break the contract.
+                // The codec waits for nothing: failing is better than breaking the contract.
                 self.out.fail(cut());
             }
         }
         std::mem::take(&mut self.out.actions)
     }
 
-    /// The codec.
+    /// Returns the codec.
     pub fn codec(&mut self) -> &mut C {
         &mut self.codec
     }
@@ -202,7 +203,7 @@ impl<C: Codec> Stream<C> {
 
     fn head(&mut self, head: ResponseHead) {
         let refused = !(200..300).contains(&head.status);
-        // A server that does not say what it sends is believed to send what it was asked for.
+        // A response without a content type is assumed to have the requested one.
         let content_type = header(&head.headers, "content-type").unwrap_or("text/event-stream");
         let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         if !refused && media == "text/event-stream" {
@@ -220,7 +221,7 @@ impl<C: Codec> Stream<C> {
             At::Events(parser) => {
                 let (codec, out) = (&mut self.codec, &mut self.out);
                 let pushed = parser.push(bytes, |event, data| {
-                    // A new request drops what is left of this body.
+                    // A new request drops the rest of this body.
                     if !out.over && !out.sent {
                         codec.event(event, data, out);
                     }
@@ -259,7 +260,7 @@ impl<C: Codec> Stream<C> {
 
     fn transport_failed(&mut self, failed: TransportFailure) {
         match &self.at {
-            // The status says more than the loss of the words behind it.
+            // The status is more helpful than the error of its body.
             At::Refusal { head, .. } if !(200..300).contains(&head.status) => self.refuse(),
             _ => {
                 let kind = if failed.kind == "timeout" { "timeout" } else { "network" };
@@ -275,7 +276,7 @@ impl<C: Codec> Stream<C> {
     }
 }
 
-/// A header's value, short enough for a message.
+/// Returns a header's value, shortened for a message.
 fn quote(value: &str) -> String {
     value.chars().take(100).collect()
 }

@@ -1,22 +1,22 @@
-//! Thinking levels: their order, their share of a budget, and their words.
+//! Thinking levels: parsing, their share of a budget, and their descriptions.
 
 use patchbay_provider_sdk::ThinkingPlan;
 
-/// How much a model is to think.
+/// A thinking level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Not at all, or as little as the model can.
+    /// No thinking, or as little as the model supports.
     None,
-    /// A third of the way.
+    /// One third between minimum and maximum.
     Low,
-    /// Two thirds of the way.
+    /// Two thirds between minimum and maximum.
     Med,
-    /// As much as the model can.
+    /// The maximum of the model.
     High,
 }
 
 impl Level {
-    /// Reads `none`, `low`, `med` or `high`. None for anything else: the host lets nothing else pass.
+    /// Parses `none`, `low`, `med` or `high`. `None` for anything else, which the host never passes.
     pub fn parse(level: &str) -> Option<Self> {
         match level {
             "none" => Some(Self::None),
@@ -27,7 +27,7 @@ impl Level {
         }
     }
 
-    /// The level spelled out: `none`, `low`, `medium`, `high`.
+    /// Returns the full name: `none`, `low`, `medium`, `high`.
     pub fn word(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -37,7 +37,7 @@ impl Level {
         }
     }
 
-    /// The level's tokens between `min` and `max`, in thirds.
+    /// Returns the level's tokens between `min` and `max`, in thirds.
     pub fn budget(self, min: u32, max: u32) -> u32 {
         let thirds = match self {
             Self::None => 0,
@@ -45,17 +45,17 @@ impl Level {
             Self::Med => 2,
             Self::High => 3,
         };
-        // In u64, since three times the range need not fit.
+        // In u64, because three times the range may overflow.
         u32::try_from(u64::from(max.saturating_sub(min)) * thirds / 3).map_or(max, |more| min + more)
     }
 }
 
-/// A plan of one line, such as `Thinking: off`, without a warning.
+/// Creates a plan with one line, such as `Thinking: off`, and without a warning.
 pub fn plan(line: impl Into<String>) -> ThinkingPlan {
     ThinkingPlan { description: vec![line.into()], warning: None }
 }
 
-/// A number with a comma between thousands.
+/// Formats a number with commas between thousands.
 pub fn thousands(number: u32) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_have_words() {
+    fn levels_have_names() {
         let words = ["none", "low", "med", "high", "medium", ""].map(|level| Level::parse(level).map(Level::word));
         assert_eq!(words, [Some("none"), Some("low"), Some("medium"), Some("high"), None, None]);
     }

@@ -1,8 +1,9 @@
-//! The SDK for providers in Rust. A provider is an adapter to a language-model API, written as a state machine without I/O.
+//! The SDK for providers in Rust. A provider is an adapter to a language-model API, written as a state machine without
+//! I/O.
 //!
-//! One type implements [`Adapter`], and the macro [`provider!`] turns it into a component. The host sends the requests that
-//! the adapter returns and passes the responses back; an adapter has no network, no clock and no secret. So its tests are
-//! plain `cargo test`: bytes in, [`Action`]s out.
+//! One type implements [`Adapter`], and the macro [`provider!`] turns it into a component. The host sends the requests
+//! that the adapter returns and passes the responses back; an adapter has no network, no clock and no secret. So its
+//! tests are plain `cargo test`: bytes in, [`Action`]s out.
 //!
 //! ```
 //! use patchbay_provider_sdk::*;
@@ -49,20 +50,23 @@
 //! ```
 //!
 //! An adapter also needs a `Cargo.toml` with `crate-type = ["cdylib", "rlib"]`; `patchbay plugin build DIR` builds the
-//! component, `patchbay provider add FILE` installs it. `docs/providers.md` has an adapter that sends requests to a server.
+//! component, `patchbay provider add FILE` installs it. `docs/providers.md` has an adapter that sends requests to a
+//! server.
 //!
 //! Rules for adapters:
 //!
-//! - An adapter returns a path, which the host joins to the operator's base URL, and the id of a credential, which the host
-//!   fills in. The adapter sees neither the URL nor the secret.
+//! - An adapter returns a path, which the host joins to the operator's base URL, and the id of a credential, which the
+//!   host fills in. The adapter sees neither the URL nor the secret.
 //! - Chunks of a response end anywhere: in the middle of a character, a line or an event.
 //! - At most one request and one timer are pending. A new request replaces the pending request, a new timer the pending
-//!   timer. The adapter is resumed with the one that is ready first. A step that leaves neither pending must finish or fail.
-//! - Blocks are numbered from 0; each is started once and ended once. Opaque blocks have no deltas. Data that the API wants
-//!   back with a block is sent with its end ([`BlockEnd`]) and returned in [`Part`], only to this adapter and the same model.
+//!   timer. The adapter is resumed with the one that is ready first. A step that leaves neither pending must finish or
+//!   fail.
+//! - Blocks are numbered from 0; each is started once and ended once. Opaque blocks have no deltas. Data that the API
+//!   wants back with a block is sent with its end ([`BlockEnd`]) and returned in [`Part`], only to this adapter and the
+//!   same model.
 //! - A failure is reported by its kind ([`Failure`]). The host decides about retries and uses a new instance for each.
-//! - A panic ends the completion as `trap`, and its message goes to the log. Do not panic on bytes from a server; return
-//!   [`Action::Fail`].
+//! - A panic ends the completion as `trap`, and its message goes to the log. Do not panic on bytes from a server;
+//!   return [`Action::Fail`].
 
 // The macros below refer to this crate by the name that its users see.
 extern crate self as patchbay_provider_sdk;
@@ -90,8 +94,8 @@ pub use wit_bindgen;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod rt {
-    /// Installs a panic hook that writes the message to the host's log; the host shows it with the trap. Without a system
-    /// interface the standard library would discard the message.
+    /// Installs a panic hook that writes the message to the host's log; the host shows it with the trap. Without a
+    /// system interface the standard library would discard the message.
     #[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
     pub fn log_panics() {
         use crate::log;
@@ -112,14 +116,15 @@ pub use bindings::patchbay::provider::types::{
 };
 
 /// An adapter: one value serves one completion. `begin` is called once; one request is pending at a time; no action may
-/// follow `finish` or `fail`; and while nothing is pending, each step must send a request, start a timer, finish or fail.
+/// follow `finish` or `fail`; and while nothing is pending, each step must send a request, start a timer, finish or
+/// fail.
 pub trait Adapter: Sized + 'static {
-    /// Returns the manifest: the provider's name, models and suggested settings. Must be constant, because it is called once
-    /// for each component.
+    /// Returns the manifest: the provider's name, models and suggested settings. Must be constant, because it is called
+    /// once for each component.
     fn describe() -> Manifest;
 
-    /// Describes for people what a thinking level (`none`, `low`, `med`, `high`) does for `model`; `None` is the provider's
-    /// default. It must describe what `begin` sends.
+    /// Describes for people what a thinking level (`none`, `low`, `med`, `high`) does for `model`; `None` is the
+    /// provider's default. It must describe what `begin` sends.
     fn explain_thinking(model: &str, level: Option<&str>) -> ThinkingPlan;
 
     /// Begins the completion `request`. Returns the adapter and its first actions, in order.

@@ -19,14 +19,14 @@
 //! # fn main() {}
 //! ```
 //!
-//! A skill also needs a `SKILL.md` and a `Cargo.toml` with `crate-type = ["cdylib", "rlib"]`; `patchbay plugin build DIR`
-//! builds the component. The documentation comment of a tool is its description. The JSON Schema is derived from the input
-//! type, and the documentation comments of its fields describe them to a model.
+//! A skill also needs a `SKILL.md` and a `Cargo.toml` with `crate-type = ["cdylib", "rlib"]`; `patchbay plugin build
+//! DIR` builds the component. The documentation comment of a tool is its description. The JSON Schema is derived from
+//! the input type, and the documentation comments of its fields describe them to a model.
 //!
-//! The capabilities of the host are in [`kv`], [`http`], [`workspace`], [`inference`], [`tools`], [`log`] and [`progress`]; a
-//! component imports only those that it uses. Everything also compiles for the host, so that a skill's tests are plain
-//! `cargo test`; calls to capabilities panic there. A panic in a component ends the call as `trap`, and its message goes to
-//! the log, where `patchbay plugin inspect` and a person's command show it.
+//! The capabilities of the host are in [`kv`], [`http`], [`workspace`], [`inference`], [`tools`], [`log`] and
+//! [`progress`]; a component imports only those that it uses. Everything also compiles for the host, so that a skill's
+//! tests are plain `cargo test`; calls to capabilities panic there. A panic in a component ends the call as `trap`, and
+//! its message goes to the log, where `patchbay plugin inspect` and a person's command show it.
 
 // The macros below refer to this crate by the name that its users see.
 extern crate self as patchbay_sdk;
@@ -90,8 +90,8 @@ pub use bindings::patchbay::skill::types::{Blob, Content, Link};
 
 /// Declares the tools of a skill. Each is a function that takes one input and returns a [`Result`].
 ///
-/// The input is any type with `serde::Deserialize` and `schemars::JsonSchema`; the result is any `Into<Reply>`. An optional
-/// second parameter of type `Vec<Blob>` receives the attachments.
+/// The input is any type with `serde::Deserialize` and `schemars::JsonSchema`; the result is any `Into<Reply>`. An
+/// optional second parameter of type `Vec<Blob>` receives the attachments.
 #[macro_export]
 macro_rules! skill {
     ($(

@@ -1,4 +1,5 @@
-//! `patchbay-bundle FROM TO`: builds the bundled plugins. `make` runs it before it builds `patchbay`, which embeds the result.
+//! `patchbay-bundle FROM TO`: builds the bundled plugins. `make` runs it before it builds `patchbay`, which embeds the
+//! result.
 //!
 //! It builds every plugin in the folders `skills` and `providers` of FROM and writes into TO:
 //!

@@ -127,7 +127,8 @@ impl MatchRun<'_> {
         }
     }
 
-    /// Adds all states that can be reached from `from` without reading a character. Returns true if one of them is a match.
+    /// Adds all states that can be reached from `from` without reading a character. Returns true if one of them is a
+    /// match.
     #[allow(clippy::too_many_arguments)]
     fn follow(
         self,

@@ -1,5 +1,6 @@
-//! Parses the regular expressions of ECMA-262 with the flag `u`. It also accepts some syntax on whose meaning other dialects
-//! and old patterns agree: `\-` outside of classes, a `{` that does not begin a count, `(?P<name>…)`, `\A`, `\z`, `(?i)`.
+//! Parses the regular expressions of ECMA-262 with the flag `u`. It also accepts some syntax on whose meaning other
+//! dialects and old patterns agree: `\-` outside of classes, a `{` that does not begin a count, `(?P<name>…)`, `\A`,
+//! `\z`, `(?i)`.
 
 use std::collections::HashMap;
 
@@ -247,7 +248,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Parses an optional quantifier: `*`, `+`, `?`, `{n,m}`. Lazy quantifiers are accepted, because they match the same texts.
+    /// Parses an optional quantifier: `*`, `+`, `?`, `{n,m}`. Lazy quantifiers are accepted, because they match the
+    /// same texts.
     fn counted(&mut self, tree: Tree) -> Result<Tree, PatternError> {
         let (min, max) = match self.peek() {
             Some('*') => (0, None),
@@ -493,8 +495,8 @@ impl Parser<'_, '_> {
     }
 }
 
-/// Parses a count such as `{2,5}` at the beginning of `rest`. Returns minimum, maximum and its length in bytes; `None` if the
-/// `{` is a plain character.
+/// Parses a count such as `{2,5}` at the beginning of `rest`. Returns minimum, maximum and its length in bytes; `None`
+/// if the `{` is a plain character.
 fn count(rest: &str) -> Result<Option<(u32, Option<u32>, usize)>, PatternError> {
     let Some((inside, _)) = rest.split_once('}') else { return Ok(None) };
     let (min, max) = match inside.split_once(',') {

@@ -251,7 +251,7 @@ fn each_reason_for_exclusion_has_a_diagnostic() {
             "broken [invalid_component] broken.",
             "collision [command_alias_collision] Alias '/skills' is a built-in command; skill excluded.",
             "env [ineligible] Missing environment: A, B.",
-            "full-name [command_tool_missing] Command tool 'nobody__x' is no tool of the snapshot.",
+            "full-name [command_tool_missing] Command tool 'nobody__x' is not a tool of the snapshot.",
             &format!("long [invalid_name] 'long__{}' is longer than 64 characters.", "t".repeat(60)),
             "needs-a [missing_required_tools] Missing required tool: needs-b__x.",
             "needs-b [missing_required_tools] Missing required tool: gone__z.",

@@ -215,8 +215,8 @@ fn every_change_of_a_file_is_detected() {
     }
 }
 
-/// Waits until a new file gets a later change time than `files` have. Time stamps are only as fine as the clock ticks of the
-/// system; [`Stat::is_settled`] takes care of changes within one tick.
+/// Waits until a new file gets a later change time than `files` have. Time stamps are only as fine as the clock ticks
+/// of the system; [`Stat::is_settled`] takes care of changes within one tick.
 #[cfg(unix)]
 fn wait_for_next_tick(skills: &SkillsFolder, files: &[&str]) {
     let changed = |file: &str| Stat::of(&skills.path().join(file)).unwrap().unwrap().changed;

@@ -1,9 +1,9 @@
 //! The second, lenient attempt to parse a frontmatter that is not valid YAML.
 //!
-//! Authors write `description: Use when: …` without quotes, and other hosts accept it. So a top-level text line that is not
-//! valid YAML is parsed as if its value were quoted, and the diagnostic `frontmatter_mended` reports it. Nothing else is
-//! mended: all other keys must be valid YAML, and every known key at the start of a line must be a key of the result. This
-//! ensures that no restriction by the author, such as `eligibility`, is lost.
+//! Authors write `description: Use when: …` without quotes, and other hosts accept it. So a top-level text line that is
+//! not valid YAML is parsed as if its value were quoted, and the diagnostic `frontmatter_mended` reports it. Nothing
+//! else is mended: all other keys must be valid YAML, and every known key at the start of a line must be a key of the
+//! result. This ensures that no restriction by the author, such as `eligibility`, is lost.
 
 use std::collections::BTreeMap;
 
@@ -32,8 +32,8 @@ const KNOWN: &[&str] = &[
     "when_to_use",
 ];
 
-/// Quotes the text lines that are not valid YAML and parses the result. Returns the keys and a note for each mended line, or
-/// `None` if that does not yield a valid frontmatter.
+/// Quotes the text lines that are not valid YAML and parses the result. Returns the keys and a note for each mended
+/// line, or `None` if that does not yield a valid frontmatter.
 pub(super) fn mend(frontmatter: &str) -> Option<(FrontmatterKeys, Vec<Problem>)> {
     let (mut mended, mut notes) = (String::with_capacity(frontmatter.len() + 64), Vec::new());
     for (number, line) in frontmatter.split_inclusive('\n').enumerate() {

@@ -49,7 +49,8 @@ impl Drop for SetOnDrop<'_> {
 
 /// Replaces `dir` by a link for a moment.
 fn swap_directory(fixture: &Fixture) {
-    // A write may create a directory while the name is free, and may still be filling it, so removing it can take several tries.
+    // A write may create a directory while the name is free, and may still be filling it, so removing it can take
+    // several tries.
     let rename = |from: &str, to: &str| {
         for _ in 0..1_000 {
             if fs::rename(fixture.root.join(from), fixture.root.join(to)).is_ok() {

@@ -1,5 +1,5 @@
-//! Tool calls in pieces, as servers differ: with an index or without, with the id in each piece, in the first, or in none,
-//! whole at once or letter by letter.
+//! Assembles tool calls from pieces. Servers differ: with or without an index; the id in each piece, in the first one
+//! or in none; complete at once or character by character.
 
 use std::borrow::Cow;
 
@@ -9,22 +9,22 @@ use serde_json::Value;
 use crate::openai::text;
 use crate::stream::Out;
 
-/// The calls of one answer, in the order in which they came.
+/// The calls of one answer, in the order of arrival.
 #[derive(Debug)]
 pub(super) struct Calls {
     calls: Vec<Call>,
-    /// Calls of the conversation before: what the n-th call is named after where the server gives it no id.
+    /// Number of earlier calls in the conversation, for the ids of calls without an id.
     before: usize,
 }
 
 #[derive(Debug)]
 struct Call {
     index: Option<u64>,
-    /// What the server calls it; empty if it does not.
+    /// The server's id; empty if there is none.
     id: String,
-    /// The block; none before the name came.
+    /// Index of the block; `None` until the name has arrived.
     block: Option<u32>,
-    /// Input that came before the name.
+    /// Input that arrived before the name.
     held: String,
     fed: bool,
 }
@@ -34,12 +34,12 @@ impl Calls {
         Self { calls: Vec::new(), before }
     }
 
-    /// Whether a call came; one that has no name is none.
+    /// Returns true if there is a call with a name.
     pub(super) fn any(&self) -> bool {
         self.calls.iter().any(|call| call.block.is_some())
     }
 
-    /// More of a call: `call` has its index and its id, `function` its name and its input.
+    /// Adds a piece of a call: `call` has its index and id, `function` its name and input.
     pub(super) fn delta(&mut self, call: &Value, function: &Value, out: &mut Out) {
         let (index, id, name) = (call.get("index").and_then(Value::as_u64), text(call, "id"), text(function, "name"));
         let at = self.find(index, id, name).unwrap_or_else(|| {
@@ -68,11 +68,11 @@ impl Calls {
         }
     }
 
-    /// The call that a piece belongs to; none if it begins one.
+    /// Returns the call to which a piece belongs; `None` if it begins a new one.
     fn find(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let at = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index)?,
-            // Without an index, a piece with a name begins a call, unless its id says otherwise.
+            // Without an index, a piece with a name begins a call, unless its id is known.
             None if !id.is_empty() => match self.calls.iter().rposition(|call| call.id == id) {
                 Some(at) => at,
                 None if name.is_empty() => self.calls.len().checked_sub(1)?,
@@ -81,12 +81,12 @@ impl Calls {
             None if name.is_empty() => self.calls.len().checked_sub(1)?,
             None => return None,
         };
-        // Some servers give each of several whole calls the same index.
+        // Some servers send several complete calls with the same index.
         let other = !id.is_empty() && !name.is_empty() && !self.calls[at].id.is_empty() && self.calls[at].id != id;
         (!other).then_some(at)
     }
 
-    /// Ends the calls of a whole answer: one without input has an empty one.
+    /// Ends the calls of a complete answer. A call without input gets an empty object.
     pub(super) fn complete(&self, out: &mut Out) {
         for call in &self.calls {
             if let Some(block) = call.block {
@@ -99,7 +99,7 @@ impl Calls {
     }
 }
 
-/// The input's piece: a text, or from some servers the object itself.
+/// Returns a piece of the input: a text, or from some servers the object itself.
 fn input(function: &Value) -> Cow<'_, str> {
     match function.get("arguments") {
         Some(Value::String(text)) => Cow::Borrowed(text),

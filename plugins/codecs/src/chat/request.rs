@@ -1,4 +1,4 @@
-//! A completion as a request.
+//! Converts a completion into the JSON of a Chat Completions request.
 
 use patchbay_provider_sdk::{
     BlobRef, Block, CompletionRequest, HttpRequest, Message, Part, Piece, Role, Tool, ToolChoice, ToolResult,
@@ -8,22 +8,22 @@ use crate::body::Json;
 use crate::object;
 use crate::openai::{Media, media, post, system};
 
-/// What differs from server to server.
+/// Settings that differ between servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The API's word for how hard the model is to think; none: its default.
+    /// The API's word for the reasoning effort; `None`: the default.
     pub effort: Option<&'static str>,
-    /// How the limit of the answer is called.
+    /// The name of the field for the limit of the answer.
     pub limit: LimitField,
 }
 
-/// How a server calls the limit of the answer's tokens.
+/// The name of the field for the limit of the answer's tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LimitField {
-    /// `max_completion_tokens`, as OpenAI does.
+    /// `max_completion_tokens`, as OpenAI calls it.
     #[default]
     MaxCompletionTokens,
-    /// `max_tokens`, as OpenAI did: servers exist that know nothing else, and ignore the other.
+    /// `max_tokens`, the older name. Some servers know only this one and ignore the other.
     MaxTokens,
 }
 
@@ -80,8 +80,8 @@ fn tool_choice(choice: &ToolChoice) -> Json {
     }
 }
 
-/// The tools' answers come first, each a message of its own, right behind the calls, as the API wants them; then what the
-/// person says, and what tools gave besides text, for which their messages have no place.
+/// Converts a user's message: tool results first, each as a message of its own directly after the calls, as the API
+/// requires; then the person's text and any content of results that is not text, which tool messages cannot carry.
 fn user(parts: &[Part], messages: &mut Vec<Json>) {
     let mut content = Content::default();
     for part in parts {
@@ -107,7 +107,7 @@ fn user(parts: &[Part], messages: &mut Vec<Json>) {
     }
 }
 
-/// That the tool failed has no field.
+/// Converts a tool result to text. The API has no field for a failure, so the text says it.
 fn tool_message(result: &ToolResult) -> Json {
     let texts: Vec<_> = result
         .content
@@ -120,7 +120,7 @@ fn tool_message(result: &ToolResult) -> Json {
     object! { "role": "tool", "tool_call_id": &result.call_id, "content": texts.join("\n") }
 }
 
-/// What the model said: one text and the calls, whatever their order was. What it thought stays here.
+/// Converts a model's message: one text and the calls. Thinking is not sent.
 fn assistant(message: &Message) -> Json {
     let (mut text, mut calls) = (String::new(), Vec::new());
     for part in &message.parts {
@@ -135,14 +135,14 @@ fn assistant(message: &Message) -> Json {
         }
     }
     if calls.is_empty() {
-        // An empty text keeps the roles alternating, which the templates of many models insist on.
+        // An empty text keeps the roles alternating, as the templates of many models require.
         return object! { "role": "assistant", "content": text };
     }
     let content = if text.is_empty() { Json::Value(serde_json::Value::Null) } else { text.into() };
     object! { "role": "assistant", "content": content, "tool_calls": calls }
 }
 
-/// A user's message: texts alone are one text, which every server takes.
+/// Creates a user's message. If all parts are texts, they become one text, which every server accepts.
 #[derive(Default)]
 struct Content {
     texts: Vec<String>,

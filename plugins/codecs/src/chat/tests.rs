@@ -1,3 +1,5 @@
+//! Tests of the codec of Chat Completions: recorded answers and the fields of requests.
+
 use patchbay_provider_sdk::{Block, Event, HttpRequest, Message, Piece, ToolChoice};
 use serde_json::json;
 
@@ -16,12 +18,12 @@ fn sent(request: &CompletionRequest, settings: Settings) -> HttpRequest {
     }
 }
 
-/// The `messages` that messages come to.
+/// Returns the `messages` of a request.
 fn messages(list: Vec<Message>) -> Value {
     body(&sent(&completion(list), Settings::default()))["messages"].take()
 }
 
-/// What deltas of one choice come to, with `reason` behind them.
+/// Returns the summary of the deltas of one choice, followed by `reason`.
 fn deltas(list: &[Value], reason: &str) -> Vec<Action> {
     let chunk = |delta: &Value, reason: Value| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
@@ -33,19 +35,19 @@ fn deltas(list: &[Value], reason: &str) -> Vec<Action> {
 }
 
 #[test]
-fn recordings_come_to_the_same_however_they_are_cut() {
+fn recordings_give_the_same_result_for_any_chunks() {
     check_all("chat", stream);
 }
 
 #[test]
-fn a_damaged_answer_keeps_the_contract() {
+fn damaged_answers_keep_the_contract() {
     let names = ["thinking", "parallel-tool-calls", "whole-tool-calls", "refusal", "error"];
     check_damaged("chat", &names, |request| begin(request, Settings::default()));
 }
 
 #[test]
-fn a_request_has_the_fields_of_the_api() {
-    let mut request = completion(vec![user(vec![said("Hello")])]);
+fn request_has_the_fields_of_the_api() {
+    let mut request = completion(vec![user(vec![text_block("Hello")])]);
     request.system = vec!["Be kind.".to_owned(), "Be short.".to_owned()];
     request.tools = vec![tool("calc__eval", r#"{"type":"object","required":["z","a"],"properties":{"z":{},"a":{}}}"#)];
     request.max_output_tokens = Some(1);
@@ -82,7 +84,7 @@ fn a_request_has_the_fields_of_the_api() {
 }
 
 #[test]
-fn tool_choices_have_the_words_of_the_api() {
+fn tool_choices_have_their_api_values() {
     for (choice, expected) in [
         (ToolChoice::Auto, json!("auto")),
         (ToolChoice::None, json!("none")),
@@ -98,29 +100,29 @@ fn tool_choices_have_the_words_of_the_api() {
 }
 
 #[test]
-fn a_conversation_goes_out_in_the_apis_messages() {
+fn conversation_becomes_messages_of_the_api() {
     let history = vec![
         user(vec![
-            said("Look"),
+            text_block("Look"),
             Block::Blob(blob(3, "image/png", None)),
             Block::Blob(blob(4, "application/pdf", Some("b.pdf"))),
         ]),
         assistant(vec![
             (thought("hm"), None),
-            (said("One"), None),
+            (text_block("One"), None),
             (called("c1", "a", r#"{"x":1}"#), None),
-            (said(" two."), None),
+            (text_block(" two."), None),
             (called("c2", "b", "{}"), None),
         ]),
         user(vec![
-            said("Go on."),
+            text_block("Go on."),
             answered("c1", vec![piece("one"), piece("two")]),
             answered("c2", vec![piece("see"), Piece::Blob(blob(7, "image/jpeg", None))]),
         ]),
         assistant(vec![(called("c3", "a", "{}"), None)]),
         user(vec![answered("c3", vec![])]),
         assistant(vec![(thought("cut short"), None)]),
-        user(vec![said("a"), said("b"), Block::Blob(blob(8, "audio/wav", Some("c.wav")))]),
+        user(vec![text_block("a"), text_block("b"), Block::Blob(blob(8, "audio/wav", Some("c.wav")))]),
     ];
     let call = |id: &str, name: &str, input: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": input}});
     assert_eq!(
@@ -148,22 +150,22 @@ fn a_conversation_goes_out_in_the_apis_messages() {
 }
 
 #[test]
-fn what_was_said_around_calls_keeps_its_place() {
+fn texts_around_calls_keep_their_order() {
     let message = kept(&play(&mut stream(), &parts("chat", "whole-tool-calls"), &[]));
     let blocks: Vec<_> = message.parts.into_iter().map(|part| part.block).collect();
     assert_eq!(
         blocks,
         [
-            said("First, "),
+            text_block("First, "),
             called("call_x1", "weather__now", r#"{"city":"Bern"}"#),
             called("call_x2", "weather__now", r#"{"city":"Rome"}"#),
-            said("then we see."),
+            text_block("then we see."),
         ]
     );
 }
 
 #[test]
-fn calls_are_told_apart_however_a_server_names_them() {
+fn calls_are_assembled_for_each_kind_of_server() {
     let a = json!({"name": "a", "arguments": "{\"x\":"});
     let (rest, b) = (json!({"arguments": "1}"}), json!({"name": "b", "arguments": "{}"}));
     let list = |calls: Vec<Value>| calls.into_iter().map(|call| json!({"tool_calls": [call]})).collect::<Vec<_>>();
@@ -280,7 +282,7 @@ fn calls_are_told_apart_however_a_server_names_them() {
 }
 
 #[test]
-fn a_call_without_an_id_is_named_after_its_number_in_the_conversation() {
+fn call_without_id_gets_a_numbered_id() {
     let history = vec![assistant(vec![(called("call_0", "a", "{}"), None), (called("call_1", "a", "{}"), None)])];
     let (stream, _) = begin(&completion(history), Settings::default());
     let delta = json!({"tool_calls": [{"index": 0, "function": {"name": "a", "arguments": "{}"}}]});
@@ -290,7 +292,7 @@ fn a_call_without_an_id_is_named_after_its_number_in_the_conversation() {
 }
 
 #[test]
-fn an_end_has_its_reason() {
+fn end_reasons_are_mapped() {
     let (speech, refusal) = (json!({"content": "Well."}), json!({"refusal": "No."}));
     let call = json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "t", "arguments": "{}"}}]});
     for (list, reason, stop) in [
@@ -309,13 +311,13 @@ fn an_end_has_its_reason() {
         let end = summary(&deltas(&list, reason));
         assert_eq!((text(&end, "stop"), text(&end, "raw")), (stop, reason), "{list:?}");
     }
-    // What was cut short is not made whole.
+    // An incomplete call is not completed.
     let cut = json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "t", "arguments": ""}}]});
     assert_eq!(kept(&deltas(&[cut], "length")).parts[0].block, called("c", "t", ""));
 }
 
 #[test]
-fn an_answer_ends_with_its_mark_or_with_its_reason() {
+fn answer_ends_with_done_or_with_a_reason() {
     let speech = format!("data: {}\n\n", json!({"choices": [{"delta": {"content": "Hi."}}]}));
     let reason = format!("data: {}\n\n", json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}));
     let usage = format!("data: {}\n\n", json!({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}));
@@ -330,7 +332,7 @@ fn an_answer_ends_with_its_mark_or_with_its_reason() {
 }
 
 #[test]
-fn other_choices_and_null_fields_say_nothing() {
+fn other_choices_and_null_fields_are_ignored() {
     let chunks = [
         json!({"choices": [{"index": 1, "delta": {"content": "no"}, "finish_reason": "length"}], "error": null, "usage": null}),
         json!({"choices": null}),
@@ -344,7 +346,7 @@ fn other_choices_and_null_fields_say_nothing() {
 }
 
 #[test]
-fn an_error_in_a_chunk_ends_the_answer_behind_what_came() {
+fn error_in_a_chunk_ends_the_answer() {
     for (error, kind, code) in [
         (json!({"error": {"message": "m", "type": "server_error", "code": null}}), "server", "server_error"),
         (json!({"error": {"message": "m", "code": 429}}), "rate-limit", "429"),

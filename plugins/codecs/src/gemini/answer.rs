@@ -1,4 +1,4 @@
-//! What comes of a request, as the contract's events.
+//! Converts the events of a response to events of the contract.
 
 use std::collections::BTreeSet;
 
@@ -12,21 +12,21 @@ use crate::{
     stream::{Codec, Out},
 };
 
-/// One answer of the API, as it comes.
+/// The state of one answer.
 #[derive(Debug)]
 pub struct Gemini {
-    /// The model that was asked for; said to have started where the answer names none.
+    /// The requested model, reported if the answer names none.
     model: String,
     started: bool,
-    /// Ids of calls that are taken, in the conversation and in this answer.
+    /// Ids of calls in the conversation and in this answer.
     ids: BTreeSet<String>,
-    /// The number of the last id that was made.
+    /// Number of the last created id.
     made: usize,
-    /// The text or the thought that goes on.
+    /// The open block of text or thinking.
     open: Option<Open>,
     called: bool,
     usage: Option<Usage>,
-    /// The reason to finish, once it came.
+    /// The finish reason, after it has arrived.
     reason: Option<String>,
 }
 
@@ -36,7 +36,7 @@ struct Open {
     thought: bool,
 }
 
-/// One event. What is not here is of no use to us.
+/// One event. Unused fields are left out.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Response<'a> {
@@ -99,7 +99,7 @@ struct UsageMetadata {
 }
 
 impl Gemini {
-    /// Reads the answer to `request`.
+    /// Creates the state for the answer to `request`.
     pub fn new(request: &CompletionRequest) -> Self {
         let parts = request.messages.iter().flat_map(|message| &message.parts);
         let ids: BTreeSet<_> = parts
@@ -165,12 +165,12 @@ impl Gemini {
             out.delta(index, call.args.map_or("{}", RawValue::get));
             out.end(index, part.thought_signature);
         } else if part.thought_signature.is_some() && text.is_empty() {
-            // Nothing to show, but to be sent back as it is.
+            // Not shown, but sent back unchanged.
             self.close(out);
             let index = out.start(BlockKind::Opaque(raw.to_owned()));
             out.end(index, None);
         } else if part.thought_signature.is_some() {
-            // Never one block with what has no signature.
+            // A signed part is never joined with an unsigned one.
             self.close(out);
             self.text(&text, part.thought == Some(true), out);
             if let Some(open) = self.open.take() {
@@ -182,7 +182,7 @@ impl Gemini {
         Ok(())
     }
 
-    /// More text or more of a thought, in the block that is open if it is of that kind.
+    /// Adds text or thinking to the open block, or to a new one if the kind differs.
     fn text(&mut self, text: &str, thought: bool, out: &mut Out) {
         let open = match self.open {
             Some(open) if open.thought == thought => open,
@@ -201,7 +201,7 @@ impl Gemini {
         }
     }
 
-    /// The API's own id, or one that is not taken.
+    /// Returns the API's id, or a new one if there is none or it is in use.
     fn id(&mut self, given: Option<String>) -> String {
         if let Some(id) = given.filter(|id| !id.is_empty())
             && self.ids.insert(id.clone())
@@ -241,7 +241,7 @@ impl Codec for Gemini {
     }
 }
 
-/// The contract's word for a reason to finish. Whoever calls tools gets them run, but for what a filter cut off.
+/// Converts a finish reason. With calls the answer ends as tool use, unless a filter cut it off.
 fn stop(reason: &str, called: bool) -> &'static str {
     match reason {
         "SAFETY"
@@ -266,7 +266,7 @@ impl From<UsageMetadata> for Usage {
         let sum = |a: Option<u64>, b: Option<u64>| a.unwrap_or(0).saturating_add(b.unwrap_or(0));
         Self {
             input_tokens: sum(usage.prompt_token_count, usage.tool_use_prompt_token_count),
-            // Google counts thoughts apart.
+            // Google counts thinking tokens separately.
             output_tokens: sum(usage.candidates_token_count, usage.thoughts_token_count),
             thinking_tokens: usage.thoughts_token_count.unwrap_or(0),
             cache_read_tokens: usage.cached_content_token_count.unwrap_or(0),

@@ -1,14 +1,14 @@
-//! What Google says of an error: `{"error": {"code", "message", "status", "details"}}`, alone or in an array.
+//! Converts Google's errors, `{"error": {"code", "message", "status", "details"}}`, alone or in an array.
 
 use patchbay_provider_sdk::{Failure, Pair, Retry};
 use serde_json::Value;
 
 use crate::failure::{duration_ms, failure, header, kind_of_status, retry};
 
-/// The failure that an answer's status and body say.
+/// Converts the status and the body of a refused request.
 pub(super) fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
-    // Before its first event the API answers with an array of one, if it did not see that events were asked for.
+    // The API returns an array with one error if it fails before it reads that events were requested.
     let error = body.get(0).unwrap_or(&body).get("error").unwrap_or(&Value::Null);
     let went_well = (200..300).contains(&status);
     if went_well && error.is_null() {
@@ -19,7 +19,7 @@ pub(super) fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
     read(error, Some(status), header(headers, "retry-after").and_then(duration_ms))
 }
 
-/// The failure that an error in the middle of an answer is.
+/// Converts an error in the middle of an answer.
 pub(super) fn in_answer(error: &Value) -> Failure {
     read(error, code(error), None)
 }
@@ -28,13 +28,13 @@ fn code(error: &Value) -> Option<u16> {
     error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok())
 }
 
-/// `hint` is when to try again, in milliseconds, where the error itself says nothing of it.
+/// Converts an error. `hint` is the retry delay in milliseconds, used if the error itself has none.
 fn read(error: &Value, status: Option<u16>, hint: Option<u64>) -> Failure {
     let text = |name: &str| error.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let word = text("status");
     let details: &[Value] = error.get("details").and_then(Value::as_array).map_or(&[], Vec::as_slice);
     let kind = match status {
-        // A bad key is a bad argument to Google.
+        // Google reports an invalid key as an invalid argument.
         _ if details.iter().any(is_bad_key) => "authentication",
         Some(status) => kind_of_status(status),
         None => kind_of_word(word.unwrap_or_default()),
@@ -52,7 +52,7 @@ fn read(error: &Value, status: Option<u16>, hint: Option<u64>) -> Failure {
     }
 }
 
-/// For errors that have no status but the word for one.
+/// Returns the HTTP status for Google's status name, for errors without a number.
 fn kind_of_word(word: &str) -> &'static str {
     match word {
         "UNAUTHENTICATED" | "PERMISSION_DENIED" => "authentication",
@@ -69,12 +69,12 @@ fn is_bad_key(detail: &Value) -> bool {
     detail.get("reason").and_then(Value::as_str).is_some_and(|reason| reason.starts_with("API_KEY_"))
 }
 
-/// `google.rpc.RetryInfo`.
+/// Reads the delay of `google.rpc.RetryInfo`.
 fn delay(detail: &Value) -> Option<u64> {
     detail.get("retryDelay").and_then(Value::as_str).and_then(duration_ms)
 }
 
-/// `google.rpc.QuotaFailure` of what is counted by the day: no wait of ours is long enough.
+/// Returns true for a `google.rpc.QuotaFailure` of a daily quota, for which no delay is long enough.
 fn is_used_up(detail: &Value) -> bool {
     let violations = detail.get("violations").and_then(Value::as_array).into_iter().flatten();
     let mut ids = violations.filter_map(|violation| violation.get("quotaId").and_then(Value::as_str));

@@ -1,4 +1,4 @@
-//! A completion as one HTTP request.
+//! Converts a completion into a Gemini request.
 
 use patchbay_provider_sdk::{
     Auth, BlobRef, Block, CompletionRequest, HttpRequest, Message, Pair, Part, Piece, Placement, Role, ToolCall,
@@ -8,30 +8,30 @@ use patchbay_provider_sdk::{
 use super::is_known;
 use crate::{body::Json, object};
 
-/// Stands for the signature of a call that another model made: Google's documented word for a history that was carried over.
+/// The signature for calls of another model, which Google documents for transferred histories.
 const NOT_OURS: &str = "skip_thought_signature_validator";
 
-/// What differs from model to model, and from provider to provider.
+/// Settings that differ between models and providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect<'a> {
     /// The id of the credential that goes into `x-goog-api-key`.
     pub credential: &'a str,
-    /// What is asked of the model's thinking; none: nothing is sent.
+    /// The setting for thinking; `None`: nothing is sent.
     pub thinking: Option<Thinking>,
-    /// Whether the model refuses a history in which the first call of a message has no signature.
+    /// True if the model refuses a history in which the first call of a message has no signature.
     pub signed_calls: bool,
 }
 
-/// How a model is told to think.
+/// The setting for thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thinking {
-    /// With that many tokens; 0 is not at all.
+    /// A budget in tokens; 0 turns thinking off.
     Budget(u32),
-    /// At a level by the API's name.
+    /// A level by the API's name.
     Level(&'static str),
 }
 
-/// The request for a completion.
+/// Creates the request for a completion.
 pub fn request(request: &CompletionRequest, dialect: Dialect<'_>) -> HttpRequest {
     let header = |name: &str, value: &str| Pair { name: name.to_owned(), value: value.to_owned() };
     HttpRequest {
@@ -46,7 +46,7 @@ pub fn request(request: &CompletionRequest, dialect: Dialect<'_>) -> HttpRequest
     }
 }
 
-/// A model's name as one segment of a path.
+/// Encodes a model's name as one segment of a path.
 fn encoded(model: &str) -> String {
     let byte = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
@@ -97,7 +97,7 @@ fn generation(most: Option<u32>, thinking: Option<Thinking>) -> Json {
         config.put("maxOutputTokens", most);
     }
     match thinking {
-        // Thoughts may only be asked for where there are any.
+        // Thoughts may only be requested if the model thinks.
         Some(Thinking::Budget(0)) => config.put("thinkingConfig", object! { "thinkingBudget": 0u32 }),
         Some(Thinking::Budget(tokens)) => {
             config.put("thinkingConfig", object! { "thinkingBudget": tokens, "includeThoughts": true });
@@ -110,17 +110,17 @@ fn generation(most: Option<u32>, thinking: Option<Thinking>) -> Json {
     config
 }
 
-/// None: nothing of the message can be sent, and the API refuses a message of nothing.
+/// Converts a message; `None` if no part can be sent, because the API refuses empty messages.
 fn content(message: &Message, dialect: Dialect<'_>) -> Option<Json> {
     let (role, parts) = match message.role {
-        Role::User => ("user", asked(&message.parts)),
+        Role::User => ("user", user_parts(&message.parts)),
         Role::Assistant => ("model", answered(&message.parts, dialect)),
     };
     (!parts.is_empty()).then(|| object! { "role": role, "parts": parts })
 }
 
-/// The parts of a user's message: first the results of all calls, since nothing may stand between them.
-fn asked(parts: &[Part]) -> Vec<Json> {
+/// Returns the parts of a user's message. The results of all calls come first, because they must not be separated.
+fn user_parts(parts: &[Part]) -> Vec<Json> {
     let (mut results, mut others) = (Vec::new(), Vec::new());
     for part in parts {
         match &part.block {
@@ -140,14 +140,14 @@ fn asked(parts: &[Part]) -> Vec<Json> {
     results
 }
 
-/// The parts of a model's message, each with the signature that it came with.
+/// Returns the parts of a model's message with their signatures.
 fn answered(parts: &[Part], dialect: Dialect<'_>) -> Vec<Json> {
     let first_call = parts.iter().position(|part| matches!(part.block, Block::ToolCall(_)));
     let part = |(at, part): (usize, &Part)| {
         let mut signature = part.opaque.as_deref();
         let mut json = match &part.block {
             Block::Text(said) if !said.is_empty() || signature.is_some() => text(said),
-            // A thought without a signature is of no use to the model.
+            // A thought without a signature is useless to the model.
             Block::Thinking(thought) if signature.is_some() => object! { "text": thought, "thought": true },
             Block::ToolCall(call) => {
                 if dialect.signed_calls && first_call == Some(at) {
@@ -156,7 +156,7 @@ fn answered(parts: &[Part], dialect: Dialect<'_>) -> Vec<Json> {
                 function_call(call)
             }
             Block::Blob(blob) => inline_data(blob),
-            // A whole part, as it came.
+            // A whole part, unchanged.
             Block::Opaque(part) => return Some(Json::raw_object(part)).filter(|part| *part != object! {}),
             _ => return None,
         };

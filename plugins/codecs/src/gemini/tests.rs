@@ -1,4 +1,4 @@
-//! Recorded answers, requests field by field, and a conversation of three turns.
+//! Tests of recorded answers, of the fields of requests, and of a conversation with three turns.
 
 use patchbay_provider_sdk::{
     Action, Auth, BlobRef, Block, BlockKind, BodyPiece, CompletionRequest, Event, HttpRequest, Message, Pair, Part,
@@ -13,7 +13,7 @@ mod errors;
 
 const DIALECT: Dialect<'_> = Dialect { credential: "google", thinking: None, signed_calls: false };
 
-fn asked(messages: Vec<Message>) -> CompletionRequest {
+fn completion_of(messages: Vec<Message>) -> CompletionRequest {
     CompletionRequest {
         model: "gemini-2.5-pro".to_owned(),
         system: Vec::new(),
@@ -56,7 +56,7 @@ fn assistant(parts: Vec<Part>) -> Message {
     Message { role: Role::Assistant, parts }
 }
 
-/// The body as a server reads it, a blob as `<ID>`.
+/// Returns the body as a server receives it, with `<ID>` for each blob.
 fn sent(sent: &HttpRequest) -> Value {
     let mut body = Vec::new();
     for piece in &sent.body {
@@ -72,16 +72,16 @@ fn body(completion: &CompletionRequest, dialect: Dialect<'_>) -> Value {
     sent(&request(completion, dialect))
 }
 
-/// The parts of the only message.
+/// Returns the parts of the only message.
 fn parts(message: Message) -> Value {
-    body(&asked(vec![message]), DIALECT)["contents"][0]["parts"].clone()
+    body(&completion_of(vec![message]), DIALECT)["contents"][0]["parts"].clone()
 }
 
 fn stream(completion: &CompletionRequest) -> Stream<Gemini> {
     Stream::begin(Gemini::new(completion), request(completion, DIALECT)).0
 }
 
-/// What comes of these events.
+/// Returns the actions for these events.
 fn answer(completion: &CompletionRequest, events: &[Value]) -> Vec<Action> {
     let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
     recording::play(&mut stream(completion), &[body.into_bytes()], &[])
@@ -91,7 +91,7 @@ fn response(parts: Value, reason: &str) -> Value {
     json!({"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": reason}]})
 }
 
-/// What the host keeps of an answer.
+/// Returns the message that the host stores for an answer.
 fn kept(actions: &[Action]) -> Message {
     let mut parts: Vec<Part> = Vec::new();
     for action in actions {
@@ -124,8 +124,8 @@ fn ids(message: &Message) -> Vec<&str> {
     calls.collect()
 }
 
-/// The parts of a recording, as the API said them, without what carries nothing.
-fn said(name: &str) -> Vec<Value> {
+/// Returns the parts of a recording as the API sent them, without empty ones.
+fn recorded_parts(name: &str) -> Vec<Value> {
     let bytes = recording::parts("gemini", name).concat();
     let events = std::str::from_utf8(&bytes).expect("UTF-8").lines().filter_map(|line| line.strip_prefix("data: "));
     let events = events.map(|event| serde_json::from_str::<Value>(event).expect("JSON"));
@@ -134,13 +134,13 @@ fn said(name: &str) -> Vec<Value> {
 }
 
 #[test]
-fn recorded_answers_are_the_same_wherever_they_are_cut() {
-    recording::check_all("gemini", || stream(&asked(Vec::new())));
+fn recordings_give_the_same_result_for_any_chunks() {
+    recording::check_all("gemini", || stream(&completion_of(Vec::new())));
 }
 
 #[test]
-fn the_smallest_request() {
-    let completion = asked(vec![user(vec![text("Hello")])]);
+fn minimal_request() {
+    let completion = completion_of(vec![user(vec![text("Hello")])]);
     let sent_request = request(&completion, DIALECT);
     assert_eq!(sent_request.method, "POST");
     assert_eq!(sent_request.path_and_query, "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse");
@@ -151,13 +151,13 @@ fn the_smallest_request() {
 }
 
 #[test]
-fn a_models_name_stays_one_segment() {
+fn model_name_is_one_path_segment() {
     for (model, path) in [
         ("gemini-3.1-pro_x~", "gemini-3.1-pro_x~"),
         ("../../a?key=b#c", "..%2F..%2Fa%3Fkey%3Db%23c"),
         ("é:countTokens", "%C3%A9%3AcountTokens"),
     ] {
-        let completion = CompletionRequest { model: model.to_owned(), ..asked(Vec::new()) };
+        let completion = CompletionRequest { model: model.to_owned(), ..completion_of(Vec::new()) };
         let expected = format!("/v1beta/models/{path}:streamGenerateContent?alt=sse");
         assert_eq!(request(&completion, DIALECT).path_and_query, expected);
     }
@@ -172,7 +172,7 @@ fn system_tools_and_limits() {
         system: vec!["Be kind.".to_owned(), String::new(), "Be short.".to_owned()],
         tools: vec![tool("calc__eval"), tool("b")],
         max_output_tokens: Some(100),
-        ..asked(Vec::new())
+        ..completion_of(Vec::new())
     };
     let thinking = |thinking| Dialect { thinking: Some(thinking), ..DIALECT };
     let declaration = |name: &str| {
@@ -216,7 +216,7 @@ fn parts_of_the_user() {
     let data = |id: u32| json!({"inlineData": {"mimeType": "image/png", "data": format!("<{id}>")}});
     assert_eq!(parts(user(vec![text("Look:"), blob, text("")])), json!([{"text": "Look:"}, data(3)]));
 
-    // Results stand together and first, what belongs to them behind.
+    // Results come first and together, followed by their other contents.
     let words = |words: &str| Piece::Text(words.to_owned());
     let message = user(vec![
         result("call_1", vec![words("two"), Piece::Blob(image(4, Some("b.png"))), words("lines")], false),
@@ -266,18 +266,18 @@ fn parts_of_the_model() {
 }
 
 #[test]
-fn messages_of_nothing_are_left_out() {
+fn empty_messages_are_left_out() {
     let thought = assistant(vec![part(Block::Thinking("hm".to_owned()))]);
-    let completion = asked(vec![user(vec![text("a")]), thought, user(vec![text("b")])]);
+    let completion = completion_of(vec![user(vec![text("a")]), thought, user(vec![text("b")])]);
     let user = |text: &str| json!({"role": "user", "parts": [{"text": text}]});
     assert_eq!(body(&completion, DIALECT)["contents"], json!([user("a"), user("b")]));
 }
 
 #[test]
-fn the_first_call_of_another_model_has_a_stand_in_for_its_signature() {
+fn first_call_of_another_model_has_the_documented_signature() {
     let dialect = Dialect { signed_calls: true, ..DIALECT };
     let signatures = |parts: Vec<Part>| {
-        let contents = body(&asked(vec![assistant(parts)]), dialect);
+        let contents = body(&completion_of(vec![assistant(parts)]), dialect);
         let parts = contents["contents"][0]["parts"].as_array().expect("parts").clone();
         parts.iter().map(|part| part["thoughtSignature"].clone()).collect::<Vec<_>>()
     };
@@ -288,8 +288,8 @@ fn the_first_call_of_another_model_has_a_stand_in_for_its_signature() {
 }
 
 #[test]
-fn signatures_come_back_on_their_parts_over_three_turns() {
-    let mut completion = asked(vec![user(vec![text("What is 2^64, what 3^40?")])]);
+fn signatures_are_sent_back_with_their_parts() {
+    let mut completion = completion_of(vec![user(vec![text("What is 2^64, what 3^40?")])]);
     let mut expected = vec![json!({"role": "user", "parts": [{"text": "What is 2^64, what 3^40?"}]})];
     for (turn, name) in ["parallel_calls", "signed_texts", "calls_with_ids"].into_iter().enumerate() {
         let actions = recording::play(&mut stream(&completion), &recording::parts("gemini", name), &[]);
@@ -298,9 +298,9 @@ fn signatures_come_back_on_their_parts_over_three_turns() {
         let reply = user(results.chain([text("Go on.")]).collect());
         completion.messages.extend([message, reply]);
 
-        // Neighbouring texts without signatures are one part now, calls always have input: nothing else differs.
+        // Only two differences: adjacent texts without signatures are joined, and calls always have input.
         let mut parts: Vec<Value> = Vec::new();
-        for mut part in said(name) {
+        for mut part in recorded_parts(name) {
             if let Some(call) = part.get_mut("functionCall").and_then(Value::as_object_mut) {
                 call.entry("args").or_insert(json!({}));
             }
@@ -313,7 +313,7 @@ fn signatures_come_back_on_their_parts_over_three_turns() {
         }
         expected.push(json!({"role": "model", "parts": parts}));
         let contents = body(&completion, DIALECT)["contents"].as_array().expect("messages").clone();
-        // What the person says after it is not what this is about.
+        // Ignore the person's message after it.
         assert_eq!(contents[..contents.len() - 1], expected, "turn {turn}");
         expected.push(contents[contents.len() - 1].clone());
     }
@@ -326,8 +326,9 @@ fn is_plain(part: &Value) -> bool {
 }
 
 #[test]
-fn a_signed_part_is_a_block_of_its_own() {
-    let actions = recording::play(&mut stream(&asked(Vec::new())), &recording::parts("gemini", "signed_texts"), &[]);
+fn signed_part_is_a_block_of_its_own() {
+    let actions =
+        recording::play(&mut stream(&completion_of(Vec::new())), &recording::parts("gemini", "signed_texts"), &[]);
     let blocks = kept(&actions).parts.into_iter().map(|part| match part.block {
         Block::Text(text) => (text, part.opaque.is_some()),
         Block::Thinking(thought) => (format!("({thought})"), part.opaque.is_some()),
@@ -347,13 +348,13 @@ fn a_signed_part_is_a_block_of_its_own() {
 }
 
 #[test]
-fn ids_are_made_where_there_are_none_or_taken_ones() {
+fn missing_and_repeated_ids_are_replaced() {
     let call_of = |id: Option<&str>| json!({"functionCall": {"id": id, "name": "a", "args": {}}});
-    let asked_before = |ids: &[&str]| asked(vec![assistant(ids.iter().map(|id| call(id)).collect())]);
+    let asked_before = |ids: &[&str]| completion_of(vec![assistant(ids.iter().map(|id| call(id)).collect())]);
     for (before, given, expected) in [
         (&[][..], &[None, None][..], &["call_1", "call_2"][..]),
         (&["call_1", "call_2"], &[None], &["call_3"]),
-        // Where the beginning of a conversation was left out.
+        // If the beginning of the conversation is missing.
         (&["call_2"], &[None, None], &["call_3", "call_4"]),
         (&["toolu_1", "call_3"], &[None, Some("")], &["call_4", "call_5"]),
         (&["x"], &[Some("x"), Some("y"), Some("y")], &["call_2", "y", "call_3"]),
@@ -366,7 +367,7 @@ fn ids_are_made_where_there_are_none_or_taken_ones() {
 }
 
 #[test]
-fn reasons_to_finish() {
+fn finish_reasons_are_mapped() {
     let texts = json!([{"text": "a"}]);
     let calls = json!([{"functionCall": {"name": "a"}}]);
     for (parts, reason, stop) in [
@@ -386,17 +387,17 @@ fn reasons_to_finish() {
         (&calls, "SOMETHING_NEW", "tool-use"),
         (&calls, "SAFETY", "content-filter"),
     ] {
-        let actions = answer(&asked(Vec::new()), &[response(parts.clone(), reason)]);
+        let actions = answer(&completion_of(Vec::new()), &[response(parts.clone(), reason)]);
         let Some(Action::Finish(finish)) = actions.last() else { panic!("{reason}: {actions:?}") };
         assert_eq!((finish.stop.as_str(), finish.raw.as_str()), (stop, reason));
     }
 }
 
 #[test]
-fn usage_may_come_after_the_reason_to_finish() {
+fn usage_after_the_finish_reason_is_counted() {
     let usage =
         json!({"usageMetadata": {"promptTokenCount": 3, "toolUsePromptTokenCount": 4, "candidatesTokenCount": 5}});
-    let actions = answer(&asked(Vec::new()), &[response(json!([{"text": "a"}]), "STOP"), usage.clone(), usage]);
+    let actions = answer(&completion_of(Vec::new()), &[response(json!([{"text": "a"}]), "STOP"), usage.clone(), usage]);
     let used: Vec<_> = actions.iter().filter(|action| matches!(action, Action::Emit(Event::Usage(_)))).collect();
     let [Action::Emit(Event::Usage(used))] = used.as_slice() else { panic!("one usage, not {used:?}") };
     assert_eq!((used.input_tokens, used.output_tokens), (7, 5));
@@ -404,31 +405,31 @@ fn usage_may_come_after_the_reason_to_finish() {
 }
 
 #[test]
-fn parts_that_nobody_knows_are_passed_over_unless_signed() {
+fn unknown_parts_are_skipped_unless_signed() {
     let parts = json!([
         {"executableCode": {"code": "1"}},
         {"text": "a"},
         {"executableCode": {"code": "2"}, "thoughtSignature": "c2ln"},
         {},
     ]);
-    let message = kept(&answer(&asked(Vec::new()), &[response(parts, "STOP")]));
+    let message = kept(&answer(&completion_of(Vec::new()), &[response(parts, "STOP")]));
     let raw = r#"{"executableCode":{"code":"2"},"thoughtSignature":"c2ln"}"#;
     assert_eq!(message.parts, [text("a"), part(Block::Opaque(raw.to_owned()))]);
 }
 
 #[test]
-fn a_calls_input_is_kept_to_the_byte() {
+fn input_of_calls_is_unchanged() {
     let body = br#"data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":{"z": 1.00, "a": 123456789012345678901234567890}}}]},"finishReason":"STOP"}]}"#;
-    let completion = asked(Vec::new());
+    let completion = completion_of(Vec::new());
     let actions = recording::play(&mut stream(&completion), &[[&body[..], b"\n\n"].concat()], &[]);
     let Block::ToolCall(call) = &kept(&actions).parts[0].block else { panic!("a call") };
     assert_eq!(call.input, r#"{"z": 1.00, "a": 123456789012345678901234567890}"#);
 }
 
 #[test]
-fn events_that_are_none_of_the_apis_fail() {
+fn unknown_events_are_failures() {
     for event in [json!("a"), json!({"candidates": 1}), response(json!([{"functionCall": {}}]), "STOP"), json!([[]])] {
-        let actions = answer(&asked(Vec::new()), std::slice::from_ref(&event));
+        let actions = answer(&completion_of(Vec::new()), std::slice::from_ref(&event));
         let Some(Action::Fail(failed)) = actions.last() else { panic!("{event}: {actions:?}") };
         assert_eq!((failed.kind.as_str(), &failed.retry), ("server", &Retry::Backoff), "{event}");
     }

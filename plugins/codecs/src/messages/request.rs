@@ -1,4 +1,4 @@
-//! What a completion request comes to on the wire.
+//! Converts a completion into a Messages request.
 
 use patchbay_provider_sdk::{
     Auth, BlobRef, Block, CompletionRequest, HttpRequest, Message, Pair, Part, Piece, Placement, Role, Tool,
@@ -10,10 +10,10 @@ use super::Thinking;
 use crate::body::Json;
 use crate::object;
 
-/// A request, kept for the case that it must go out again with more of the answer.
+/// A request, retained because it may be sent again with a part of the answer.
 #[derive(Debug)]
 pub(super) struct Request {
-    /// The body without `messages`.
+    /// The body except `messages`.
     fields: Json,
     messages: Vec<Json>,
 }
@@ -21,7 +21,7 @@ pub(super) struct Request {
 impl Request {
     pub(super) fn new(request: &CompletionRequest, thinking: Thinking, max_tokens: u32) -> Self {
         let mut fields = object! { "model": &request.model, "max_tokens": max_tokens, "stream": true };
-        // The API refuses both of these; who asks for a certain tool wants it more than thoughts.
+        // The API refuses thinking together with a forced tool; the tool takes precedence.
         let forced =
             !request.tools.is_empty() && matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
         match thinking {
@@ -52,7 +52,7 @@ impl Request {
         }
         let mut messages: Vec<(Role, Vec<Json>)> =
             request.messages.iter().map(|message| (message.role, content(message))).collect();
-        // The API takes no empty message, and joins neighbours of one role.
+        // The API refuses empty messages, and joins adjacent messages of one role.
         messages.retain(|(_, content)| !content.is_empty());
         if let Some(last) = messages.last_mut().and_then(|(_, content)| content.last_mut()) {
             cache(last);
@@ -61,7 +61,7 @@ impl Request {
         Self { fields, messages }
     }
 
-    /// The request; `partial` is what has come of the answer.
+    /// Creates the request; `partial` is the part of the answer that has arrived.
     pub(super) fn http(&self, partial: &[Json]) -> HttpRequest {
         let mut messages = self.messages.clone();
         if !partial.is_empty() {
@@ -87,23 +87,23 @@ impl Request {
     }
 }
 
-/// A block of text; none where there is nothing to read, which the API refuses.
+/// Creates a text block; `None` for blank text, which the API refuses.
 pub(super) fn text(text: &str) -> Option<Json> {
     (!text.trim().is_empty()).then(|| object! { "type": "text", "text": text })
 }
 
-/// A thinking block as it goes out with its end and comes back.
+/// Creates a thinking block, in the form that is attached to its end and sent back.
 pub(super) fn thinking(thinking: &str, signature: &str) -> String {
     serde_json::json!({ "type": "thinking", "thinking": thinking, "signature": signature }).to_string()
 }
 
-/// A tool call of the assistant.
+/// Creates a tool call of the assistant.
 pub(super) fn tool_use(id: &str, name: &str, input: &str) -> Json {
     object! { "type": "tool_use", "id": tool_id(id), "name": name, "input": Json::raw_object(input) }
 }
 
-/// An id as the API takes it: letters, digits, `_` and `-`. Others come from calls that another provider's model made; what
-/// stands for them is the same for the call and for its result.
+/// Converts an id to the characters that the API accepts: letters, digits, `_` and `-`. Other ids come from models of
+/// other providers; a call and its result get the same converted id.
 fn tool_id(id: &str) -> String {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if id.is_empty() {
@@ -137,26 +137,26 @@ fn message(role: Role, content: Vec<Json>) -> Json {
     object! { "role": role, "content": content }
 }
 
-/// The blocks of a message; results of tools stand first, where the API wants them.
+/// Returns the blocks of a message, tool results first, as the API requires.
 fn content(message: &Message) -> Vec<Json> {
     let (results, others): (Vec<&Part>, Vec<&Part>) =
         message.parts.iter().partition(|part| matches!(part.block, Block::ToolResult(_)));
     results.into_iter().chain(others).filter_map(|part| block(part, message.role)).collect()
 }
 
-/// A part on the wire; none if it has no place there.
+/// Converts a part; `None` if the API has no form for it.
 fn block(part: &Part, role: Role) -> Option<Json> {
     match &part.block {
         Block::Text(written) => text(written),
         Block::Blob(blob) => Some(if role == Role::User { media(blob) } else { mention(blob) }),
-        // Only what this codec signed off: thinking of an interrupted answer has no signature.
+        // Only complete blocks of this codec: thinking of an interrupted answer has no signature.
         Block::Thinking(_) | Block::Opaque(_) => part.opaque.as_deref().and_then(carried).map(Json::from),
         Block::ToolCall(call) => Some(tool_use(&call.id, &call.name, &call.input)),
         Block::ToolResult(result) => Some(tool_result(result)),
     }
 }
 
-/// A block that this codec gave away with its end.
+/// Returns the block that this codec attached to its end.
 fn carried(opaque: &str) -> Option<Value> {
     serde_json::from_str::<Value>(opaque).ok().filter(|block| block.get("type").is_some_and(Value::is_string))
 }
@@ -194,23 +194,23 @@ fn media(blob: &BlobRef) -> Json {
     written
 }
 
-/// What cannot be shown is told.
+/// Returns the text for a blob that cannot be sent.
 fn mention(blob: &BlobRef) -> Json {
     let name = blob.name.as_deref().unwrap_or("without a name");
     let said = format!("[a file that cannot be shown here: {name}, {}, {} bytes]", blob.media_type, blob.size);
     object! { "type": "text", "text": said }
 }
 
-/// Everything up to this block is kept by the API for the next request.
+/// Marks a block as a cache point: the API caches everything up to it.
 fn cache(block: &mut Json) {
     block.put("cache_control", object! { "type": "ephemeral" });
 }
 
-/// Whether thinking with a budget may be asked for: where the assistant's turn is still going on, between calls and their
-/// results, the API wants it to have begun with thinking. It has not where another model began it, or thinking was off.
+/// Returns true if thinking with a budget may be requested. Between calls and their results, the API requires that the
+/// turn began with thinking, which is not the case if another model began it or thinking was off.
 fn turn_begins_with_thinking(messages: &[Message]) -> bool {
     let calls_back = |message: &&Message| message.parts.iter().any(|part| matches!(part.block, Block::ToolResult(_)));
-    // The messages from the end, by pairs: results, and the calls that they answer.
+    // Pairs of messages from the end: results, and the calls to which they belong.
     let first = messages.rchunks(2).take_while(|pair| pair.last().as_ref().is_some_and(calls_back)).last();
     let Some(first) = first.and_then(|pair| pair.first()).filter(|message| message.role == Role::Assistant) else {
         return true;

@@ -1,4 +1,4 @@
-//! Answers come from the recordings; requests are read as a server would read them.
+//! Tests of recorded answers, and of requests as a server receives them.
 
 use patchbay_provider_sdk::{
     BlobRef, Block, BodyPiece, Event, Finish, HttpRequest, Input, Message, Part, Piece, Placement, ResponseHead, Role,
@@ -43,7 +43,7 @@ fn begin(request: &CompletionRequest) -> Stream<Messages> {
     Messages::begin(request, Thinking::Unsaid, 1000).0
 }
 
-/// The body of a request, each blob as `<ID>`.
+/// Returns the body of a request, with `<ID>` for each blob.
 fn body(request: &HttpRequest) -> Value {
     let mut text = Vec::new();
     for piece in &request.body {
@@ -66,7 +66,7 @@ fn body_of(request: &CompletionRequest, thinking: Thinking) -> Value {
     sent(&Messages::begin(request, thinking, 5000).1)
 }
 
-/// What the host makes of an answer: the assistant's message, blocks with what was attached to them.
+/// Returns the assistant's message that the host stores for an answer, with the attached data.
 fn assistant(actions: &[Action]) -> Message {
     let mut parts: Vec<Part> = Vec::new();
     for action in actions {
@@ -96,7 +96,7 @@ fn recorded(name: &str) -> Message {
     assistant(&recording::play(&mut begin(&request(vec![user("?")])), &recording::parts("messages", name), &[]))
 }
 
-/// The `content_block` of a recording's first start of that type, with its signature.
+/// Returns the first `content_block` of this type in a recording, with its signature.
 fn block_of(name: &str, kind: &str) -> Value {
     let text = String::from_utf8(recording::parts("messages", name).concat()).expect("UTF-8");
     let events = text
@@ -115,12 +115,12 @@ fn block_of(name: &str, kind: &str) -> Value {
 }
 
 #[test]
-fn recordings_come_to_the_same_however_they_are_cut() {
+fn recordings_give_the_same_result_for_any_chunks() {
     recording::check_all("messages", || begin(&request(vec![user("?")])));
 }
 
 #[test]
-fn a_request_says_what_it_must() {
+fn request_has_the_required_fields() {
     let (_, actions) = Messages::begin(&request(vec![user("Hello")]), Thinking::Unsaid, 32_000);
     let [Action::Send(request)] = &actions[..] else { panic!("{actions:?}") };
     assert_eq!((request.method.as_str(), request.path_and_query.as_str()), ("POST", "/v1/messages"));
@@ -147,7 +147,7 @@ fn a_request_says_what_it_must() {
 }
 
 #[test]
-fn system_tools_and_choice_go_out() {
+fn system_tools_and_tool_choice_are_sent() {
     let mut request = request(vec![user("Hello")]);
     request.system = vec!["You are a test.".to_owned(), " \n".to_owned(), "Be brief.".to_owned()];
     let schema = r#"{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}"#;
@@ -185,7 +185,7 @@ fn system_tools_and_choice_go_out() {
 }
 
 #[test]
-fn thinking_goes_out_unless_a_tool_is_forced() {
+fn thinking_is_sent_unless_a_tool_is_forced() {
     let mut request = request(vec![user("Hello")]);
     let sent = body_of(&request, Thinking::Budget(4096));
     assert_eq!(sent["thinking"], json!({"type": "enabled", "budget_tokens": 4096}));
@@ -207,7 +207,7 @@ fn thinking_goes_out_unless_a_tool_is_forced() {
 }
 
 #[test]
-fn images_and_documents_are_spliced_into_messages_and_results() {
+fn images_and_documents_are_inserted() {
     let blob = |id, media: &str, name: Option<&str>| BlobRef {
         id,
         media_type: media.to_owned(),
@@ -263,7 +263,7 @@ fn images_and_documents_are_spliced_into_messages_and_results() {
 }
 
 #[test]
-fn thinking_comes_back_in_its_place_over_three_turns() {
+fn thinking_is_sent_back_in_its_place() {
     let mut messages = vec![user("one")];
     for (name, next) in [("redacted_thinking", user("two")), ("parallel_tool_calls", user("three"))] {
         messages.push(recorded(name));
@@ -307,7 +307,7 @@ fn thinking_comes_back_in_its_place_over_three_turns() {
 }
 
 #[test]
-fn thinking_that_is_shown_changed_comes_back_as_it_was() {
+fn thinking_is_sent_back_unchanged() {
     let mut message = recorded("thinking");
     for part in &mut message.parts {
         if let Block::Thinking(shown) = &mut part.block {
@@ -319,7 +319,7 @@ fn thinking_that_is_shown_changed_comes_back_as_it_was() {
         sent["messages"][1]["content"][0]["thinking"],
         "27 × 453: 27 × 400 = 10,800; 27 × 53 = 1,431. Together 12,231."
     );
-    // Also what never had a text to show.
+    // Also a block without a visible text.
     let sent = body_of(&request(vec![user("?"), recorded("omitted_thinking"), user("!")]), Thinking::Unsaid);
     assert_eq!(
         sent["messages"][1]["content"][0],
@@ -328,7 +328,7 @@ fn thinking_that_is_shown_changed_comes_back_as_it_was() {
 }
 
 #[test]
-fn what_an_interrupted_answer_left_is_dropped_where_it_cannot_go_back() {
+fn incomplete_blocks_of_interrupted_answers_are_dropped() {
     let thought = part(Block::Thinking("half a thou".to_owned()));
     let message = |parts| Message { role: Role::Assistant, parts };
     let with_text = message(vec![thought.clone(), part(Block::Text("Half".to_owned()))]);
@@ -339,13 +339,13 @@ fn what_an_interrupted_answer_left_is_dropped_where_it_cannot_go_back() {
     );
     let messages = sent["messages"].as_array().expect("a list");
     assert_eq!(messages[1], json!({"role": "assistant", "content": [{"type": "text", "text": "Half"}]}));
-    // Nothing is left of the second: the API joins the user's messages around it.
+    // The second message is dropped completely: the API joins the user's messages around it.
     let roles: Vec<_> = messages.iter().map(|one| &one["role"]).collect();
     assert_eq!(roles, ["user", "assistant", "user", "user"]);
 }
 
 #[test]
-fn a_turn_that_began_without_thinking_goes_on_without() {
+fn turn_without_thinking_continues_without_it() {
     let call =
         |id: &str| part(Block::ToolCall(ToolCall { id: id.to_owned(), name: "x".to_owned(), input: "{}".to_owned() }));
     let thought = recorded("thinking").parts.swap_remove(0);
@@ -355,20 +355,20 @@ fn a_turn_that_began_without_thinking_goes_on_without() {
 
     assert!(!thinks(vec![user("a"), assistant(vec![call("1")]), results("1")]));
     assert!(thinks(vec![user("a"), assistant(vec![thought.clone(), call("1")]), results("1")]));
-    // It is the turn's beginning that counts.
+    // The beginning of the turn is decisive.
     let (first, second) = (vec![thought.clone(), call("1")], vec![call("2")]);
     assert!(thinks(vec![user("a"), assistant(first), results("1"), assistant(second), results("2")]));
     let (first, second) = (vec![call("1")], vec![thought.clone(), call("2")]);
     assert!(!thinks(vec![user("a"), assistant(first), results("1"), assistant(second), results("2")]));
-    // A turn that is over does not.
+    // A finished turn has no effect.
     assert!(thinks(vec![user("a"), assistant(vec![part(Block::Text("b".to_owned()))]), user("c")]));
-    // Models with their own measure take either.
+    // Models with adaptive thinking accept both.
     let messages = vec![user("a"), assistant(vec![call("1")]), results("1")];
     assert!(body_of(&request(messages), Thinking::Adaptive("low")).get("thinking").is_some());
 }
 
 #[test]
-fn ids_of_other_providers_calls_fit() {
+fn ids_of_other_providers_are_converted() {
     let call = ToolCall { id: "call.1|fc/é".to_owned(), name: "x".to_owned(), input: "[broken".to_owned() };
     let assistant = Message { role: Role::Assistant, parts: vec![part(Block::ToolCall(call))] };
     let results = Message { role: Role::User, parts: vec![result("call.1|fc/é", "y")] };
@@ -380,7 +380,7 @@ fn ids_of_other_providers_calls_fit() {
 }
 
 #[test]
-fn a_pause_is_continued_with_what_came() {
+fn pause_is_continued_with_the_partial_answer() {
     let mut stream = begin(&request(vec![user("What is the weather?")]));
     let actions = recording::play(&mut stream, &recording::parts("messages", "pause_turn"), &[]);
     let again: Vec<_> = actions
@@ -409,7 +409,7 @@ fn a_pause_is_continued_with_what_came() {
             searched,
         ]})
     );
-    // Later turns carry the same blocks; the second answer's stand behind them.
+    // Later turns contain the same blocks, followed by those of the second answer.
     let sent = body_of(&request(vec![user("a"), assistant(&actions), user("b")]), Thinking::Unsaid);
     let content = sent["messages"][1]["content"].as_array().expect("a list");
     assert_eq!(content[..4], again["messages"][1]["content"].as_array().expect("a list")[..]);
@@ -420,7 +420,7 @@ fn a_pause_is_continued_with_what_came() {
 }
 
 #[test]
-fn a_server_that_only_pauses_is_not_followed_for_ever() {
+fn endless_pauses_are_a_failure() {
     let pause = recording::parts("messages", "pause_turn").swap_remove(0);
     let parts = vec![pause; 17];
     let actions = recording::play(&mut begin(&request(vec![user("?")])), &parts, &[]);
@@ -429,7 +429,7 @@ fn a_server_that_only_pauses_is_not_followed_for_ever() {
 }
 
 #[test]
-fn a_refusal_tells_why() {
+fn refusal_has_its_explanation() {
     let parts = recording::parts("messages", "refusal");
     let actions = recording::play(&mut begin(&request(vec![user("?")])), &parts, &[]);
     let why =
@@ -438,13 +438,13 @@ fn a_refusal_tells_why() {
 }
 
 #[test]
-fn the_model_is_called_what_the_api_calls_it() {
+fn model_name_of_the_api_is_reported() {
     let parts = recording::parts("messages", "text");
     let actions = recording::play(&mut begin(&request(vec![user("?")])), &parts, &[]);
     assert_eq!(actions[0], Action::Emit(Event::Started("claude-sonnet-4-5-20250929".to_owned())));
 }
 
-/// The failure that an answer without events comes to.
+/// Returns the failure for a response without events.
 fn refusal(status: u16, headers: &[(&str, &str)], body: &str) -> Failure {
     let pair = |(name, value): &(&str, &str)| Pair { name: (*name).to_owned(), value: (*value).to_owned() };
     let mut stream = begin(&request(vec![user("?")]));
@@ -463,7 +463,7 @@ fn error(kind: &str) -> String {
 }
 
 #[test]
-fn refusals_are_failures() {
+fn refusals_have_their_kind() {
     let json = ("content-type", "application/json");
     for (status, code, kind, expected) in [
         (400, "invalid_request_error", "invalid-request", Retry::Never),
@@ -507,7 +507,7 @@ fn refusals_are_failures() {
 }
 
 #[test]
-fn refusals_of_proxies_are_read_without_their_types() {
+fn refusals_of_proxies_without_types_are_read() {
     let json = ("content-type", "application/json");
     for (body, code) in [
         (r#"{"error":{"message":"No such route."}}"#, None),
@@ -529,14 +529,14 @@ fn refusals_of_proxies_are_read_without_their_types() {
     assert_eq!((failure.kind.as_str(), failure.message.as_str(), &failure.code), ("server", "Gone.", &None));
 }
 
-/// The actions that bare events come to.
+/// Returns the actions for events without names.
 fn events(list: &[Value]) -> Vec<Action> {
     let body: String = list.iter().map(|event| format!("event: x\ndata: {event}\n\n")).collect();
     recording::play(&mut begin(&request(vec![user("?")])), &[body.into_bytes()], &[])
 }
 
 #[test]
-fn what_is_unknown_is_passed_over() {
+fn unknown_events_are_skipped() {
     let actions = events(&[
         json!({"type": "message_start", "message": {"model": "m", "new": 1}}),
         json!({"type": "brand_new", "x": [1]}),
@@ -561,7 +561,7 @@ fn what_is_unknown_is_passed_over() {
 }
 
 #[test]
-fn events_that_cannot_be_read_are_the_servers_failure() {
+fn malformed_events_are_server_failures() {
     for data in [json!({"type": "message_start"}), json!("message_stop"), json!({"type": "content_block_stop"})] {
         let actions = events(&[data]);
         let [Action::Fail(failure)] = &actions[..] else { panic!("{actions:?}") };

@@ -1,4 +1,4 @@
-//! The events of a stream, as they stand on the wire. What is not known is left out.
+//! The JSON of the events of a stream. Unknown fields are ignored.
 
 use patchbay_provider_sdk as sdk;
 use serde::Deserialize;
@@ -80,8 +80,8 @@ pub(super) struct Error {
     message: String,
 }
 
-/// Reads the body of a refusal, `{"type": "error", "error": {"type", "message"}}`, also as proxies shorten it: without the
-/// types, or with a text in the place of the inner object. `None` where nothing says what is wrong.
+/// Parses the body of a refusal, `{"type": "error", "error": {"type", "message"}}`, also in the shortened forms of
+/// proxies: without the types, or with a text instead of the inner object. `None` if there is no message.
 pub(super) fn refusal(body: &[u8]) -> Option<Error> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let error = body.get("error")?;
@@ -92,18 +92,18 @@ pub(super) fn refusal(body: &[u8]) -> Option<Error> {
 }
 
 impl Error {
-    /// The API's own code, where it has one.
+    /// Returns the API's code, if it has one.
     pub(super) fn code(&self) -> Option<String> {
         Some(self.kind.clone()).filter(|kind| !kind.is_empty())
     }
 
-    /// What the API says, or at least what it calls it.
+    /// Returns the message, or the type if there is none.
     pub(super) fn words(self) -> String {
         if self.message.is_empty() { format!("the server reports '{}'", self.kind) } else { self.message }
     }
 }
 
-/// Each event tells only some of it; what it tells counts from the answer's beginning.
+/// Token usage. Each event has only some fields; their values are totals since the beginning of the answer.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Usage {
     input_tokens: Option<u64>,
@@ -127,7 +127,7 @@ impl Usage {
         self.output_tokens_details = more.output_tokens_details.or(self.output_tokens_details.take());
     }
 
-    /// In the contract's words: the API's `input_tokens` are only those behind the last cache point.
+    /// Converts to the contract's usage. The API's `input_tokens` count only those after the last cache point.
     pub(super) fn total(&self) -> sdk::Usage {
         let cache_write_tokens = self.cache_creation_input_tokens.unwrap_or(0);
         let cache_read_tokens = self.cache_read_input_tokens.unwrap_or(0);

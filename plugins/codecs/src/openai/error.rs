@@ -1,19 +1,19 @@
-//! Errors, as these APIs and the servers that speak like them tell them.
+//! Converts the errors of these APIs and of compatible servers to failures of the contract.
 
 use patchbay_provider_sdk::{Failure, Pair, Retry};
 use serde_json::Value;
 
 use crate::failure::{duration_ms, failure, header, kind_of_status, retry};
 
-/// Characters of a message that is no JSON.
+/// The most characters of an error body that is not JSON.
 const EXCERPT: usize = 500;
 
-/// What an answer that holds no events comes to.
+/// Converts a response without events.
 pub(crate) fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
     let told = serde_json::from_slice(body).ok().as_ref().and_then(Told::read);
     let told = told.unwrap_or_else(|| Told { message: words(status, body), ..Told::default() });
     let kind = match (status, told.kind()) {
-        // What has no status of its own.
+        // The response itself was successful.
         (_, Some("content-filter")) => "content-filter",
         (200..300, kind) => kind.unwrap_or("unknown"),
         (402, _) => "rate-limit",
@@ -24,7 +24,7 @@ pub(crate) fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
     Failure { http_status: Some(status), code: told.code(), retry, ..failure(kind, told.message) }
 }
 
-/// What an error within an answer comes to; `error` is the event or the object that tells it.
+/// Converts an error within an answer; `error` is the event or the object in it.
 pub(crate) fn api_error(error: &Value) -> Failure {
     let told = Told::read(error).unwrap_or_default();
     let kind = told.kind().unwrap_or("unknown");
@@ -33,8 +33,8 @@ pub(crate) fn api_error(error: &Value) -> Failure {
     Failure { code, retry, ..failure(kind, message) }
 }
 
-/// How long the server wants to be left alone, in milliseconds: as long as it says, else until the limits that are used up
-/// are whole again, which is longer than it takes to be let in.
+/// Returns the retry delay in milliseconds: the server's, otherwise the time until the exhausted limits are reset,
+/// which is longer than necessary.
 fn hint(headers: &[Pair]) -> Option<u64> {
     let reset = |limit: &str| {
         let used_up = header(headers, &format!("x-ratelimit-remaining-{limit}")) == Some("0");
@@ -42,12 +42,12 @@ fn hint(headers: &[Pair]) -> Option<u64> {
     };
     let millis = || header(headers, "retry-after-ms").and_then(|ms| duration_ms(&format!("{ms}ms")));
     let seconds = || header(headers, "retry-after").and_then(duration_ms);
-    // To wait no time at all is no hint.
+    // A delay of zero is ignored.
     let said = millis().or_else(seconds).filter(|ms| *ms > 0);
     said.or_else(|| reset("requests").max(reset("tokens"))).filter(|ms| *ms > 0)
 }
 
-/// What is said where no JSON says it: a text, but no gateway's page.
+/// Returns the message of a body that is not JSON: a text, but not the HTML page of a gateway.
 fn words(status: u16, body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let text = text.trim();
@@ -57,7 +57,7 @@ fn words(status: u16, body: &[u8]) -> String {
     text.chars().take(EXCERPT).collect()
 }
 
-/// An error as it was told.
+/// A parsed error.
 #[derive(Default)]
 struct Told {
     message: String,
@@ -66,8 +66,8 @@ struct Told {
 }
 
 impl Told {
-    /// Reads `{"error": {"message", "type", "code"}}`, and what other servers say: `{"error": "…"}` with a `code` beside
-    /// it, any of these in an array, the error without its wrapping, and `{"detail": "…"}`.
+    /// Parses `{"error": {"message", "type", "code"}}` and the forms of other servers: `{"error": "…"}` with a `code`
+    /// next to it, any of these in an array, the inner error alone, and `{"detail": "…"}`.
     fn read(value: &Value) -> Option<Self> {
         let value = value.as_array().and_then(|list| list.first()).unwrap_or(value);
         let error = value.get("error").filter(|error| error.is_object()).unwrap_or(value);
@@ -77,12 +77,12 @@ impl Told {
             _ => None,
         };
         let message = ["message", "error", "detail", "title"].into_iter().find_map(word)?;
-        // `error` is the name of an event, and says nothing.
+        // `error` is only the type of the event.
         let class = word("type").filter(|class| class != "error");
         Some(Self { message, code: word("code"), class })
     }
 
-    /// The code; the type where there is none.
+    /// Returns the code, or the type if there is none.
     fn code(&self) -> Option<String> {
         self.code.clone().or_else(|| self.class.clone())
     }
@@ -91,7 +91,7 @@ impl Told {
         [self.code.as_deref(), self.class.as_deref()].into_iter().flatten()
     }
 
-    /// Whether what was paid for is used up: time does not mend that.
+    /// Returns true if the paid quota is used up, so that a retry cannot help.
     fn quota(&self) -> bool {
         let words = ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];
         self.words().any(|word| words.contains(&word))
@@ -101,7 +101,7 @@ impl Told {
         if self.quota() { Retry::Never } else { retry(kind, hint) }
     }
 
-    /// The kind that the code, else the type, stands for.
+    /// Returns the kind for the code, otherwise for the type.
     fn kind(&self) -> Option<&'static str> {
         if self.quota() { Some("rate-limit") } else { self.words().find_map(kind) }
     }
@@ -143,8 +143,8 @@ mod tests {
         list.iter().map(|(name, value)| Pair { name: (*name).to_owned(), value: (*value).to_owned() }).collect()
     }
 
-    /// Kind, code and retry of an error as OpenAI tells it.
-    fn told(status: u16, code: &str, class: &str, list: &[(&str, &str)]) -> (String, Option<String>, Retry) {
+    /// Returns kind, code and retry of an error in OpenAI's form.
+    fn classify(status: u16, code: &str, class: &str, list: &[(&str, &str)]) -> (String, Option<String>, Retry) {
         let body = json!({"error": {"message": "why", "type": class, "param": null, "code": code}}).to_string();
         let failure = refused(status, &headers(list), body.as_bytes());
         assert_eq!((failure.message.as_str(), failure.http_status), ("why", Some(status)));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn each_status_has_its_kind_and_the_code_is_the_providers() {
+    fn statuses_have_their_kind_and_codes_are_kept() {
         for (status, code, class, kind, retry) in [
             (400, "context_length_exceeded", "invalid_request_error", "invalid-request", Retry::Never),
             (400, "content_policy_violation", "invalid_request_error", "content-filter", Retry::Never),
@@ -170,12 +170,12 @@ mod tests {
             (503, "server_overloaded", "server_error", "server", Retry::Backoff),
             (504, "gateway_timeout", "server_error", "timeout", Retry::Backoff),
         ] {
-            assert_eq!(told(status, code, class, &[]), (kind.to_owned(), Some(code.to_owned()), retry), "{status}");
+            assert_eq!(classify(status, code, class, &[]), (kind.to_owned(), Some(code.to_owned()), retry), "{status}");
         }
     }
 
     #[test]
-    fn what_the_server_says_counts_before_limits_that_are_used_up() {
+    fn retry_after_takes_precedence_over_limit_resets() {
         let requests = [("x-ratelimit-remaining-requests", "0"), ("x-ratelimit-reset-requests", "6m0s")];
         let tokens = [("x-ratelimit-remaining-tokens", "0"), ("X-RateLimit-Reset-Tokens", "17ms")];
         let free = [("x-ratelimit-remaining-tokens", "12"), ("x-ratelimit-reset-tokens", "9h")];
@@ -193,15 +193,15 @@ mod tests {
             (vec![("retry-after", "0")], Retry::Backoff),
             (vec![("retry-after", "-5")], Retry::Backoff),
         ] {
-            assert_eq!(told(429, "rate_limit_exceeded", "requests", &list).2, retry, "{list:?}");
-            assert_eq!(told(429, "insufficient_quota", "insufficient_quota", &list).2, Retry::Never, "{list:?}");
-            assert_eq!(told(400, "invalid_value", "invalid_request_error", &list).2, Retry::Never, "{list:?}");
+            assert_eq!(classify(429, "rate_limit_exceeded", "requests", &list).2, retry, "{list:?}");
+            assert_eq!(classify(429, "insufficient_quota", "insufficient_quota", &list).2, Retry::Never, "{list:?}");
+            assert_eq!(classify(400, "invalid_value", "invalid_request_error", &list).2, Retry::Never, "{list:?}");
         }
-        assert_eq!(told(503, "slow_down", "server_error", &after).2, Retry::AfterMs(20_000));
+        assert_eq!(classify(503, "slow_down", "server_error", &after).2, Retry::AfterMs(20_000));
     }
 
     #[test]
-    fn other_servers_tell_errors_in_other_ways() {
+    fn error_forms_of_other_servers_are_read() {
         for (status, body, kind, code, message) in [
             (404, r#"{"error":"model 'x' not found"}"#, "not-found", None, "model 'x' not found"),
             (400, r#"{"code":"invalid-argument","error":"bad"}"#, "invalid-request", Some("invalid-argument"), "bad"),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_within_an_answer_have_the_kind_of_their_words() {
+    fn errors_within_an_answer_have_the_kind_of_their_code() {
         for (error, kind, code, retry) in [
             (json!({"code": "server_error", "message": "m"}), "server", Some("server_error"), Retry::Backoff),
             (

@@ -1,4 +1,4 @@
-//! What the tests of both APIs use.
+//! Helpers for the tests of both APIs.
 
 use patchbay_provider_sdk::{
     Action, BlobRef, Block, BlockKind, BodyPiece, CompletionRequest, Event, HttpRequest, Input, Message, Part, Piece,
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::recording::{parts, play, summary};
 use crate::stream::{Codec, Stream};
 
-/// A completion of `messages`, and of nothing else.
+/// Creates a completion with only `messages`.
 pub(crate) fn completion(messages: Vec<Message>) -> CompletionRequest {
     CompletionRequest {
         model: "model-1".to_owned(),
@@ -33,7 +33,7 @@ pub(crate) fn assistant(blocks: Vec<(Block, Option<&str>)>) -> Message {
     Message { role: Role::Assistant, parts: blocks.into_iter().map(part).collect() }
 }
 
-pub(crate) fn said(text: &str) -> Block {
+pub(crate) fn text_block(text: &str) -> Block {
     Block::Text(text.to_owned())
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn tool(name: &str, schema: &str) -> Tool {
     Tool { name: name.to_owned(), description: format!("Does {name}."), input_schema: schema.to_owned() }
 }
 
-/// The body as text, a blob as `<ID>`.
+/// Returns the body as text, with `<ID>` for each blob.
 pub(crate) fn body_text(request: &HttpRequest) -> String {
     let text = |piece: &BodyPiece| match piece {
         BodyPiece::Bytes(bytes) => String::from_utf8(bytes.clone()).expect("UTF-8"),
@@ -70,24 +70,24 @@ pub(crate) fn body_text(request: &HttpRequest) -> String {
     request.body.iter().map(text).collect()
 }
 
-/// The body as JSON, a blob as `<ID>`.
+/// Returns the body as JSON, with `<ID>` for each blob.
 pub(crate) fn body(request: &HttpRequest) -> Value {
     serde_json::from_str(&body_text(request)).expect("JSON")
 }
 
-/// What a body comes to, given whole.
+/// Returns the summary of a body that arrives in one chunk.
 pub(crate) fn answer<C: Codec>(mut stream: Stream<C>, body: &str) -> Vec<Action> {
     play(&mut stream, &[body.as_bytes().to_vec()], &[])
 }
 
-/// The answer as the host keeps it and gives it back: the adapter's own parts in their blocks.
+/// Returns the message that the host stores and sends back, with the attached data of its blocks.
 pub(crate) fn kept(actions: &[Action]) -> Message {
     let mut parts: Vec<Part> = Vec::new();
     for action in actions {
         match action {
             Action::Emit(Event::BlockStart(start)) => {
                 let block = match &start.kind {
-                    BlockKind::Text => said(""),
+                    BlockKind::Text => text_block(""),
                     BlockKind::Thinking => thought(""),
                     BlockKind::ToolCall(head) => called(&head.id, &head.name, ""),
                     BlockKind::Opaque(opaque) => Block::Opaque(opaque.clone()),
@@ -106,7 +106,7 @@ pub(crate) fn kept(actions: &[Action]) -> Message {
     Message { role: Role::Assistant, parts }
 }
 
-/// Whatever a server makes of a recording, the contract's rules hold, there is one end, and what came can go out again.
+/// Checks that a damaged recording keeps the rules of the contract, ends once, and can be sent back.
 pub(crate) fn check_damaged<C: Codec>(
     folder: &str,
     names: &[&str],
@@ -133,7 +133,7 @@ pub(crate) fn check_damaged<C: Codec>(
         let inputs = [Input::ResponseHead(head), Input::BodyChunk(lines.join(&b'\n')), Input::BodyEnd];
         let actions: Vec<_> = inputs.into_iter().flat_map(|input| stream.resume(input)).collect();
         check_law(&actions);
-        let again = completion(vec![user(vec![said("hi")]), kept(&actions), user(vec![said("Go on.")])]);
+        let again = completion(vec![user(vec![text_block("hi")]), kept(&actions), user(vec![text_block("Go on.")])]);
         let (_, first) = begin(&again);
         assert!(matches!(&first[..], [Action::Send(request)] if body(request).is_object()));
     });
@@ -143,7 +143,7 @@ fn check_law(actions: &[Action]) {
     let ends = actions.iter().filter(|action| matches!(action, Action::Finish(_) | Action::Fail(_))).count();
     assert_eq!(ends, 1, "{actions:?}");
     assert!(matches!(actions.last(), Some(Action::Finish(_) | Action::Fail(_))));
-    // A damaged input of a call is no JSON: the rules are checked without it.
+    // A damaged input of a call may not be JSON, so it is not checked.
     let kinds: Vec<_> = actions
         .iter()
         .map(|action| match action {

@@ -1,4 +1,4 @@
-//! A completion as a request.
+//! Converts a completion into a Responses request.
 
 use patchbay_provider_sdk::{
     Block, CompletionRequest, HttpRequest, Message, Part, Piece, Role, ToolChoice, ToolResult,
@@ -9,15 +9,15 @@ use crate::body::Json;
 use crate::object;
 use crate::openai::{Media, media, post, system};
 
-/// The API refuses a smaller limit.
+/// The smallest limit that the API accepts.
 const LEAST_OUTPUT_TOKENS: u32 = 16;
 
-/// How a model is asked to reason.
+/// The setting for reasoning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reasoning {
-    /// The API's word for the effort; none: the model's default.
+    /// The API's word for the effort; `None`: the model's default.
     pub effort: Option<&'static str>,
-    /// Whether the model reasons, so that its reasoning can be asked for, encrypted: the API refuses that for others.
+    /// True if the model reasons, so that its encrypted reasoning is requested. The API refuses that for other models.
     pub encrypted: bool,
 }
 
@@ -53,7 +53,7 @@ fn tool(tool: &patchbay_provider_sdk::Tool) -> Json {
         "name": &tool.name,
         "description": &tool.description,
         "parameters": Json::raw_object(&tool.input_schema),
-        // Strict schemas must close every object and require every property: few do.
+        // Few schemas meet the rules of strict mode, which closes every object and requires every property.
         "strict": false,
     }
 }
@@ -67,7 +67,7 @@ fn tool_choice(choice: &ToolChoice) -> Json {
     }
 }
 
-/// The items that a message comes to.
+/// Converts a message into items.
 fn items(message: &Message) -> Vec<Json> {
     match message.role {
         Role::User => user_items(&message.parts),
@@ -110,7 +110,8 @@ fn input_blob(blob: &patchbay_provider_sdk::BlobRef) -> Json {
     }
 }
 
-/// A tool's answer: a text where it is one, which every server takes; else its pieces. That it failed has no field.
+/// Converts a tool result: as one text if possible, because every server accepts it; otherwise as pieces. The API has
+/// no field for a failure.
 fn output(result: &ToolResult) -> Json {
     let texts: Option<Vec<_>> = result
         .content
@@ -134,7 +135,7 @@ fn output(result: &ToolResult) -> Json {
 
 fn assistant_items(parts: &[Part]) -> Vec<Json> {
     let mut items = Vec::new();
-    // The API refuses reasoning that nothing follows, as an answer that was cut short leaves it.
+    // The API refuses reasoning at the end, as in an interrupted answer.
     let mut reasoning = Vec::new();
     for part in parts {
         let item = match &part.block {
@@ -146,7 +147,7 @@ fn assistant_items(parts: &[Part]) -> Vec<Json> {
                 "arguments": &call.input,
             },
             Block::Thinking(_) => {
-                // Without it the answer was interrupted, and the server would not know the thought.
+                // Without it the answer was interrupted, and the server could not use the thought.
                 reasoning.extend(part.opaque.as_deref().and_then(Json::raw));
                 continue;
             }
@@ -158,8 +159,8 @@ fn assistant_items(parts: &[Part]) -> Vec<Json> {
     items
 }
 
-/// What the model said, with what [`super::Responses`] attached to it. In the short form of a message: the long one must have
-/// the id that the server gave it, and the server, which stores nothing, would not know it again.
+/// Converts a text of the model with the data that [`super::Responses`] attached. Uses the short form of a message: the
+/// long form requires the server's id, which the server does not know because it stores nothing.
 fn output_message(text: &str, opaque: Option<&str>) -> Json {
     let opaque: Value = opaque.and_then(|opaque| serde_json::from_str(opaque).ok()).unwrap_or_default();
     let mut message = object! { "type": "message", "role": "assistant", "content": text };

@@ -1,3 +1,5 @@
+//! Tests of the codec of OpenAI Responses: recorded answers and the fields of requests.
+
 use patchbay_provider_sdk::{Block, Event, HttpRequest, Placement, Role, Tool, ToolChoice};
 use serde_json::json;
 
@@ -18,31 +20,31 @@ fn sent(request: &CompletionRequest, reasoning: Reasoning) -> HttpRequest {
     }
 }
 
-/// The `input` that messages come to.
+/// Returns the `input` of a request.
 fn input(messages: Vec<patchbay_provider_sdk::Message>) -> Value {
     body(&sent(&completion(messages), REASONING))["input"].take()
 }
 
-/// A body of events, each with its type as its name.
+/// Creates a body of events, each with its type as its name.
 fn events(list: &[Value]) -> String {
     list.iter().map(|event| format!("event: {}\ndata: {event}\n\n", text(event, "type"))).collect()
 }
 
 #[test]
-fn recordings_come_to_the_same_however_they_are_cut() {
+fn recordings_give_the_same_result_for_any_chunks() {
     check_all("responses", stream);
 }
 
 #[test]
-fn a_damaged_answer_keeps_the_contract() {
+fn damaged_answers_keep_the_contract() {
     check_damaged("responses", &["thinking", "parallel-tool-calls", "refusal", "error"], |request| {
         begin(request, REASONING)
     });
 }
 
 #[test]
-fn a_request_has_the_fields_of_the_api() {
-    let mut request = completion(vec![user(vec![said("Hello")])]);
+fn request_has_the_fields_of_the_api() {
+    let mut request = completion(vec![user(vec![text_block("Hello")])]);
     request.model = "o3".to_owned();
     request.system = vec!["Be kind.".to_owned(), "Be short.".to_owned()];
     request.tools = vec![tool("calc__eval", r#"{"type":"object","required":["z","a"],"properties":{"z":{},"a":{}}}"#)];
@@ -80,7 +82,7 @@ fn a_request_has_the_fields_of_the_api() {
 }
 
 #[test]
-fn what_is_not_asked_for_is_not_sent() {
+fn unset_options_are_not_sent() {
     let request = body(&sent(&completion(Vec::new()), Reasoning::default()));
     assert_eq!(request, json!({"model": "model-1", "input": [], "store": false, "stream": true}));
     let mut limited = completion(Vec::new());
@@ -89,7 +91,7 @@ fn what_is_not_asked_for_is_not_sent() {
 }
 
 #[test]
-fn tool_choices_have_the_words_of_the_api() {
+fn tool_choices_have_their_api_values() {
     for (choice, expected) in [
         (ToolChoice::Auto, json!("auto")),
         (ToolChoice::None, json!("none")),
@@ -107,10 +109,10 @@ fn tool_choices_have_the_words_of_the_api() {
 }
 
 #[test]
-fn bytes_go_out_as_data_urls() {
+fn blobs_are_sent_as_data_urls() {
     let image = blob(3, "image/png", Some("a.png"));
     let blocks = vec![
-        said("Look:"),
+        text_block("Look:"),
         Block::Blob(image.clone()),
         Block::Blob(blob(4, "application/pdf", Some("b.pdf"))),
         Block::Blob(blob(5, "application/pdf", None)),
@@ -131,7 +133,7 @@ fn bytes_go_out_as_data_urls() {
         answered("c1", vec![piece("one"), piece("two")]),
         answered("c2", vec![]),
         answered("c3", vec![piece("shot"), patchbay_provider_sdk::Piece::Blob(image)]),
-        said("And now?"),
+        text_block("And now?"),
     ];
     assert_eq!(
         input(vec![user(results)]),
@@ -147,7 +149,7 @@ fn bytes_go_out_as_data_urls() {
     );
 }
 
-/// The reasoning item of a recording, as it stands there.
+/// Returns the unchanged reasoning item of a recording.
 fn item_of(name: &str) -> String {
     let body = String::from_utf8(parts("responses", name).concat()).expect("UTF-8");
     let done = body.lines().find(|line| line.contains("output_item.done\"") && line.contains("\"reasoning\""));
@@ -156,8 +158,8 @@ fn item_of(name: &str) -> String {
 }
 
 #[test]
-fn encrypted_reasoning_comes_back_verbatim_and_in_its_place_for_three_turns() {
-    let mut messages = vec![user(vec![said("How many?")])];
+fn encrypted_reasoning_is_sent_back_unchanged() {
+    let mut messages = vec![user(vec![text_block("How many?")])];
     let mut places = Vec::new();
     for (name, results) in [
         ("thinking-hidden", vec!["call_Jk3rQ9"]),
@@ -168,7 +170,7 @@ fn encrypted_reasoning_comes_back_verbatim_and_in_its_place_for_three_turns() {
         let answer = kept(&play(&mut stream(), &parts("responses", name), &[]));
         messages.push(answer);
         let mut blocks: Vec<_> = results.into_iter().map(|id| answered(id, vec![piece("done")])).collect();
-        blocks.push(said("Go on."));
+        blocks.push(text_block("Go on."));
         messages.push(user(blocks));
         let text = body_text(&sent(&completion(messages.clone()), REASONING));
         for item in &places {
@@ -214,7 +216,7 @@ fn encrypted_reasoning_comes_back_verbatim_and_in_its_place_for_three_turns() {
 }
 
 #[test]
-fn what_the_model_said_goes_back_as_what_it_was() {
+fn model_messages_are_sent_back_with_their_data() {
     let message = kept(&play(&mut stream(), &parts("responses", "refusal"), &[]));
     assert_eq!(
         input(vec![message]),
@@ -225,8 +227,8 @@ fn what_the_model_said_goes_back_as_what_it_was() {
         input(vec![message])[1],
         json!({"type": "message", "role": "assistant", "phase": "commentary", "content": "I'll look them up."})
     );
-    // Of another adapter's answer there are only the blocks.
-    let foreign = assistant(vec![(thought("hm"), None), (said("Yes."), None), (called("c", "t", "{}"), None)]);
+    // An answer of another adapter has only its blocks.
+    let foreign = assistant(vec![(thought("hm"), None), (text_block("Yes."), None), (called("c", "t", "{}"), None)]);
     assert_eq!(
         input(vec![foreign]),
         json!([
@@ -237,25 +239,25 @@ fn what_the_model_said_goes_back_as_what_it_was() {
 }
 
 #[test]
-fn reasoning_of_an_answer_cut_short_stays_here() {
+fn reasoning_of_interrupted_answers_is_not_sent() {
     let item = r#"{"id":"rs_1","type":"reasoning","encrypted_content":"x","summary":[]}"#;
-    // Interrupted: it never ended. Nothing follows: the API would refuse it.
+    // Interrupted reasoning never ended. Reasoning at the end would be refused by the API.
     for blocks in [
-        vec![(thought("hm"), None), (said("Yes."), None)],
-        vec![(said("Yes."), None), (thought(""), Some(item))],
-        vec![(thought(""), Some("no JSON")), (said("Yes."), None)],
-        vec![(said("Yes."), None), (thought(""), Some(item)), (said(""), None)],
+        vec![(thought("hm"), None), (text_block("Yes."), None)],
+        vec![(text_block("Yes."), None), (thought(""), Some(item))],
+        vec![(thought(""), Some("no JSON")), (text_block("Yes."), None)],
+        vec![(text_block("Yes."), None), (thought(""), Some(item)), (text_block(""), None)],
     ] {
-        let items = input(vec![assistant(blocks), user(vec![said("Go on.")])]);
+        let items = input(vec![assistant(blocks), user(vec![text_block("Go on.")])]);
         let kinds: Vec<_> = items.as_array().expect("items").iter().map(|item| text(item, "type")).collect();
         assert_eq!(kinds, ["message", "message"], "{items}");
     }
-    let two = vec![(thought(""), Some(item)), (thought(""), Some(item)), (said("Yes."), None)];
+    let two = vec![(thought(""), Some(item)), (thought(""), Some(item)), (text_block("Yes."), None)];
     assert_eq!(input(vec![assistant(two)]).as_array().map(Vec::len), Some(3));
 }
 
 #[test]
-fn a_thinking_block_has_its_place_even_without_a_summary() {
+fn reasoning_without_a_summary_is_a_block() {
     let actions = play(&mut stream(), &parts("responses", "thinking-hidden"), &[]);
     let message = kept(&actions);
     assert_eq!(message.role, Role::Assistant);
@@ -267,7 +269,7 @@ fn a_thinking_block_has_its_place_even_without_a_summary() {
 }
 
 #[test]
-fn what_comes_only_at_an_items_end_is_not_lost() {
+fn contents_only_at_the_end_of_an_item_are_emitted() {
     let body = events(&[
         json!({"type": "response.output_item.done", "output_index": 0, "item": {
             "type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}]}}),
@@ -288,11 +290,11 @@ fn what_comes_only_at_an_items_end_is_not_lost() {
     assert!(actions.contains(&Action::Emit(Event::Started("grok-9".to_owned()))));
     let message = kept(&actions);
     assert_eq!(message.parts[0].opaque, None, "without encrypted content the server could not know it again");
-    assert_eq!((&message.parts[1].block, &message.parts[2].block), (&said("One."), &said("Two.")));
+    assert_eq!((&message.parts[1].block, &message.parts[2].block), (&text_block("One."), &text_block("Two.")));
 }
 
 #[test]
-fn thoughts_in_the_open_are_thinking() {
+fn unencrypted_thoughts_are_thinking() {
     let body = events(&[
         json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "reasoning", "id": "rs_1", "summary": []}}),
         json!({"type": "response.reasoning_text.delta", "output_index": 0, "content_index": 0, "delta": "Let me"}),
@@ -305,7 +307,7 @@ fn thoughts_in_the_open_are_thinking() {
 }
 
 #[test]
-fn an_end_has_its_reason() {
+fn end_reasons_are_mapped() {
     let refusal = json!({"type": "response.refusal.delta", "output_index": 0, "content_index": 1, "delta": "No."});
     let speech = json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "Well."});
     let call = json!({"type": "response.output_item.added", "output_index": 1, "item": {"type": "function_call", "call_id": "c", "name": "t"}});
@@ -328,7 +330,7 @@ fn an_end_has_its_reason() {
 }
 
 #[test]
-fn a_call_that_was_cut_short_is_not_made_whole() {
+fn incomplete_call_is_not_completed() {
     let body = events(&[
         json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "function_call", "call_id": "c", "name": "t"}}),
         json!({"type": "response.output_item.done", "output_index": 0, "item": {"type": "function_call", "call_id": "c", "name": "t", "arguments": "", "status": "incomplete"}}),
@@ -338,7 +340,7 @@ fn a_call_that_was_cut_short_is_not_made_whole() {
 }
 
 #[test]
-fn what_is_unknown_is_left_alone_and_what_is_no_json_is_an_error() {
+fn unknown_events_are_skipped_and_malformed_ones_fail() {
     let unknown = events(&[
         json!({"type": "response.new_thing.delta", "delta": {"deep": true}, "output_index": "x"}),
         json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "web_search_call", "id": "ws"}}),

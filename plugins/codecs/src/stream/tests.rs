@@ -1,9 +1,9 @@
-//! A stream over a codec of the tests' own: an event's name says what to do.
+//! Tests of the stream with a test codec, in which the name of an event is a command.
 
 use super::*;
 
 struct Words {
-    /// Index of the block in which words go.
+    /// Index of the block for words.
     block: u32,
 }
 
@@ -55,7 +55,7 @@ fn failed(kind: &str) -> Input {
     Input::TransportFailed(TransportFailure { kind: kind.to_owned(), message: "it broke".to_owned() })
 }
 
-/// What came of the inputs behind a good head, in short words.
+/// Returns a short description of the actions for inputs after a successful head.
 fn run(inputs: impl IntoIterator<Item = Input>) -> Vec<String> {
     run_all([head(200, "text/event-stream; charset=utf-8")].into_iter().chain(inputs))
 }
@@ -83,7 +83,7 @@ fn short(action: &Action) -> String {
 const CUT: &str = "fail network Retry::Backoff the answer ended before it was whole";
 
 #[test]
-fn blocks_are_numbered_and_those_open_end_before_the_finish() {
+fn blocks_are_numbered_and_ended_before_finish() {
     let body = "event: start\ndata\n\nevent: word\ndata: a\n\nevent: word\ndata: b\n\nevent: word\ndata:\n\n\
         event: start\ndata\n\nevent: word\ndata: c\n\nevent: finish\ndata: stop\n\nevent: word\ndata: late\n\n";
     assert_eq!(
@@ -93,37 +93,37 @@ fn blocks_are_numbered_and_those_open_end_before_the_finish() {
 }
 
 #[test]
-fn a_failure_leaves_blocks_open_and_what_came_before_it_counts() {
+fn failure_leaves_blocks_open() {
     let body = "event: start\ndata\n\nevent: word\ndata: a\n\nevent: fail\ndata: oh\n\nevent: finish\ndata\n\n";
     assert_eq!(run([chunk(body), Input::BodyEnd]), ["start 0", "0 a", "fail server Retry::Backoff oh"]);
 }
 
 #[test]
-fn a_block_that_is_not_open_is_not_spoken_of() {
+fn actions_for_blocks_that_are_not_open_are_ignored() {
     let body = "event: word\ndata: a\n\nevent: end\ndata\n\nevent: start\ndata\n\nevent: end\ndata\n\n\
         event: end\ndata\n\nevent: word\ndata: b\n\nevent: finish\ndata: x\n\n";
     assert_eq!(run([chunk(body)]), ["start 0", "end 0", "finish end-turn x"]);
 }
 
 #[test]
-fn a_body_that_ends_early_is_cut() {
+fn body_that_ends_early_is_a_failure() {
     assert_eq!(run([chunk("event: start\ndata\n\n"), Input::BodyEnd]), ["start 0", CUT]);
     assert_eq!(run([Input::BodyEnd]), [CUT]);
     assert_eq!(run_all([Input::BodyEnd]), [CUT]);
-    // The last event may lack its blank line.
+    // The last event may have no blank line.
     assert_eq!(run([chunk("event: finish\ndata: x\n"), Input::BodyEnd]), ["finish end-turn x"]);
     assert_eq!(run([chunk("event: finish\ndata: x"), Input::BodyEnd]), [CUT]);
 }
 
 #[test]
-fn a_lost_connection_is_told_with_its_reason() {
+fn lost_connection_is_reported_with_its_reason() {
     let start = "event: start\ndata\n\n";
     assert_eq!(run([chunk(start), failed("reset")]), ["start 0", "fail network Retry::Backoff it broke"]);
     assert_eq!(run_all([failed("timeout")]), ["fail timeout Retry::Backoff it broke"]);
 }
 
 #[test]
-fn a_refusal_is_read_to_its_end_or_its_bound() {
+fn refusal_is_read_up_to_the_limit() {
     let refused = |inputs: Vec<Input>| run_all(inputs);
     let html = || head(401, "text/html");
     assert_eq!(
@@ -136,14 +136,14 @@ fn a_refusal_is_read_to_its_end_or_its_bound() {
         refused(vec![html(), chunk("abc"), chunk(&big), chunk("more")]),
         ["fail unknown Retry::Never 1 headers, 65536 bytes"]
     );
-    // JSON where events should be is an error's body; when it is lost there is nothing to tell.
+    // JSON instead of events is the body of an error; if it is lost there is no message.
     let json = || head(200, "application/problem+json; x=y");
     assert_eq!(refused(vec![json(), chunk("{}"), Input::BodyEnd]), ["fail unknown Retry::Never 1 headers, 2 bytes"]);
     assert_eq!(refused(vec![json(), chunk("{}"), failed("reset")]), ["fail network Retry::Backoff it broke"]);
 }
 
 #[test]
-fn a_page_where_events_should_be_is_the_servers_failure() {
+fn html_instead_of_events_is_a_server_failure() {
     assert_eq!(
         run_all([head(200, "text/html; charset=utf-8"), chunk("<html>")]),
         ["fail server Retry::Backoff the server answered with 'text/html; charset=utf-8' instead of events"]
@@ -154,7 +154,7 @@ fn a_page_where_events_should_be_is_the_servers_failure() {
 }
 
 #[test]
-fn what_is_no_stream_of_events_is_the_servers_failure() {
+fn malformed_event_streams_are_server_failures() {
     assert_eq!(
         run([chunk("event: start\ndata\n\n"), Input::BodyChunk(b"data: \xff\n\n".to_vec())]),
         ["start 0", "fail server Retry::Backoff an event of the answer is not UTF-8"]
@@ -164,20 +164,20 @@ fn what_is_no_stream_of_events_is_the_servers_failure() {
 }
 
 #[test]
-fn a_new_request_drops_the_body_before() {
+fn new_request_drops_the_previous_body() {
     let first = "event: start\ndata\n\nevent: again\ndata\n\nevent: word\ndata: lost\n\nevent: fi";
     let second = "event: word\ndata: a\n\nevent: finish\ndata: x\n\n";
     assert_eq!(
         run([chunk(first), head(200, "text/event-stream"), chunk(second)]),
         ["start 0", "send /again", "0 a", "end 0", "finish end-turn x"]
     );
-    // Also when the last event is what asks for it, or what follows it is broken.
+    // Also if the last event requests it, or if the rest of the body is malformed.
     assert_eq!(run([chunk("event: again\ndata\n"), Input::BodyEnd]), ["send /again"]);
     assert_eq!(run([Input::BodyChunk(b"event: again\ndata\n\n\xff\n".to_vec()), Input::BodyEnd]), ["send /again", CUT]);
 }
 
 #[test]
-fn a_codec_may_wait_but_not_for_nothing() {
+fn codec_may_only_wait_with_a_timer() {
     let wait = chunk("event: wait\ndata\n\n");
     assert_eq!(
         run([wait, Input::Timer, chunk("event: finish\ndata: x\n\n")]),

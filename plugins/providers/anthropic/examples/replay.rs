@@ -1,6 +1,6 @@
-//! The adapter without its sandbox, for `make bench`: reads the bytes of an answer from standard input, hands them over
-//! piece by piece, and prints how long each took, in nanoseconds. The argument is the size of a piece in bytes; 0: a piece
-//! ends where an event does.
+//! Runs the adapter without its sandbox, for `make bench`. Reads the bytes of an answer from standard input, passes
+//! them on in chunks, and prints the time of each in nanoseconds. The argument is the size of a chunk in bytes; 0: one
+//! chunk per event.
 
 use std::{
     env,
@@ -15,7 +15,7 @@ fn main() -> io::Result<()> {
     let size = env::args().nth(1).and_then(|size| size.parse().ok()).unwrap_or(0);
     let mut body = Vec::new();
     io::stdin().read_to_end(&mut body)?;
-    // The first time warms up.
+    // The first run warms up.
     replay(pieces(&body, size));
     let times = replay(pieces(&body, size));
     let mut out = io::BufWriter::new(io::stdout().lock());

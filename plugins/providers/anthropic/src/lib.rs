@@ -1,7 +1,7 @@
-//! The adapter of the provider anthropic: the Messages API of <https://api.anthropic.com>.
+//! The adapter of the provider `anthropic`: the Messages API of <https://api.anthropic.com>.
 //!
-//! The wire format is [`patchbay_codecs::messages`]; here is what this provider is, and in `thinking` what a level comes
-//! to for each of its models.
+//! [`patchbay_codecs::messages`] has the wire format. This crate has the manifest, and in `thinking` the thinking
+//! levels of each model.
 #![deny(missing_docs)]
 
 mod thinking;
@@ -13,7 +13,7 @@ use patchbay_provider_sdk::{
     Action, Adapter, CompletionRequest, Credential, Input, Manifest, Model, ThinkingPlan, provider,
 };
 
-/// One completion.
+/// The adapter of one completion.
 #[derive(Debug)]
 pub struct Anthropic(Stream<Messages>);
 

@@ -1,4 +1,4 @@
-//! The adapter as the host meets it.
+//! Tests of the adapter through the interface that the host uses.
 
 use patchbay_provider_sdk::{Block, BodyPiece, Event, Message, Part, ResponseHead, Role, ToolChoice};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ fn body(request: CompletionRequest) -> Value {
 }
 
 #[test]
-fn levels_reach_the_wire() {
+fn levels_are_sent() {
     let sent = body(request("claude-sonnet-4-5", Some("med")));
     assert_eq!(sent["thinking"], json!({"type": "enabled", "budget_tokens": 43_008}));
     assert_eq!(sent["max_tokens"], 47_104);
@@ -42,7 +42,7 @@ fn levels_reach_the_wire() {
 }
 
 #[test]
-fn an_answer_comes_through() {
+fn answer_is_converted() {
     let (mut adapter, _) = Anthropic::begin(request("claude-haiku-4-5", None));
     assert_eq!(adapter.resume(Input::ResponseHead(ResponseHead { status: 200, headers: Vec::new() })), []);
     let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
@@ -53,7 +53,7 @@ fn an_answer_comes_through() {
 }
 
 #[test]
-fn the_manifest_offers_what_people_may_choose() {
+fn manifest_lists_the_models() {
     let manifest = Anthropic::describe();
     let models: Vec<_> = manifest
         .models

@@ -1,23 +1,22 @@
-//! What a thinking level comes to, model by model, and how long an answer may then be.
+//! The thinking setting and the answer limit for each model and level.
 
 use patchbay_codecs::messages::Thinking;
 use patchbay_codecs::thinking::{Level, plan, thousands};
 use patchbay_provider_sdk::ThinkingPlan;
 
-/// The least budget that the API takes.
+/// The smallest budget that the API accepts.
 const MIN_BUDGET: u32 = 1024;
 
-/// Tokens of an answer, its thinking included, that a model with a budget can give.
+/// The most tokens of an answer including thinking, for a model with a budget.
 const OUTPUT_LIMIT: u32 = 64_000;
 
-/// Tokens for the answer beside its thinking. The API refuses a budget that leaves none.
+/// Tokens for the answer in addition to its thinking. The API refuses a budget that leaves none.
 const ANSWER: u32 = 4096;
 
-/// Tokens of an answer without thinking where nobody says how long it may be: every model here can give as many, and few
-/// answers are as long.
+/// The default limit of an answer without thinking. Every model here supports it, and few answers are as long.
 const UNSAID: u32 = 32_000;
 
-/// What a level becomes on the wire.
+/// Returns the setting that is sent for a level.
 pub(crate) fn wire(model: &str, level: Option<Level>) -> Thinking {
     match level {
         None | Some(Level::None) => Thinking::Unsaid,
@@ -26,7 +25,7 @@ pub(crate) fn wire(model: &str, level: Option<Level>) -> Thinking {
     }
 }
 
-/// What is sent, in words.
+/// Describes the setting that is sent, for people.
 pub(crate) fn explain(model: &str, level: Option<Level>) -> ThinkingPlan {
     let Some(level) = level else { return plan("Thinking: provider default") };
     match wire(model, Some(level)) {
@@ -36,9 +35,9 @@ pub(crate) fn explain(model: &str, level: Option<Level>) -> ThinkingPlan {
     }
 }
 
-/// The `max_tokens` that the API wants to be told. `asked` bounds the answer; a budget for its thinking comes on top.
+/// Returns the required `max_tokens`. `asked` limits the answer; a budget for thinking is added to it.
 pub(crate) fn max_tokens(model: &str, thinking: Thinking, asked: Option<u32>) -> u32 {
-    // What newer models can give grows from one to the next, and the API says so if it is too much.
+    // Newer models have larger limits, and the API reports a limit that is too large.
     let limit = if is_adaptive(model) { u32::MAX } else { OUTPUT_LIMIT };
     let tokens = match thinking {
         Thinking::Unsaid => asked.unwrap_or(UNSAID),
@@ -53,15 +52,16 @@ fn max_budget(model: &str) -> u32 {
     if small { 32_000 } else { OUTPUT_LIMIT }
 }
 
-/// From 4-6 on models measure their own thinking and take an effort; before, they take a budget. A name without a version
-/// is a newer one: all that take a budget have theirs.
+/// Returns true for models with adaptive thinking, from version 4.6. Older models take a budget. A name without a
+/// version is a newer model, because the names of all older models have one.
 fn is_adaptive(model: &str) -> bool {
     version(model).is_none_or(|version| version >= (4, 6))
 }
 
-/// `claude-sonnet-4-5-20250929` is 4.5, `claude-opus-4-20250514` 4.0, `claude-3-7-sonnet-latest` 3.7, `claude-2.1` 2.1.
+/// Parses the version of a name: `claude-sonnet-4-5-20250929` is 4.5, `claude-opus-4-20250514` 4.0,
+/// `claude-3-7-sonnet-latest` 3.7, `claude-2.1` 2.1.
 fn version(model: &str) -> Option<(u32, u32)> {
-    // Dates are longer than any version.
+    // Longer numbers are dates.
     let number = |part: &str| part.parse().ok().filter(|_| part.len() <= 2);
     let mut parts = model.split(['-', '.', '@']).map(number).skip_while(Option::is_none);
     let major = parts.next()??;
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_from_names() {
+    fn versions_are_parsed_from_names() {
         for (model, expected) in [
             ("claude-sonnet-4-5", Some((4, 5))),
             ("claude-sonnet-4-5-20250929", Some((4, 5))),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_what_is_shown() {
+    fn shown_setting_equals_sent_setting() {
         let levels = [None, Some(Level::None), Some(Level::Low), Some(Level::Med), Some(Level::High)];
         let budgets =
             ["provider default", "off", "low (22,016 tokens)", "medium (43,008 tokens)", "high (59,904 tokens)"];
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_room_beside_its_thinking() {
+    fn answer_has_tokens_besides_thinking() {
         let most = |model: &str, level, asked| max_tokens(model, wire(model, level), asked);
         assert_eq!(most("claude-sonnet-4-5", None, None), 32_000);
         assert_eq!(most("claude-sonnet-4-5", None, Some(100)), 100);

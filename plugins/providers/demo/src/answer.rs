@@ -1,4 +1,4 @@
-//! What the demo answers to a request, before it is cut into words.
+//! Computes the answer to a request, before `steps` splits it into words.
 
 use patchbay_provider_sdk::{CompletionRequest, Failure, Finish, Retry, Usage};
 
@@ -7,12 +7,12 @@ use crate::{
     script::{self, Again, Fail, Round},
 };
 
-/// What a text that is to break off says where nothing else is said.
+/// The text of an answer that must break off and has no other text.
 const BROKEN: &str = "This answer breaks off before its end.";
 
-/// An answer, whole.
+/// A complete answer.
 pub(crate) struct Answer {
-    /// A thought, and what is attached to it.
+    /// A thought with its attached data.
     pub(crate) thought: Option<(String, String)>,
     pub(crate) text: String,
     pub(crate) calls: Vec<Call>,
@@ -27,16 +27,16 @@ pub(crate) struct Call {
     pub(crate) input: String,
 }
 
-/// How an answer ends.
+/// The end of an answer.
 pub(crate) enum End {
     Finish(Finish),
-    /// Before it has begun.
+    /// A failure before the answer begins.
     Refuse(Failure),
-    /// In the middle of its text.
+    /// A failure in the middle of the text.
     Break(Failure),
 }
 
-/// The answer to `request`.
+/// Computes the answer to `request`.
 pub(crate) fn answer(request: &CompletionRequest) -> Answer {
     let mut answer = Answer {
         thought: thought(request),
@@ -61,12 +61,12 @@ pub(crate) fn answer(request: &CompletionRequest) -> Answer {
 }
 
 impl Answer {
-    /// Does what the person's last text says.
+    /// Follows the commands in the person's last text.
     fn follow(&mut self, request: &CompletionRequest) {
         let (texts, number) = history::last_said(&request.messages);
         let results = results(request);
         let round = script::round(&texts, number);
-        // Results are named, unless a later round says what to do with them.
+        // Results are listed, unless a `then` line of this round replaces that.
         let echo = if number == 0 || round.is_none() { results } else { Vec::new() };
         let round = round.unwrap_or_default();
         self.text = text(request, &round, echo);
@@ -82,7 +82,7 @@ impl Answer {
         self.calls.clear();
         let failure = Failure {
             kind: fail.kind.to_owned(),
-            message: format!("demo fails as it was told: {}", fail.kind),
+            message: format!("demo fails as requested: {}", fail.kind),
             http_status: None,
             code: None,
             retry: match fail.again {
@@ -100,7 +100,7 @@ impl Answer {
         };
     }
 
-    /// Ends the answer where it may be no longer.
+    /// Cuts the answer at the limit of output tokens.
     fn shorten(&mut self, most: Option<u32>) {
         let (Some(most), End::Finish(_)) = (most, &self.end) else { return };
         let thought = self.thought.as_ref().map_or(0, |(thought, _)| history::count(thought));
@@ -137,7 +137,7 @@ fn results(request: &CompletionRequest) -> Vec<String> {
     results.map(line).collect()
 }
 
-/// The text of an answer; `lines` come before what is said besides.
+/// Returns the text of an answer; `lines` come before the other texts.
 fn text(request: &CompletionRequest, round: &Round<'_>, mut lines: Vec<String>) -> String {
     if let Some(said) = &round.say {
         return said.clone();
@@ -173,7 +173,7 @@ fn calls(request: &CompletionRequest, round: &Round<'_>) -> Vec<Call> {
     ids.zip(&round.calls).map(call).collect()
 }
 
-/// That many words, as often from the beginning as it takes.
+/// Repeats a text until it has `count` words.
 fn first_words(text: &str, words: usize) -> String {
     let text = if text.trim().is_empty() { BROKEN } else { text };
     text.split_whitespace().cycle().take(words).collect::<Vec<_>>().join(" ")

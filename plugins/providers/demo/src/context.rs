@@ -1,10 +1,10 @@
-//! What came with a request, in lines that people and tests read.
+//! The answer to `show context`: describes a request, for people and tests.
 
 use patchbay_provider_sdk::{BlobRef, Block, CompletionRequest, Part, Piece, Role, ToolChoice};
 
 use crate::history::clip;
 
-/// A line for each thing that the model was given besides the text itself. Sizes are in bytes.
+/// Returns one line for each part of the request besides the text itself. Sizes are in bytes.
 pub(crate) fn show(request: &CompletionRequest) -> Vec<String> {
     let mut lines = vec![
         format!("model: {}", request.model),

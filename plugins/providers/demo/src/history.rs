@@ -1,11 +1,11 @@
-//! What the conversation so far tells: who said what last, which calls and thoughts there were.
+//! Reads the conversation of a request: last text, calls, results, thoughts, summary requests.
 
 use patchbay_provider_sdk::{Block, CompletionRequest, Message, Part, Piece, Role, ToolResult};
 
-/// What the host's request for a summary begins with.
+/// The beginning of the host's request for a summary.
 const SUMMARISE: &str = "Summarise the conversation so far.";
 
-/// The texts of the last message in which the person says something, and how many rounds of results have come since.
+/// Returns the texts of the person's last message with text, and the number of rounds of results after it.
 pub(crate) fn last_said(messages: &[Message]) -> (Vec<&str>, usize) {
     let mut rounds = 0;
     for message in messages.iter().rev().filter(|message| message.role == Role::User) {
@@ -18,7 +18,7 @@ pub(crate) fn last_said(messages: &[Message]) -> (Vec<&str>, usize) {
     (Vec::new(), rounds)
 }
 
-/// The results that a message holds.
+/// Returns the results in a message.
 pub(crate) fn results(message: &Message) -> impl Iterator<Item = &ToolResult> {
     message.parts.iter().filter_map(|part| match &part.block {
         Block::ToolResult(result) => Some(result),
@@ -26,7 +26,7 @@ pub(crate) fn results(message: &Message) -> impl Iterator<Item = &ToolResult> {
     })
 }
 
-/// A result as one text; what is no text by its kind and size.
+/// Formats a result as one text; other contents by kind and size.
 pub(crate) fn content(result: &ToolResult) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Text(text) => text.clone(),
@@ -35,7 +35,7 @@ pub(crate) fn content(result: &ToolResult) -> String {
     result.content.iter().map(piece).collect::<Vec<_>>().join("\n")
 }
 
-/// The number of the next call, unique in the conversation even where its beginning was left out.
+/// Returns the number of the next call. It is unique in the conversation, even if its beginning is missing.
 pub(crate) fn next_call(messages: &[Message]) -> u64 {
     let calls = blocks(messages).filter_map(|(_, block)| match block {
         Block::ToolCall(call) => Some(call),
@@ -48,18 +48,18 @@ pub(crate) fn next_call(messages: &[Message]) -> u64 {
     count.max(highest) + 1
 }
 
-/// What `model` thinks of that many messages.
+/// Returns the thought of `model` about `count` messages.
 pub(crate) fn thought(model: &str, level: &str, messages: usize) -> String {
     let s = if messages == 1 { "" } else { "s" };
     format!("{} at level {level} about {messages} message{s}.", thinking(model))
 }
 
-/// What is attached to that thought.
+/// Returns the signature of a thought.
 pub(crate) fn signature(messages: usize) -> String {
     format!("demo-signature-{messages}")
 }
 
-/// Whether a thought of this model has come back without what was attached to it. The text of a thought tells what that was.
+/// Returns true if a thought of this model was sent back without its signature, which follows from its text.
 pub(crate) fn lost_a_signature(request: &CompletionRequest) -> bool {
     let mut parts = request.messages.iter().flat_map(|message| &message.parts);
     parts.any(|part| match &part.block {
@@ -77,7 +77,7 @@ fn thought_about(model: &str, text: &str) -> Option<usize> {
     (thought(model, level, messages) == text).then_some(messages)
 }
 
-/// Each model's own word: a thought of another model is not asked for its signature.
+/// The word in the thoughts of each model, so that thoughts of other models are not checked.
 fn thinking(model: &str) -> &'static str {
     match model {
         "demo-small" => "Thinking small",
@@ -86,12 +86,12 @@ fn thinking(model: &str) -> &'static str {
     }
 }
 
-/// The answer to the host's request for a summary, if the last message is one.
+/// Returns the answer to the host's request for a summary, if the last message is one.
 pub(crate) fn summary(messages: &[Message]) -> Option<String> {
     let (last, before) = messages.split_last()?;
     let asked =
         last.parts.iter().position(|part| matches!(&part.block, Block::Text(text) if text.starts_with(SUMMARISE)))?;
-    // A request may stand in one message with what the person said, since roles alternate.
+    // The request may be in one message with a text of the person, because roles alternate.
     let said_with_it = texts(&last.parts[..asked]);
     let count = before.len() + usize::from(asked > 0);
     let said = if said_with_it.is_empty() { last_said(before).0 } else { said_with_it };
@@ -100,7 +100,7 @@ pub(crate) fn summary(messages: &[Message]) -> Option<String> {
     Some(format!("Summary: {count} message{s}, last: {}", clip(&said, 60)))
 }
 
-/// Words of all that was given.
+/// Counts the words of the whole request.
 pub(crate) fn words(request: &CompletionRequest) -> u64 {
     let system: u64 = request.system.iter().map(|text| count(text)).sum();
     let tools = request.tools.iter();
@@ -114,12 +114,12 @@ pub(crate) fn words(request: &CompletionRequest) -> u64 {
     system + tools + messages.sum::<u64>()
 }
 
-/// Words of a text, which are its tokens.
+/// Counts the words of a text, which are its tokens.
 pub(crate) fn count(text: &str) -> u64 {
     text.split_whitespace().count() as u64
 }
 
-/// The first characters of a text.
+/// Returns the first characters of a text.
 pub(crate) fn clip(text: &str, characters: usize) -> &str {
     text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
 }
@@ -128,7 +128,7 @@ fn blocks(messages: &[Message]) -> impl Iterator<Item = (Role, &Block)> {
     messages.iter().flat_map(|message| message.parts.iter().map(|part| (message.role, &part.block)))
 }
 
-/// The texts that say something.
+/// Returns the texts that are not blank.
 fn texts(parts: &[Part]) -> Vec<&str> {
     let texts = parts.iter().filter_map(|part| match &part.block {
         Block::Text(text) if !text.trim().is_empty() => Some(text.as_str()),

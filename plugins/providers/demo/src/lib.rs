@@ -1,39 +1,40 @@
-//! The provider `demo`: answers without a network, a key or a model, and the same every time.
+//! The provider `demo`: deterministic answers without a network, a key or a model, for trying and testing Patchbay.
 //!
-//! With it everything else can be tried and tested. It does what the last text of the person says, line by line. A line that
-//! is none of these words is text, and text is echoed: `You said: TEXT`. Nothing said: `You said nothing.`
+//! It follows the commands in the last text of the person, one per line. Lines without a command are text, which is
+//! echoed as `You said: TEXT`. Without text it answers `You said nothing.`
 //!
-//! | line | what it does |
+//! | line | effect |
 //! | --- | --- |
-//! | `say TEXT` | answers exactly TEXT, instead of the echo |
-//! | `repeat N TEXT` | answers TEXT N times with spaces between, instead of the echo; 1,000,000 words or 8 MiB at most |
-//! | `call NAME {…}` | calls the tool NAME, with what stands from `{` to the end of the line as its input, be it JSON or not; behind the text, several in order |
-//! | `then LINE` | LINE is for the next round: when the results of the calls have come. LINE is any of these words but `then`; several `then` are several rounds |
-//! | `fail KIND` | fails at once, with a kind of the contract such as `rate-limit`; the host is to retry as it sees fit |
-//! | `fail KIND S` | the same, and the host is to retry after S seconds |
-//! | `fail KIND never` | the same, and the host is not to retry |
-//! | `fail … after N` | says N words first; the answer breaks in its middle |
-//! | `stop WORD` | finishes with that stop word of the contract, such as `refusal` |
-//! | `show context` | says what came with the request: model, level, messages with their parts and sizes, system blocks, tools, options |
+//! | `say TEXT` | answers exactly TEXT instead of the echo |
+//! | `repeat N TEXT` | answers TEXT N times with spaces between, instead of the echo; at most 1,000,000 words or 8 MiB |
+//! | `call NAME {…}` | calls the tool NAME after the text; the input is everything from `{` to the end of the line, JSON or not; several calls keep their order |
+//! | `then LINE` | LINE is for the next round, after the results of the calls; LINE is any command except `then`; several `then` are several rounds |
+//! | `fail KIND` | fails at once with a kind of the contract such as `rate-limit`; the host decides about retries |
+//! | `fail KIND S` | the same, with a retry after S seconds |
+//! | `fail KIND never` | the same, without a retry |
+//! | `fail … after N` | fails after N words, in the middle of the answer |
+//! | `stop WORD` | finishes with this stop word of the contract, such as `refusal` |
+//! | `show context` | describes the request: model, level, messages with their parts and sizes, system blocks, tools, options |
 //!
-//! A text of 20 lines or more that begins with a heading (`# `) is taken for a skill's instructions, and counted instead of
-//! echoed: `Skill instructions, N lines, and: TEXT`. TEXT is what else was said, else what the instructions hold between two
-//! lines that are a tag, such as `<goal>` and `</goal>`.
+//! A text of 20 lines or more that begins with a heading (`# `) is taken as the instructions of a skill and counted
+//! instead of echoed: `Skill instructions, N lines, and: TEXT`. TEXT is any other text, otherwise the text in the
+//! instructions between two lines with a tag, such as `<goal>` and `</goal>`.
 //!
-//! A message may hold several texts; one that failed comes again in front of the next. So `fail` counts in the last text alone.
+//! A message may have several texts, because a failed one is sent again before the next. So `fail` only has an effect
+//! in the last text.
 //!
-//! Results of tools are answered by `NAME said: CONTENT` or `NAME failed: CONTENT`, a line each, unless a `then` says what to
-//! do. A last message that begins with `Summarise the conversation so far.` is answered by
-//! `Summary: N messages, last: TEXT`: of what comes before it, the last text of the person, cut at 60 characters.
+//! Tool results are answered with a line each, `NAME said: CONTENT` or `NAME failed: CONTENT`, unless there is a
+//! `then`. If the last message begins with `Summarise the conversation so far.`, the answer is `Summary: N messages,
+//! last: TEXT`, with the last text of the person before it, cut at 60 characters.
 //!
-//! Asked to think (`low`, `med`, `high`), it first thinks `Thinking at level med about 3 messages.` (`Thinking small at …`
-//! and `Thinking big at …` by the other two models), with a signature that it wants back. If a thought of the same model comes
-//! back without it, the echo ends in the line `[thinking came back without its signature]`.
+//! With a thinking level (`low`, `med`, `high`) it first thinks `Thinking at level med about 3 messages.` (`Thinking
+//! small at …` and `Thinking big at …` for the other two models), with a signature that must be sent back. If a thought
+//! of the same model is sent back without it, the echo ends with the line `[thinking came back without its signature]`.
 //!
-//! An answer comes word by word, 20 ms apart; the option `delay-ms` changes that, and 0 means no waits (but for one of 0 ms
-//! every 1,000 words, so that a step stays small). Tokens are words: of the input all texts, calls, results and tools, of the
-//! output texts, thoughts, and names and inputs of calls. Answers end at `max-output-tokens`, as with any provider.
-//! A model that is none of the three fails with `not-found`.
+//! An answer is sent word by word, 20 ms apart. The option `delay-ms` changes that; 0 means no delays (except one of 0
+//! ms every 1,000 words, so that steps stay small). Tokens are words: input tokens of all texts, calls, results and
+//! tools; output tokens of texts, thoughts, and names and inputs of calls. Answers end at `max-output-tokens`. Any
+//! model but the three fails with `not-found`.
 
 mod answer;
 mod context;
@@ -49,24 +50,25 @@ use patchbay_provider_sdk::{
 
 use crate::steps::Steps;
 
-/// What says how many milliseconds lie between two words.
+/// Name of the option for the delay between two words in milliseconds.
 const DELAY: &str = "delay-ms";
-/// As fast as a person reads along.
+/// The default delay: about the reading speed of a person.
 const DEFAULT_DELAY_MS: u32 = 20;
-/// A word a minute: slower is no answer.
+/// The longest delay: one word per minute.
 const MAX_DELAY_MS: u32 = 60_000;
 
-/// The models: id, size, words that fit in, suggested levels. The small one holds little, so that compaction can be tried.
+/// The models: id, size, context window in words, suggested levels. The small one has a small window, to try
+/// compaction.
 const MODELS: [(&str, &str, u64, &[&str]); 3] = [
     ("demo-1", "normal", 32_000, &["low", "med", "high"]),
     ("demo-small", "small", 4_000, &[]),
     ("demo-big", "large", 32_000, &[]),
 ];
 
-/// What input may be besides text in messages: it is never looked into.
+/// Accepted media types besides text. Their contents are never read.
 const MEDIA: [&str; 3] = ["image/png", "image/jpeg", "text/plain"];
 
-/// The adapter: what is left to say.
+/// The adapter: the remaining steps of the answer.
 pub struct Demo {
     steps: Steps,
 }
@@ -111,7 +113,7 @@ impl Adapter for Demo {
         (Self { steps }, actions)
     }
 
-    /// Nothing but a timer can come, since nothing is ever sent.
+    /// Only a timer can be pending, because no request is ever sent.
     fn resume(&mut self, _: Input) -> Vec<Action> {
         self.steps.next()
     }

@@ -1,6 +1,6 @@
-//! What a person's text tells the demo to do: its lines, read into rounds.
+//! Parses the commands in a person's text into rounds.
 
-/// Words and bytes that one answer has at most: enough to try a long one.
+/// The most words and bytes of one answer.
 pub(crate) const MAX_WORDS: usize = 1_000_000;
 const MAX_BYTES: usize = 8 << 20;
 
@@ -17,14 +17,14 @@ const KINDS: [&str; 9] = [
 ];
 const STOPS: [&str; 7] = ["end-turn", "tool-use", "max-tokens", "context-window", "refusal", "content-filter", "other"];
 
-/// A call to make.
+/// A tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call<'a> {
     pub(crate) name: &'a str,
     pub(crate) input: &'a str,
 }
 
-/// When a failure may be tried again.
+/// When a failure may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Again {
     AsTheHostSees,
@@ -32,25 +32,25 @@ pub(crate) enum Again {
     After { seconds: u64 },
 }
 
-/// A failure to end with.
+/// A failure at the end of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fail<'a> {
     pub(crate) kind: &'a str,
     pub(crate) again: Again,
-    /// Words to say first; none: not even that the answer has begun.
+    /// Words before the failure; `None`: fails before the answer begins.
     pub(crate) after: Option<usize>,
 }
 
-/// What to do in one round.
+/// The commands of one round.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Round<'a> {
-    /// Lines that are no words of ours.
+    /// Lines without a command.
     pub(crate) echo: Vec<&'a str>,
-    /// Lines of texts that are skills' instructions, which are counted and not echoed.
+    /// Number of lines of skill instructions, which are counted instead of echoed.
     pub(crate) instructions: usize,
-    /// What such a text was given as its input.
+    /// The input in skill instructions.
     pub(crate) input: &'a str,
-    /// What to answer instead of an echo.
+    /// The answer instead of the echo.
     pub(crate) say: Option<String>,
     pub(crate) calls: Vec<Call<'a>>,
     pub(crate) fail: Option<Fail<'a>>,
@@ -67,13 +67,14 @@ enum Word<'a> {
     ShowContext,
 }
 
-/// The round number `number` of what `texts` say, which are one message: 0 is its answer, 1 what comes after the results of
-/// that, and so on. None: they say nothing of such a round. Round 0 is always.
+/// Parses the texts of one message and returns round `number`: 0 is the answer, 1 the answer after the results of its
+/// calls, and so on. `None` if there is no such round; round 0 always exists.
 pub(crate) fn round<'a>(texts: &[&'a str], number: usize) -> Option<Round<'a>> {
     let mut round = Round::default();
     let mut later = 0;
     for (index, text) in texts.iter().enumerate() {
-        // A text that was answered by a failure may come again, in one message with the next: it is not to fail once more.
+        // A text that was answered by a failure may be sent again in one message with the next, and must not fail
+        // again.
         let is_over = |word: &Word<'_>| index + 1 < texts.len() && matches!(word, Word::Fail(_));
         let instructions = is_instructions(text);
         if instructions && number == 0 {
@@ -96,15 +97,15 @@ pub(crate) fn round<'a>(texts: &[&'a str], number: usize) -> Option<Round<'a>> {
     (number <= later).then_some(round)
 }
 
-/// Lines from which on a text that begins with a heading is taken for a skill's instructions.
+/// The least number of lines of a text with a heading that is taken as skill instructions.
 const LONG: usize = 20;
 
 fn is_instructions(text: &str) -> bool {
     text.trim_start().starts_with("# ") && text.lines().count() >= LONG
 }
 
-/// The input within a skill's instructions: what stands between the first line that is a tag, such as `<goal>`, and the line
-/// that closes it.
+/// Returns the input in skill instructions: the text between the first line with a tag, such as `<goal>`, and its
+/// closing line.
 fn input(text: &str) -> &str {
     let tagged = |line: &str| {
         let name = line.strip_prefix('<')?.strip_suffix('>')?;
@@ -118,8 +119,8 @@ fn input(text: &str) -> &str {
 impl<'a> Round<'a> {
     fn add(&mut self, word: Word<'a>) {
         match word {
-            Word::Say(text) => self.say_too(text, 1),
-            Word::Repeat(times, text) => self.say_too(text, times),
+            Word::Say(text) => self.append_text(text, 1),
+            Word::Repeat(times, text) => self.append_text(text, times),
             Word::Call(call) => self.calls.push(call),
             Word::Fail(fail) => self.fail = Some(fail),
             Word::Stop(stop) => self.stop = Some(stop),
@@ -127,7 +128,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    fn say_too(&mut self, text: &str, times: usize) {
+    fn append_text(&mut self, text: &str, times: usize) {
         let said = match &mut self.say {
             Some(said) => {
                 said.push('\n');
@@ -170,7 +171,7 @@ fn word(line: &str) -> Option<Word<'_>> {
     }
 }
 
-/// `KIND [SECONDS|never] [after N [words]]`, and nothing else: what only begins so is text.
+/// Parses `KIND [SECONDS|never] [after N [words]]`. With any further word the line is text.
 fn fail(rest: &str) -> Option<Fail<'_>> {
     let mut words = rest.split_whitespace().peekable();
     let kind = words.next().filter(|kind| KINDS.contains(kind))?;

@@ -1,4 +1,4 @@
-//! An answer as actions: word by word, with waits between.
+//! Splits an answer into actions: word by word, with delays between.
 
 use std::collections::VecDeque;
 
@@ -6,12 +6,12 @@ use patchbay_provider_sdk::{Action, BlockDelta, BlockEnd, BlockKind, BlockStart,
 
 use crate::answer::{Answer, Call, End};
 
-/// Words in one step at most, so that a step stays small.
+/// The most words of one step, so that steps stay small.
 const WORDS_A_STEP: usize = 1_000;
-/// Pieces that a call's input comes in.
+/// The number of pieces of a call's input.
 const PIECES: usize = 3;
 
-/// What is left to do.
+/// The remaining work.
 pub(crate) struct Steps {
     left: VecDeque<Step>,
     delay_ms: u32,
@@ -19,7 +19,7 @@ pub(crate) struct Steps {
 
 enum Step {
     Do(Action),
-    /// The words of a text, from a byte on.
+    /// The words of a text from a byte offset.
     Words {
         index: u32,
         text: String,
@@ -28,7 +28,7 @@ enum Step {
 }
 
 impl Steps {
-    /// Gives `answer`, with `delay_ms` after each word.
+    /// Creates the steps of `answer`, with a delay of `delay_ms` after each word.
     pub(crate) fn new(model: &str, answer: Answer, delay_ms: u32) -> Self {
         let mut steps = Self { left: VecDeque::new(), delay_ms };
         let usage = Event::Usage(answer.usage);
@@ -49,7 +49,7 @@ impl Steps {
         if breaks || !answer.text.is_empty() {
             steps.start(index, BlockKind::Text);
             steps.left.push_back(Step::Words { index, text: answer.text, from: 0 });
-            // What breaks in its middle has no end.
+            // An answer that breaks off has no end.
             if !breaks {
                 steps.end(index, None);
             }
@@ -63,12 +63,12 @@ impl Steps {
         steps
     }
 
-    /// Fails, and does nothing else.
+    /// Creates steps that only fail.
     pub(crate) fn failing(failure: Failure) -> Self {
         Self { left: [Step::Do(Action::Fail(failure))].into(), delay_ms: 0 }
     }
 
-    /// The next actions: up to the end, or to a wait.
+    /// Returns the next actions, up to a delay or the end.
     pub(crate) fn next(&mut self) -> Vec<Action> {
         let mut actions = Vec::new();
         let mut words = 0;
@@ -126,7 +126,8 @@ fn delta(index: u32, text: &str) -> Action {
     Action::Emit(Event::BlockDelta(BlockDelta { index, text: text.to_owned() }))
 }
 
-/// Where the word ends that begins at `from`, with the white space before it, and, behind the last one, after it.
+/// Returns the end of the word at `from`, including white space before it, and after the last word also white space
+/// after it.
 fn end_of_word(text: &str, from: usize) -> usize {
     let rest = &text[from..];
     let start = rest.len() - rest.trim_start().len();

@@ -1,4 +1,4 @@
-//! Conversations with the demo, as a host would lead them.
+//! Tests of whole conversations with the demo, through a simulated host.
 
 mod host;
 
@@ -9,7 +9,7 @@ use super::*;
 use host::{ask, part, person, request, result, run, text, thinking, user};
 
 #[test]
-fn an_echo_is_all_that_it_says_by_itself() {
+fn text_is_echoed() {
     let said = ask("Hello,  dear\nworld ");
     assert_eq!(said.text(), "You said: Hello,  dear\nworld");
     assert_eq!(said.blocks.len(), 1);
@@ -22,7 +22,7 @@ fn an_echo_is_all_that_it_says_by_itself() {
 }
 
 #[test]
-fn words_are_as_far_apart_as_the_option_says() {
+fn delay_option_sets_the_time_between_words() {
     let with = |value: &str| {
         let options = vec![Pair { name: "delay-ms".to_owned(), value: value.to_owned() }];
         run(CompletionRequest { options, ..request(vec![person("hello")]) }).waits
@@ -36,7 +36,7 @@ fn words_are_as_far_apart_as_the_option_says() {
 }
 
 #[test]
-fn exact_answers() {
+fn say_and_repeat_answer_exactly() {
     assert_eq!(ask("say  a b ").text(), " a b ");
     assert_eq!(ask("say one\nnot this\nsay two").text(), "one\ntwo");
     assert_eq!(ask("repeat 3 ab c").text(), "ab c ab c ab c");
@@ -46,20 +46,20 @@ fn exact_answers() {
 }
 
 #[test]
-fn instructions_of_skills_are_counted_not_echoed() {
+fn skill_instructions_are_counted() {
     let rules = "Rule.\n".repeat(20);
     let plan = format!("# Plan\n\n<goal>\nMove the shop\n</goal>\n{rules}");
     assert_eq!(ask(&plan).text(), "Skill instructions, 25 lines, and: Move the shop");
     assert_eq!(ask(&format!("# Plan\n{rules}")).text(), "Skill instructions, 21 lines.");
     let two = run(request(vec![user(vec![text(&plan), text("Move the bakery")])]));
     assert_eq!(two.text(), "Skill instructions, 25 lines, and: Move the bakery");
-    // Neither a short text with a heading nor a long one without.
+    // Not a short text with a heading, and not a long one without.
     assert_eq!(ask("# Plan\nRule.").text(), "You said: # Plan\nRule.");
     assert!(ask(&rules).text().starts_with("You said: Rule.\n"));
 }
 
 #[test]
-fn a_long_answer_is_bounded_and_comes_in_small_steps() {
+fn long_answer_is_limited_and_has_small_steps() {
     let said = ask("repeat 5000 x");
     assert_eq!((said.deltas, said.waits), (5000, vec![0; 5]));
     assert_eq!(ask("repeat 99999999999 x").deltas, 1_000_000);
@@ -70,7 +70,7 @@ fn a_long_answer_is_bounded_and_comes_in_small_steps() {
 }
 
 #[test]
-fn calls_come_in_order_behind_the_text() {
+fn calls_follow_the_text_in_order() {
     let said = ask("before\ncall calc__eval {\"line\": \"1+1\"}\nafter\n  call x {}  \r\ncall broken {\"a\": ");
     assert_eq!(said.text(), "You said: before\nafter");
     assert_eq!(said.blocks[0].0, BlockKind::Text);
@@ -79,16 +79,16 @@ fn calls_come_in_order_behind_the_text() {
     assert_eq!(said.calls(), calls);
     assert_eq!(said.deltas, 4 + 3 + 2 + 3);
     assert_eq!(said.stop(), "tool-use");
-    // What is no call is text.
+    // A malformed call is text.
     assert_eq!(ask("call mom").text(), "You said: call mom");
     assert_eq!(ask("call mom about {dinner}").text(), "You said: call mom about {dinner}");
-    // No text, no block of it.
+    // Without text there is no text block.
     assert_eq!(ask("call x {}").blocks.len(), 1);
     assert_eq!(ask("call x {\"ä\":\"öüß€😀\"}").calls(), [("call_1", "x", "{\"ä\":\"öüß€😀\"}")]);
 }
 
 #[test]
-fn results_are_named_and_later_rounds_follow() {
+fn results_are_listed_and_rounds_continue() {
     let first = person("go\ncall a {\"n\":1}\ncall b {}\nthen call c {\"n\":2}\nthen say done");
     let mut messages = vec![first];
     let said = run(request(messages.clone()));
@@ -103,7 +103,7 @@ fn results_are_named_and_later_rounds_follow() {
     let said = run(request(messages.clone()));
     assert_eq!((said.text(), said.stop()), ("done", "end-turn"));
 
-    // The next text begins anew; ids go on.
+    // The next text begins at round 0; ids continue.
     messages.extend([said.message(), person("call d {}")]);
     let said = run(request(messages.clone()));
     assert_eq!(said.calls(), [("call_4", "d", "{}")]);
@@ -122,14 +122,14 @@ fn results_are_named_and_later_rounds_follow() {
     assert_eq!(said.text(), "d failed: no\nluck\n[image/png, 9 bytes]\ne said: 5");
     assert_eq!(said.stop(), "end-turn");
 
-    // Where a turn was cancelled, results and the next text stand in one message.
+    // After a cancelled turn, results and the next text are in one message.
     messages.last_mut().unwrap().parts.push(text("hello"));
     let said = run(request(messages));
     assert!(said.text().ends_with("\ne said: 5\nYou said: hello"), "{}", said.text());
 }
 
 #[test]
-fn ids_stay_unique_where_the_beginning_was_left_out() {
+fn ids_are_unique_without_the_beginning() {
     let call = |id: &str| ToolCall { id: id.to_owned(), name: "a".to_owned(), input: "{}".to_owned() };
     let with = |id: &str| {
         let called = Message { role: Role::Assistant, parts: vec![part(Block::ToolCall(call(id)))] };
@@ -142,7 +142,7 @@ fn ids_stay_unique_where_the_beginning_was_left_out() {
 }
 
 #[test]
-fn it_fails_as_it_is_told() {
+fn fail_commands_fail() {
     let cases = [
         ("fail rate-limit", "rate-limit", Retry::Backoff),
         ("hello\nfail rate-limit 3", "rate-limit", Retry::AfterMs(3000)),
@@ -153,7 +153,7 @@ fn it_fails_as_it_is_told() {
     for (told, kind, retry) in cases {
         let said = ask(told);
         assert_eq!(said.blocks, []);
-        let message = format!("demo fails as it was told: {kind}");
+        let message = format!("demo fails as requested: {kind}");
         let failure = Failure { kind: kind.to_owned(), message, http_status: None, code: None, retry };
         assert_eq!(*said.failure(), failure);
     }
@@ -163,7 +163,7 @@ fn it_fails_as_it_is_told() {
 }
 
 #[test]
-fn it_fails_in_the_middle_of_an_answer() {
+fn fail_after_words_breaks_the_answer() {
     for told in ["say one two three\nfail server 2 after 2", "say one two three\nfail server 2 after 2 words"] {
         let said = ask(told);
         assert_eq!((said.text(), said.open), ("one two", true));
@@ -173,20 +173,20 @@ fn it_fails_in_the_middle_of_an_answer() {
     assert_eq!(ask("fail network after 9").text(), "This answer breaks off before its end. This answer");
     let said = ask("fail network after 0");
     assert_eq!((said.blocks.len(), said.text(), said.open), (1, "", true));
-    // In a later round, too.
+    // Also in a later round.
     let mut messages = vec![person("call a {}\nthen fail server never after 1")];
     messages.extend([run(request(messages.clone())).message(), user(vec![result("call_1", "a", "1")])]);
     assert_eq!(run(request(messages)).failure().kind, "server");
 }
 
 #[test]
-fn what_failed_once_does_not_fail_what_comes_next() {
+fn failed_text_does_not_fail_again() {
     let said = run(request(vec![user(vec![text("fail rate-limit"), text("hello")])]));
     assert_eq!(said.text(), "You said: hello");
 }
 
 #[test]
-fn it_stops_with_the_word_that_it_is_told() {
+fn stop_command_sets_the_stop_word() {
     let said = ask("hello\nstop refusal");
     assert_eq!((said.text(), said.stop()), ("You said: hello", "refusal"));
     assert_eq!(ask("stop max-tokens").stop(), "max-tokens");
@@ -194,7 +194,7 @@ fn it_stops_with_the_word_that_it_is_told() {
 }
 
 #[test]
-fn a_thought_comes_first_and_wants_its_signature_back() {
+fn thought_needs_its_signature_back() {
     assert_eq!(thinking("none", vec![person("hello")]).blocks.len(), 1);
     let mut messages = vec![person("hello")];
     let said = thinking("med", messages.clone());
@@ -216,7 +216,7 @@ fn a_thought_comes_first_and_wants_its_signature_back() {
         messages[3].parts[0].opaque = wrong;
         assert_eq!(run(request(messages.clone())).text(), lost);
     }
-    // A thought of another model, or of another provider, has none.
+    // Thoughts of other models and providers are not checked.
     let another = CompletionRequest { model: "demo-big".to_owned(), ..request(messages.clone()) };
     assert_eq!(run(another).text(), "You said: once more");
     messages[3].parts[0].block = Block::Thinking("Thinking at level high about many messages.".to_owned());
@@ -224,7 +224,7 @@ fn a_thought_comes_first_and_wants_its_signature_back() {
 }
 
 #[test]
-fn each_model_thinks_in_words_of_its_own() {
+fn each_model_has_its_own_thoughts() {
     for (model, thought) in [("demo-small", "Thinking small at"), ("demo-big", "Thinking big at")] {
         let ask = |messages: Vec<Message>| {
             run(CompletionRequest { model: model.to_owned(), thinking: Some("low".to_owned()), ..request(messages) })
@@ -240,13 +240,13 @@ fn each_model_thinks_in_words_of_its_own() {
 }
 
 #[test]
-fn a_summary_names_the_last_text_before_it() {
+fn summary_names_the_last_text() {
     let answer = |text: &str| Message { role: Role::Assistant, parts: vec![self::text(text)] };
     let please = "Summarise the conversation so far. Keep it short.";
     let long = "fail server\n".to_owned() + &"ä".repeat(100);
     let said = run(request(vec![person("first"), answer("a"), person(&long), answer("b"), person(please)]));
     assert_eq!(said.text(), format!("Summary: 4 messages, last: fail server {}", "ä".repeat(48)));
-    // In one message with what was said.
+    // In one message with a text.
     let said = run(request(vec![person("first"), answer("a"), user(vec![text("second"), text(please)])]));
     assert_eq!(said.text(), "Summary: 3 messages, last: second");
     let called = user(vec![result("call_1", "a", "1"), text(please)]);
@@ -258,7 +258,7 @@ fn a_summary_names_the_last_text_before_it() {
 }
 
 #[test]
-fn the_context_is_shown_when_asked_for() {
+fn show_context_describes_the_request() {
     let image = BlobRef { id: 1, media_type: "image/png".to_owned(), name: Some("a.png".to_owned()), size: 345 };
     let thought = Part { block: Block::Thinking("hm".to_owned()), opaque: Some("sig".to_owned()) };
     let call = ToolCall { id: "call_1".to_owned(), name: "calc__eval".to_owned(), input: "{}".to_owned() };
@@ -308,7 +308,7 @@ fn tokens_are_words() {
 }
 
 #[test]
-fn an_answer_is_no_longer_than_it_may_be() {
+fn answer_ends_at_the_output_limit() {
     let with =
         |most| run(CompletionRequest { max_output_tokens: Some(most), ..request(vec![person("a b\ncall x {}")]) });
     let said = with(3);
@@ -318,14 +318,14 @@ fn an_answer_is_no_longer_than_it_may_be() {
 }
 
 #[test]
-fn no_other_model_is_known() {
+fn unknown_models_fail() {
     let failure = run(CompletionRequest { model: "demo-x".to_owned(), ..request(Vec::new()) }).end.unwrap_err();
     assert_eq!((failure.kind.as_str(), failure.message.as_str()), ("not-found", "There is no model 'demo-x'."));
     assert_eq!(failure.retry, Retry::Never);
 }
 
 #[test]
-fn the_manifest_and_what_levels_come_to() {
+fn manifest_and_levels() {
     let manifest = Demo::describe();
     assert_eq!(manifest, Demo::describe());
     let models: Vec<_> = manifest.models.iter().map(|model| (model.id.as_str(), model.size.as_str())).collect();
@@ -343,9 +343,9 @@ fn the_manifest_and_what_levels_come_to() {
 }
 
 proptest! {
-    /// Whatever is said, the law holds, and the same comes twice.
+    /// For any text the contract holds and the answer is deterministic.
     #[test]
-    fn nothing_makes_it_stumble(
+    fn any_text_keeps_the_contract(
         lines in proptest::collection::vec(
             prop_oneof![
                 "(then )?(say|repeat|call|fail|stop|show)( [a-z0-9{}-]{0,6}){0,3}",

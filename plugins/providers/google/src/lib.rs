@@ -1,7 +1,7 @@
-//! The adapter of the provider Google: Gemini models.
+//! The adapter of the provider `google`: Gemini models.
 //!
-//! * `thinking` is the table of what a level comes to for each model,
-//! * the wire format is [`patchbay_codecs::gemini`].
+//! [`patchbay_codecs::gemini`] has the wire format. This crate has the manifest, and in `thinking` the thinking levels
+//! of each model.
 #![deny(missing_docs)]
 
 mod thinking;
@@ -14,21 +14,21 @@ use patchbay_provider_sdk::{
     Action, Adapter, CompletionRequest, Credential, Input, Manifest, Model, ThinkingPlan, provider,
 };
 
-/// The name of the provider, and of its one credential.
+/// The name of the provider, and of its only credential.
 const NAME: &str = "google";
 
-/// Tokens that fit into a Gemini 2.5.
+/// The context window of Gemini 2.5 in tokens.
 const CONTEXT_WINDOW: u64 = 1_048_576;
 
-/// The models: id, size, levels that completion offers.
+/// The models: id, size, suggested levels.
 const MODELS: [(&str, &str, &[&str]); 2] =
     [("gemini-2.5-pro", "normal", &["none", "low", "med", "high"]), ("gemini-2.5-flash", "small", &[])];
 
-/// What messages may carry besides text.
+/// Accepted media types besides text.
 const MEDIA: [&str; 7] =
     ["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf", "text/plain"];
 
-/// The adapter.
+/// The adapter of one completion.
 pub struct Google {
     stream: Stream<Gemini>,
 }
@@ -60,7 +60,7 @@ impl Adapter for Google {
     fn begin(request: CompletionRequest) -> (Self, Vec<Action>) {
         let dialect = Dialect {
             credential: NAME,
-            thinking: thinking::asked(&request.model, request.thinking.as_deref()),
+            thinking: thinking::setting(&request.model, request.thinking.as_deref()),
             signed_calls: thinking::signs_calls(&request.model),
         };
         let (stream, actions) = Stream::begin(Gemini::new(&request), gemini::request(&request, dialect));

@@ -1,4 +1,4 @@
-//! The manifest, the table of levels, and one completion from its request to its end.
+//! Tests of the manifest, of the levels, and of one completion.
 
 use patchbay_provider_sdk::{
     Block, BlockKind, BodyPiece, Event, Finish, Message, Part, Placement, ResponseHead, Role, ToolChoice,
@@ -20,7 +20,7 @@ fn request(model: &str, level: Option<&str>) -> CompletionRequest {
     }
 }
 
-/// The body of the one request that is sent first.
+/// Returns the body of the first request.
 fn body(request: CompletionRequest) -> String {
     let (_, actions) = Google::begin(request);
     let [Action::Send(sent)] = actions.as_slice() else { panic!("one request, not {actions:?}") };
@@ -29,7 +29,7 @@ fn body(request: CompletionRequest) -> String {
 }
 
 #[test]
-fn the_manifest_is_that_of_google() {
+fn manifest_lists_the_models() {
     let manifest = Google::describe();
     assert_eq!((manifest.name.as_str(), manifest.display_name.as_str()), ("google", "Google"));
     assert_eq!(manifest.model_prefixes, ["gemini-"]);
@@ -44,7 +44,7 @@ fn the_manifest_is_that_of_google() {
 }
 
 #[test]
-fn levels_are_explained_as_they_are_sent() {
+fn shown_setting_equals_sent_setting() {
     let cannot_stop = Some("This model does not support disabling thinking");
     let cannot_think = Some("This model does not support thinking");
     let budget = |tokens: u32| match tokens {
@@ -90,7 +90,7 @@ fn levels_are_explained_as_they_are_sent() {
 }
 
 #[test]
-fn only_models_that_want_signatures_are_told_that_there_is_none() {
+fn only_models_that_require_signatures_get_the_substitute() {
     let call =
         patchbay_provider_sdk::ToolCall { id: "toolu_1".to_owned(), name: "a".to_owned(), input: "{}".to_owned() };
     for (model, told) in [("gemini-3-pro-preview", true), ("gemini-2.5-pro", false)] {
@@ -102,7 +102,7 @@ fn only_models_that_want_signatures_are_told_that_there_is_none() {
 }
 
 #[test]
-fn a_completion() {
+fn completion_from_request_to_end() {
     let (mut google, actions) = Google::begin(request("gemini-2.5-flash", None));
     let [Action::Send(sent)] = actions.as_slice() else { panic!("one request, not {actions:?}") };
     assert_eq!(sent.path_and_query, "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse");

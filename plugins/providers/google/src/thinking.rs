@@ -1,4 +1,4 @@
-//! What a thinking level comes to for each model. What is shown is what is sent.
+//! The thinking setting for each model and level. The same table is used for sending and for showing.
 
 use patchbay_codecs::{
     gemini::Thinking,
@@ -9,19 +9,19 @@ use patchbay_provider_sdk::ThinkingPlan;
 const CANNOT_STOP: &str = "This model does not support disabling thinking";
 const CANNOT_THINK: &str = "This model does not support thinking";
 
-/// How a model's thinking is governed.
+/// How the thinking of a model is set.
 #[derive(Clone, Copy)]
 enum Governed {
-    /// By tokens, at least and at most; a least of 0 is off.
+    /// By a budget in tokens, with minimum and maximum. A minimum of 0 means that thinking can be turned off.
     Tokens { min: u32, max: u32 },
-    /// By names of levels.
+    /// By the name of a level.
     Levels,
-    /// It does not think.
+    /// The model does not think.
     Not,
 }
 
-/// By the beginning of a model's id; the longest that matches wins. The empty one stands for all that come after these:
-/// since Gemini 3 there are levels.
+/// Settings by prefix of the model's id; the longest match wins. The empty prefix stands for newer models, which have
+/// levels since Gemini 3.
 const GOVERNED: [(&str, Governed); 6] = [
     ("gemini-2.5-pro", Governed::Tokens { min: 128, max: 32_768 }),
     ("gemini-2.5-flash-lite", Governed::Tokens { min: 512, max: 24_576 }),
@@ -36,8 +36,8 @@ fn governed(model: &str) -> Governed {
     matching.max_by_key(|(beginning, _)| beginning.len()).map_or(Governed::Levels, |(_, governed)| *governed)
 }
 
-/// What is asked of `model` at `level`.
-pub(crate) fn asked(model: &str, level: Option<&str>) -> Option<Thinking> {
+/// Returns the setting for `model` at `level`.
+pub(crate) fn setting(model: &str, level: Option<&str>) -> Option<Thinking> {
     let level = Level::parse(level?)?;
     match governed(model) {
         Governed::Tokens { min, max } => Some(Thinking::Budget(level.budget(min, max))),
@@ -46,7 +46,7 @@ pub(crate) fn asked(model: &str, level: Option<&str>) -> Option<Thinking> {
     }
 }
 
-/// The same, for people.
+/// Describes the setting for people.
 pub(crate) fn explain(model: &str, level: Option<&str>) -> ThinkingPlan {
     let level = level.and_then(Level::parse);
     match (governed(model), level) {
@@ -67,12 +67,12 @@ pub(crate) fn explain(model: &str, level: Option<&str>) -> ThinkingPlan {
     }
 }
 
-/// Whether `model` refuses calls without signatures: since Gemini 3 all do.
+/// Returns true if `model` refuses calls without signatures, as all models since Gemini 3 do.
 pub(crate) fn signs_calls(model: &str) -> bool {
     matches!(governed(model), Governed::Levels)
 }
 
-/// The API's name for a level.
+/// Returns the API's name of a level.
 fn name(level: Level) -> &'static str {
     match level {
         Level::None | Level::Low => "LOW",

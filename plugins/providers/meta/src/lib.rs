@@ -1,4 +1,4 @@
-//! The adapter of the provider meta: Chat Completions, which the Llama API speaks beside a form of its own.
+//! The adapter of the provider `meta`: Chat Completions, which the Llama API supports in addition to its own format.
 #![deny(missing_docs)]
 
 use patchbay_codecs::chat::{self, Chat, LimitField, Settings};
@@ -6,7 +6,7 @@ use patchbay_codecs::openai::{CREDENTIAL, by_effort};
 use patchbay_codecs::stream::Stream;
 use patchbay_provider_sdk::{Action, Adapter, CompletionRequest, Credential, Input, Manifest, ThinkingPlan, provider};
 
-/// One completion.
+/// The adapter of one completion.
 pub struct Meta(Stream<Chat>);
 
 impl Adapter for Meta {
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_manifest_names_where_and_with_what() {
+    fn manifest_has_url_and_credential() {
         let manifest = Meta::describe();
         assert_eq!((manifest.name.as_str(), manifest.display_name.as_str()), ("meta", "Meta"));
         assert_eq!(manifest.model_prefixes, ["llama-"]);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_what_is_sent() {
+    fn shown_setting_equals_sent_setting() {
         for (level, line, effort) in [
             (Some("high"), "Thinking: high effort", Some("high")),
             (Some("none"), "Thinking: provider default", None),

@@ -1,12 +1,12 @@
-//! The adapter of the provider openai-compatible: Chat Completions, for servers that the operator names, such as Ollama,
-//! llama.cpp, vLLM and LM Studio.
+//! The adapter of the provider `openai-compatible`: Chat Completions for servers that the operator configures, such as
+//! Ollama, llama.cpp, vLLM and LM Studio.
 //!
 //! The operator's options:
 //!
-//! * `max-tokens-field`: how the server calls the limit of an answer, `max_tokens` (where nothing is said: all of them
-//!   know it) or `max_completion_tokens`,
-//! * `reasoning`: `effort` (where nothing is said) sends thinking levels as `reasoning_effort`; `off` sends none, for
-//!   servers that refuse the field.
+//! * `max-tokens-field`: the server's name for the limit of an answer, `max_tokens` (the default, which all servers
+//!   know) or `max_completion_tokens`,
+//! * `reasoning`: `effort` (the default) sends thinking levels as `reasoning_effort`; `off` sends none, for servers
+//!   that refuse the field.
 #![deny(missing_docs)]
 
 use patchbay_codecs::chat::{self, Chat, LimitField, Settings};
@@ -17,7 +17,7 @@ use patchbay_provider_sdk::{
     Action, Adapter, CompletionRequest, Credential, Input, Manifest, Pair, ThinkingPlan, provider,
 };
 
-/// One completion; nothing where the operator's options are wrong.
+/// The adapter of one completion; empty if the operator's options are invalid.
 pub struct OpenaiCompatible(Option<Stream<Chat>>);
 
 impl Adapter for OpenaiCompatible {
@@ -29,7 +29,7 @@ impl Adapter for OpenaiCompatible {
             model_prefixes: Vec::new(),
             models: Vec::new(),
             default_base_url: None,
-            // Many of these servers need none: the host leaves out what the operator did not configure.
+            // Many of these servers need no key: the host leaves out a credential that is not configured.
             credentials: vec![Credential {
                 id: CREDENTIAL.to_owned(),
                 scheme: "api-key".to_owned(),
@@ -39,7 +39,7 @@ impl Adapter for OpenaiCompatible {
             }],
             extra: vec![
                 Pair { name: "requires-origin".to_owned(), value: "true".to_owned() },
-                // The host says that levels are not sent where the operator has set this option.
+                // If the operator has set this option, the host tells people that levels are not sent.
                 Pair { name: "thinking-off-option".to_owned(), value: "reasoning=off".to_owned() },
             ],
         }
@@ -66,7 +66,7 @@ impl Adapter for OpenaiCompatible {
 
 provider!(OpenaiCompatible);
 
-/// What the request and the operator's options ask for. Options of other names are not for this adapter.
+/// Reads the settings from the request and the operator's options. Other options are ignored.
 fn settings(request: &CompletionRequest) -> Result<Settings, String> {
     let mut settings = Settings { effort: by_effort(request.thinking.as_deref()).0, limit: LimitField::MaxTokens };
     for Pair { name, value } in &request.options {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manifest_leaves_all_to_the_operator() {
+    fn manifest_has_no_url_and_no_models() {
         let manifest = OpenaiCompatible::describe();
         assert!(manifest.models.is_empty() && manifest.model_prefixes.is_empty());
         assert_eq!(manifest.default_base_url, None);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn options_say_what_the_server_knows() {
+    fn options_change_the_request() {
         let (older, newer) = (r#""max_tokens":7"#, r#""max_completion_tokens":7"#);
         let effort = r#""reasoning_effort":"medium""#;
         for (options, limit, with_effort) in [
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_option_is_an_error_that_says_so() {
+    fn invalid_option_is_an_error() {
         for (option, message) in [
             (
                 ("max-tokens-field", "maxTokens"),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_is_explained_by_its_effort() {
+    fn thinking_is_described_by_its_effort() {
         let plan = OpenaiCompatible::explain_thinking("qwen3", Some("med"));
         assert_eq!(plan.description, ["Thinking: medium effort"]);
         assert_eq!(OpenaiCompatible::explain_thinking("qwen3", None).description, ["Thinking: provider default"]);

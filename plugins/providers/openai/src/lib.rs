@@ -1,7 +1,7 @@
-//! The adapter of the provider openai: the Responses API.
+//! The adapter of the provider `openai`: the Responses API.
 //!
-//! Here stands what is OpenAI's own: its catalogue, and what a thinking level comes to for each family of its models. The
-//! wire is `patchbay_codecs::responses`.
+//! `patchbay_codecs::responses` has the wire format. This crate has the manifest, and in `thinking` the thinking levels
+//! of each family of models.
 #![deny(missing_docs)]
 
 mod thinking;
@@ -13,7 +13,7 @@ use patchbay_provider_sdk::{
     Action, Adapter, CompletionRequest, Credential, Input, Manifest, Model, Pair, ThinkingPlan, provider,
 };
 
-/// One completion.
+/// The adapter of one completion.
 pub struct Openai(Stream<Responses>);
 
 impl Adapter for Openai {

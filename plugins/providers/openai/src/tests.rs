@@ -1,14 +1,16 @@
+//! Tests of the manifest, of the levels, and of requests.
+
 use patchbay_provider_sdk::{BodyPiece, Message, Part, Role, ToolChoice};
 
 use super::*;
 
-/// What `/model` shows, the warning first.
+/// Returns the lines that `/model` shows, the warning first.
 fn shown(model: &str, level: Option<&str>) -> Vec<String> {
     let plan = Openai::explain_thinking(model, level);
     plan.warning.map(|warning| format!("⚠ {warning}")).into_iter().chain(plan.description).collect()
 }
 
-/// The body that a level comes to.
+/// Returns the body of the request for a level.
 fn sent(model: &str, level: Option<&str>) -> String {
     let part = Part { block: patchbay_provider_sdk::Block::Text("hi".to_owned()), opaque: None };
     let request = CompletionRequest {
@@ -28,7 +30,7 @@ fn sent(model: &str, level: Option<&str>) -> String {
 }
 
 #[test]
-fn the_manifest_is_the_catalogue_of_the_provider() {
+fn manifest_lists_the_models() {
     let manifest = Openai::describe();
     assert_eq!(manifest, Openai::describe());
     let models: Vec<_> = manifest
@@ -51,7 +53,7 @@ fn the_manifest_is_the_catalogue_of_the_provider() {
 }
 
 #[test]
-fn what_is_shown_is_what_is_sent() {
+fn shown_setting_equals_sent_setting() {
     let always = "⚠ This model does not support disabling thinking";
     let never = "⚠ This model does not support thinking";
     let series = ["o1", "o3", "o3-mini", "o4-mini-2025-04-16"];
@@ -89,7 +91,7 @@ fn what_is_shown_is_what_is_sent() {
                 Some(reasoning) => assert!(body.contains(&reasoning), "{model} {level:?}: {body}"),
                 None => assert!(!body.contains("effort"), "{model} {level:?}: {body}"),
             }
-            // The API refuses to encrypt what a model does not have.
+            // The API refuses to encrypt reasoning for models that do not reason.
             assert_eq!(body.contains("reasoning.encrypted_content"), !plain.contains(model), "{model}");
         }
     }

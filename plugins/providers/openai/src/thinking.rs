@@ -1,25 +1,26 @@
-//! What a thinking level comes to. One table says what is sent and what is shown, so that they are the same.
+//! The thinking setting for each model and level. One table is used for sending and for showing, so that they are the
+//! same.
 
 use patchbay_codecs::responses::Reasoning;
 use patchbay_codecs::thinking::{Level, plan};
 use patchbay_provider_sdk::ThinkingPlan;
 
-/// What is sent, and what is shown.
+/// The effort that is sent, and the text that is shown.
 pub(crate) struct Thinking {
     pub(crate) reasoning: Reasoning,
     pub(crate) plan: ThinkingPlan,
 }
 
-/// Models that take a level alike.
+/// A family of models with the same efforts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Family {
-    /// `o1`, `o3`, `o4-mini`…: they always reason.
+    /// `o1`, `o3`, `o4-mini`…: always reason.
     Series,
-    /// `gpt-5`: the least is `minimal`.
+    /// `gpt-5`: the lowest effort is `minimal`.
     Gpt5,
-    /// `gpt-5.1` and later: `none` is an effort.
+    /// `gpt-5.1` and later: `none` is a valid effort.
     Gpt51,
-    /// `gpt-4o` and others: they do not reason.
+    /// `gpt-4o` and others: do not reason.
     Plain,
 }
 
@@ -46,11 +47,11 @@ pub(crate) fn thinking(model: &str, level: Option<&str>) -> Thinking {
 }
 
 fn family(model: &str) -> Family {
-    // The name before its variants: `gpt-5.1` of `gpt-5.1-mini`, `o3` of `o3-2025-04-16`.
+    // The name without its variant: `gpt-5.1` of `gpt-5.1-mini`, `o3` of `o3-2025-04-16`.
     if let Some(rest) = model.strip_prefix("gpt-") {
         let (name, variant) = rest.split_once('-').unwrap_or((rest, ""));
         return match version(name) {
-            // The model of the chat product, which is a `gpt-5` by name alone.
+            // The model of the chat product, which is a `gpt-5` only by name.
             Some((5, 0)) if variant.starts_with("chat") => Family::Plain,
             Some((5, 0)) => Family::Gpt5,
             Some(version) if version >= (5, 1) => Family::Gpt51,
@@ -62,7 +63,7 @@ fn family(model: &str) -> Family {
     if series.next().is_some() { Family::Series } else { Family::Plain }
 }
 
-/// Major and minor number of `5`, `5.1` or `6`; none of `4o`.
+/// Parses the major and minor number of `5`, `5.1` or `6`; `None` for `4o`.
 fn version(name: &str) -> Option<(u32, u32)> {
     let (major, minor) = name.split_once('.').unwrap_or((name, "0"));
     Some((major.parse().ok()?, minor.parse().ok()?))

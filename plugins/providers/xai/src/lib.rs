@@ -1,4 +1,4 @@
-//! The adapter of the provider xai: the Responses API, as xAI speaks it.
+//! The adapter of the provider `xai`: xAI's variant of the Responses API.
 #![deny(missing_docs)]
 
 use patchbay_codecs::openai::{CREDENTIAL, by_effort};
@@ -8,7 +8,7 @@ use patchbay_provider_sdk::{
     Action, Adapter, CompletionRequest, Credential, Input, Manifest, Pair, ThinkingPlan, provider,
 };
 
-/// One completion.
+/// The adapter of one completion.
 pub struct Xai(Stream<Responses>);
 
 impl Adapter for Xai {
@@ -37,7 +37,7 @@ impl Adapter for Xai {
 
     fn begin(request: CompletionRequest) -> (Self, Vec<Action>) {
         let (effort, _) = by_effort(request.thinking.as_deref());
-        // Its models reason but for those that say they do not.
+        // All models reason except those whose name says otherwise.
         let encrypted = !request.model.contains("non-reasoning");
         let (stream, actions) = responses::begin(&request, Reasoning { effort, encrypted });
         (Self(stream), actions)
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manifest_names_where_and_with_what() {
+    fn manifest_has_url_and_credential() {
         let manifest = Xai::describe();
         assert_eq!((manifest.name.as_str(), manifest.display_name.as_str()), ("xai", "xAI"));
         assert_eq!(manifest.model_prefixes, ["grok-"]);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_what_is_sent() {
+    fn shown_setting_equals_sent_setting() {
         for (level, line, effort) in [
             (Some("low"), "Thinking: low effort", Some("low")),
             (Some("med"), "Thinking: medium effort", Some("medium")),

@@ -235,8 +235,8 @@ mod tests {
             ("2^(3 s)", "column 2: an exponent is a plain number, and this is time"),
             ("2^0.5", "column 2: an exponent is a whole number, and 0.5 is none; for roots there is sqrt(x)"),
             ("(3 s)!", "column 6: a factorial takes a plain number, and this is time"),
-            ("(1 s)^101", "column 6: units can stand to powers from -100 to 100 only"),
-            ("(1 s)^1e30", "column 6: units can stand to powers from -100 to 100 only"),
+            ("(1 s)^101", "column 6: units can have powers from -100 to 100 only"),
+            ("(1 s)^1e30", "column 6: units can have powers from -100 to 100 only"),
         ]);
     }
 

@@ -1,8 +1,8 @@
 //! Formats a value as the one line of the answer.
 //!
-//! A whole number is printed as it is. A fraction with a finite expansion of at most [`MAX_PLACES`] places is printed as a
-//! decimal, any other fraction as `1/3 ≈ 0.3333333333`: the exact fraction, then ten digits. The text before the `≈` is an
-//! expression with the same value.
+//! A whole number is printed as it is. A fraction with a finite expansion of at most [`MAX_PLACES`] places is printed
+//! as a decimal, any other fraction as `1/3 ≈ 0.3333333333`: the exact fraction, then ten digits. The text before the
+//! `≈` is an expression with the same value.
 
 use num_bigint::BigInt;
 use num_traits::{Pow, Signed, Zero};
@@ -116,7 +116,8 @@ fn places(denominator: &BigInt, limit: u32) -> Option<u32> {
     (rest == BigInt::from(1) && places <= limit).then_some(places)
 }
 
-/// Returns the first ten digits, the last one rounded half away from zero; as `1.234567890e12` if the exponent is large.
+/// Returns the first ten digits, the last one rounded half away from zero; as `1.234567890e12` if the exponent is
+/// large.
 fn approximate(number: &Number) -> String {
     let sign = if number.is_negative() { "-" } else { "" };
     let (num, den) = (number.numerator().abs(), number.denominator());

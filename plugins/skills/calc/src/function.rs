@@ -56,7 +56,7 @@ pub(crate) fn is_name(name: &str) -> bool {
 pub(crate) fn named(name: &str) -> Result<Function> {
     TABLE.iter().find(|row| row.0 == name).map(|row| row.1).ok_or_else(|| {
         let names: Vec<_> = TABLE.iter().map(|row| row.0).collect();
-        Error::syntax(format!("'{}' is no function; there are {}", shorten(name), names.join(", ")))
+        Error::syntax(format!("'{}' is not a function; use one of {}", shorten(name), names.join(", ")))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Greatest common divisors of long numbers, by Lehmer's method.
 //!
-//! Every fraction is reduced, so most of the time is spent here. Lehmer's method does about thirty of Euclid's steps on the
-//! leading words before it changes the long numbers. Here this is twenty times as fast as one step at a time.
+//! Every fraction is reduced, so most of the time is spent here. Lehmer's method does about thirty of Euclid's steps on
+//! the leading words before it changes the long numbers. Here this is twenty times as fast as one step at a time.
 
 use num_bigint::BigInt;
 use num_integer::Integer;

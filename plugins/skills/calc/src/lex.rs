@@ -181,13 +181,13 @@ mod tests {
     #[test]
     fn malformed_numbers_are_refused() {
         for (text, expected) in [
-            ("2+0b12", "column 3: '2' is no digit of the binary number 0b12"),
-            ("0xfg", "column 1: 'g' is no digit of the hexadecimal number 0xfg"),
-            ("0o8", "column 1: '8' is no digit of the octal number 0o8"),
+            ("2+0b12", "column 3: '2' is not a digit of the binary number 0b12"),
+            ("0xfg", "column 1: 'g' is not a digit of the hexadecimal number 0xfg"),
+            ("0o8", "column 1: '8' is not a digit of the octal number 0o8"),
             ("0x", "column 1: digits must follow 0x"),
-            ("1__0", "column 1: in 1__0 a '_' does not stand between two digits"),
-            ("5_", "column 1: in 5_ a '_' does not stand between two digits"),
-            ("0x_1", "column 1: in 0x_1 a '_' does not stand between two digits"),
+            ("1__0", "column 1: in 1__0 a '_' is not between two digits"),
+            ("5_", "column 1: in 5_ a '_' is not between two digits"),
+            ("0x_1", "column 1: in 0x_1 a '_' is not between two digits"),
             ("1 + 5.", "column 5: a digit must follow the point of 5."),
             (".", "column 1: a digit must follow the point of ."),
         ] {

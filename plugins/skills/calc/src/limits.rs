@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 /// The longest expression in bytes: a page of arithmetic. It also bounds the steps of a program.
 pub(crate) const MAX_EXPRESSION_BYTES: usize = 10_000;
 
-/// The deepest nesting of parentheses, calls and powers of powers. Only the parser recurses, about eight frames per level,
-/// and the stack of a component is small.
+/// The deepest nesting of parentheses, calls and powers of powers. Only the parser recurses, about eight frames per
+/// level, and the stack of a component is small.
 pub(crate) const MAX_DEPTH: usize = 100;
 
 /// The most bits of a numerator or denominator: 39,457 digits, so that 10000! still fits.
@@ -15,12 +15,12 @@ pub(crate) const MAX_BITS: u64 = 131_072;
 /// The largest whole number whose factorial fits [`MAX_BITS`].
 pub(crate) const MAX_FACTORIAL: u32 = 10_944;
 
-/// The largest power of ten in a literal. 10^39456 is the last one that fits [`MAX_BITS`]; the rest is room for digits that
-/// cancel, as in `0.001e39459`.
+/// The largest power of ten in a literal. 10^39456 is the last one that fits [`MAX_BITS`]; the rest is room for digits
+/// that cancel, as in `0.001e39459`.
 pub(crate) const MAX_EXPONENT: u64 = 50_000;
 
-/// The most decimal places that are printed and that `round` and `sqrt` accept, so that their results are always printed
-/// completely.
+/// The most decimal places that are printed and that `round` and `sqrt` accept, so that their results are always
+/// printed completely.
 pub(crate) const MAX_PLACES: u32 = 1_000;
 
 /// The largest power of a unit. It keeps the exponents far from overflow.
@@ -29,7 +29,8 @@ pub(crate) const MAX_UNIT_POWER: i32 = 100;
 /// The work of one expression, see [`Budget::spend`]; about one second inside the sandbox.
 const MAX_WORK: u64 = 256 << 20;
 
-/// The work that is left for an expression. Without it, a few thousand operations on the largest numbers would take minutes.
+/// The work that is left for an expression. Without it, a few thousand operations on the largest numbers would take
+/// minutes.
 pub(crate) struct Budget {
     left: u64,
 }
@@ -39,8 +40,8 @@ impl Budget {
         Self { left: MAX_WORK }
     }
 
-    /// Counts one operation on operands of `bits` bits together. The cost is the square of their words, as for the slowest
-    /// operation, a common divisor.
+    /// Counts one operation on operands of `bits` bits together. The cost is the square of their words, as for the
+    /// slowest operation, a common divisor.
     pub(crate) fn spend(&mut self, bits: u64) -> Result<()> {
         let words = bits / 64 + 1;
         let cost = words.saturating_mul(words);

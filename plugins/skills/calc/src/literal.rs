@@ -31,7 +31,7 @@ impl Literal {
             return Err(Error::syntax(format!("digits must follow {prefix}")));
         }
         if let Some(wrong) = digits.chars().find(|c| *c != '_' && !c.is_digit(radix)) {
-            return Err(Error::syntax(format!("'{wrong}' is no digit of the {name} number {}", shorten(&text))));
+            return Err(Error::syntax(format!("'{wrong}' is not a digit of the {name} number {}", shorten(&text))));
         }
         let digits = separated(digits, &text)?;
         Ok(Self { mantissa: parse(&digits, radix)?, exponent: 0, text })
@@ -97,7 +97,7 @@ impl Literal {
 /// Removes the separators between digits.
 fn separated(digits: &str, text: &str) -> Result<String> {
     if digits.starts_with('_') || digits.ends_with('_') || digits.contains("__") {
-        return Err(Error::syntax(format!("in {} a '_' does not stand between two digits", shorten(text))));
+        return Err(Error::syntax(format!("in {} a '_' is not between two digits", shorten(text))));
     }
     Ok(digits.replace('_', ""))
 }

@@ -146,7 +146,8 @@ impl Number {
         if self.den.is_one() && self.num.magnitude().is_one() {
             return Ok(if exponent.is_even() { 1.into() } else { self.clone() });
         }
-        // A number of b bits is at least 2^(b-1), so its n-th power has more than (b-1)n bits. Checked before computing.
+        // A number of b bits is at least 2^(b-1), so its n-th power has more than (b-1)n bits. Checked before
+        // computing.
         let least = BigInt::from(self.num.bits().max(self.den.bits()) - 1) * exponent.abs();
         let power = match exponent.magnitude().to_u32() {
             Some(power) if least < MAX_BITS.into() => power,
@@ -221,8 +222,8 @@ fn by_zero(dividend: &Number) -> Error {
     Error::undefined(format!("{} cannot be divided by zero", brief(dividend)))
 }
 
-/// Returns the product of all numbers from `low` to `high`. Splitting in halves keeps the factors of similar length, which is
-/// fastest.
+/// Returns the product of all numbers from `low` to `high`. Splitting in halves keeps the factors of similar length,
+/// which is fastest.
 fn product(low: u32, high: u32) -> BigInt {
     if high.saturating_sub(low) < 8 {
         return (low..=high).fold(BigInt::one(), |product, factor| product * factor);

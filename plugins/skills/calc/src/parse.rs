@@ -13,8 +13,8 @@
 //! unit       = UNIT [ "^" { "+" | "-" } NUMBER ]
 //! ```
 //!
-//! A unit after a number binds more tightly than `*` and `/`, and so does a `/` between two units: `1 GiB / 100 Mbit/s` is a
-//! size divided by a rate.
+//! A unit after a number binds more tightly than `*` and `/`, and so does a `/` between two units: `1 GiB / 100 Mbit/s`
+//! is a size divided by a rate.
 
 use crate::{
     error::{Error, Result},
@@ -123,8 +123,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Refuses notation of other languages that would have another meaning here. In `20% + 5` the plus would be a sign and the
-    /// result a remainder, which is not what the author means.
+    /// Refuses notation of other languages that would have another meaning here. In `20% + 5` the plus would be a sign
+    /// and the result a remainder, which is not what the author means.
     fn refuse_habits(&self, operation: &Operation) -> Result<()> {
         let message = match (operation, self.peek()) {
             (Operation::Multiply, Token::Sign('*')) => "a power is written with ^, not with **",
@@ -164,7 +164,7 @@ impl<'a> Parser<'a> {
         }
         let column = self.column();
         if starts_with_unit {
-            return Err(Error::syntax("two units stand side by side; write * or / between them").at(column));
+            return Err(Error::syntax("two units are next to each other; write * or / between them").at(column));
         }
         let mut measure = self.unit()?;
         while *self.peek() == Token::Sign('/') && self.at_unit(1) {
@@ -353,7 +353,7 @@ impl<'a> Parser<'a> {
                                  digits are grouped with _, and fractions have a point"
                 .to_owned(),
             Token::Name(name) if self.at_conversion() => {
-                format!("'{name}' stands only once, at the end of the whole expression")
+                format!("'{name}' may appear only once, at the end of the whole expression")
             }
             _ => format!("expected an operator such as + or * before {}", self.found()),
         };
@@ -380,7 +380,7 @@ fn unknown(name: &str) -> Error {
             "'{shown}' is irrational and everything here is exact; write as many of its digits as you need"
         ));
     }
-    let mut message = format!("'{shown}' is no unit");
+    let mut message = format!("'{shown}' is not a unit");
     match unit::alike(name).as_slice() {
         [] => message += &format!("; there are {}", unit::LIST),
         [only] => message += &format!("; did you mean {only}?"),

@@ -6,8 +6,8 @@ use patchbay_sdk::{Failure, Result};
 
 use crate::{host::Files, words::shown};
 
-/// The most bytes of a file that is written or edited. Larger files are rarely text, and the old and the new text are in
-/// memory at the same time.
+/// The most bytes of a file that is written or edited. Larger files are rarely text, and the old and the new text are
+/// in memory at the same time.
 pub(crate) const MAX_FILE: usize = 2 << 20;
 /// Bytes of one read: few calls, and well below the limit of one call.
 const RANGE: u32 = 1 << 20;
@@ -48,7 +48,7 @@ pub(crate) fn whole(files: &mut impl Files, path: &str) -> Result<String> {
     }
     String::from_utf8(bytes).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
-        Failure::new("not-text", format!("'{}' is no UTF-8 from byte {offset} on, and cannot be edited", shown(path)))
+        Failure::new("not-text", format!("'{}' is not UTF-8 from byte {offset} on, and cannot be edited", shown(path)))
     })
 }
 

@@ -45,8 +45,8 @@ pub(crate) fn edit(files: &mut impl Files, path: &str, old: &str, new: &str, all
     Ok(format!("Replaced {times} in '{}', at {}.", shown(path), at_lines(&lines(&text, &found))))
 }
 
-/// Returns `part` with CRLF line ends if all line ends of `text` are CRLF, because a model that read the text saw only line
-/// feeds.
+/// Returns `part` with CRLF line ends if all line ends of `text` are CRLF, because a model that read the text saw only
+/// line feeds.
 fn with_line_ends_of(text: &str, part: &str) -> String {
     let crlf = text.contains("\r\n") && text.matches('\n').count() == text.matches("\r\n").count();
     match crlf && !part.contains("\r\n") {
@@ -68,7 +68,7 @@ fn missing(path: &str, text: &str, old: &str) -> Failure {
     let hint = match near.is_empty() {
         true => "It may have been changed: read it again".to_owned(),
         false => format!(
-            "Its first line, without the white space around it, stands at {}: read there and give the text to the letter",
+            "Its first line, without the white space around it, is at {}: read there and give the text to the letter",
             at_lines(&near)
         ),
     };
@@ -138,7 +138,7 @@ mod tests {
         let text = "fn a() {\n\tlet x = 1;\n}\n\tlet x = 1; // again\n";
         assert_eq!(
             refused(text, "    let x = 1;\n    y", "z", false),
-            "'old' does not occur in 'f'; nothing was written. Its first line, without the white space around it, stands at lines 2 \
+            "'old' does not occur in 'f'; nothing was written. Its first line, without the white space around it, is at lines 2 \
              and 4: read there and give the text to the letter"
         );
         let message = refused(text, "let y", "z", true);
@@ -174,7 +174,7 @@ mod tests {
         let failure = message(b"a\xff");
         assert_eq!(
             (failure.kind(), failure.message()),
-            ("not-text", "'f' is no UTF-8 from byte 1 on, and cannot be edited")
+            ("not-text", "'f' is not UTF-8 from byte 1 on, and cannot be edited")
         );
         assert_eq!(message(b"a\0").kind(), "not-text");
         let failure = message(&vec![b'a'; MAX_FILE + 1]);

@@ -22,7 +22,7 @@ pub(crate) fn read(files: &mut impl Files, path: &str, first: Option<u64>, lines
     let lines = lines.unwrap_or(MAX_LINES);
     if first == 0 || lines == 0 || lines > MAX_LINES {
         return Err(Failure::invalid(format!(
-            "'first' counts from 1, and 'lines' goes from 1 to {MAX_LINES}; these are {first} and {lines}"
+            "'first' must be at least 1, and 'lines' must be from 1 to {MAX_LINES}; these are {first} and {lines}"
         )));
     }
     let mut window = Window::new(first, lines);
@@ -104,7 +104,7 @@ impl Window {
         }
         let text = String::from_utf8_lossy(text);
         if matches!(text, Cow::Owned(_)) {
-            notes.push("Bytes that are no UTF-8 are shown as \u{fffd}.".to_owned());
+            notes.push("Bytes that are not UTF-8 are shown as \u{fffd}.".to_owned());
         }
         let reply = Reply::from(text.into_owned());
         Ok(match notes.is_empty() {
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(kind, "not-text");
         assert_eq!(message, "'f' is a binary file (byte 8 is NUL), and only text can be read");
         let page = pages(&Fake::one(b"caf\xe9\n"), None, None);
-        let note = "[Bytes that are no UTF-8 are shown as \u{fffd}.]";
+        let note = "[Bytes that are not UTF-8 are shown as \u{fffd}.]";
         assert_eq!(page, Ok(vec!["caf\u{fffd}\n".to_owned(), note.to_owned()]));
         assert_eq!(refused(&Fake::with(&[]), None, None), ("not-found".into(), "a fake not-found".into()));
     }

@@ -1,7 +1,7 @@
 //! The skill `grep`: searches the files of the workspace with regular expressions.
 //!
-//! Neither pattern nor files are trusted: the pattern is limited before it is compiled, a search takes time linear in the
-//! text, and one call reads a limited number of files and bytes. The steps of a search:
+//! Neither pattern nor files are trusted: the pattern is limited before it is compiled, a search takes time linear in
+//! the text, and one call reads a limited number of files and bytes. The steps of a search:
 //!
 //! 1. `line` parses the line of a person.
 //! 2. `pattern` compiles the pattern so that a match lies within one line.
@@ -62,7 +62,7 @@ pub struct Search {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
-    /// `[-i] [-F] [-C N] PATTERN [GLOB]`; what has spaces stands in quotes.
+    /// `[-i] [-F] [-C N] PATTERN [GLOB]`; what has spaces must be in quotes.
     line: String,
 }
 

@@ -4,7 +4,7 @@ use patchbay_sdk::{Failure, Result};
 
 use crate::{Search, pattern::clip};
 
-const USAGE: &str = "say [-i] [-F] [-C N] PATTERN [GLOB], as in: -i \"todo:\" *.rs";
+const USAGE: &str = "write [-i] [-F] [-C N] PATTERN [GLOB], as in: -i \"todo:\" *.rs";
 
 /// Parses the line into the input of the tool.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) fn read(line: &str) -> Result<Typed> {
     let (glob, behind) = word(behind)?.unzip();
     if let Some(more) = behind.filter(|more| !more.is_empty()) {
         return Err(Failure::invalid(format!(
-            "'{}' is too much: a pattern with spaces stands in quotes; {USAGE}",
+            "'{}' is unexpected: a pattern with spaces must be in quotes; {USAGE}",
             clip(more)
         )));
     }
@@ -135,11 +135,13 @@ mod tests {
     #[test]
     fn errors_name_the_problem() {
         for line in ["", "  ", "-i", "-C 2", "--"] {
-            assert!(refused(line).starts_with("nothing to search for; say [-i]"), "{line}");
+            assert!(refused(line).starts_with("nothing to search for; write [-i]"), "{line}");
         }
-        assert!(refused("fn main () x").starts_with("'() x' is too much: a pattern with spaces stands in quotes; say"));
+        assert!(
+            refused("fn main () x").starts_with("'() x' is unexpected: a pattern with spaces must be in quotes; write")
+        );
         let message = refused("-w x");
-        assert!(message.starts_with("there is no option '-w'; say [-i]"), "{message}");
+        assert!(message.starts_with("there is no option '-w'; write [-i]"), "{message}");
         assert!(message.ends_with("A pattern that begins with '-' follows '--'"), "{message}");
         assert_eq!(refused("-C x y"), "-C takes a number of lines, as in -C 2, not 'x'");
         assert_eq!(refused("-C -1 y"), "-C takes a number of lines, as in -C 2, not '-1'");

@@ -1,11 +1,11 @@
 //! Compiles a pattern so that a match lies within one line.
 //!
-//! Then a whole file can be searched at once, with the same result as line by line, but much faster: everything that could
-//! match a line feed is removed from the expression, and its anchors match at line ends.
+//! Then a whole file can be searched at once, with the same result as line by line, but much faster: everything that
+//! could match a line feed is removed from the expression, and its anchors match at line ends.
 //!
-//! The fast engine does not support word boundaries next to letters outside ASCII; it falls back to an engine that is fifty
-//! times slower. So an expression with word boundaries is first searched without them, and only the lines found are searched
-//! with the complete expression.
+//! The fast engine does not support word boundaries next to letters outside ASCII; it falls back to an engine that is
+//! fifty times slower. So an expression with word boundaries is first searched without them, and only the lines found
+//! are searched with the complete expression.
 
 use std::{cell::Cell, ops::Range};
 
@@ -22,8 +22,8 @@ const MAX_AUTOMATON: usize = 2 << 20;
 /// The size of the search cache in bytes. It is cleared when it is full.
 const CACHE: usize = 2 << 20;
 
-/// The most bytes of lines with letters outside ASCII in which a search uses Unicode word boundaries. Each byte costs up to a
-/// thousand instructions. For later lines it uses ASCII word boundaries, and the answer says so.
+/// The most bytes of lines with letters outside ASCII in which a search uses Unicode word boundaries. Each byte costs
+/// up to a thousand instructions. For later lines it uses ASCII word boundaries, and the answer says so.
 const MAX_SLOW: usize = 256 << 10;
 
 /// A compiled pattern.

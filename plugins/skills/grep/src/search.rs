@@ -20,8 +20,8 @@ pub(crate) const MAX_CONTEXT: usize = 20;
 pub(crate) const MAX_FILE: u64 = 8 << 20;
 /// The most files of one call. Each takes one or two of the 10,000 host calls of a tool call.
 pub(crate) const MAX_FILES: usize = 4_000;
-/// The most bytes of one call. A byte costs 5 to 60 instructions, so a search takes one or two seconds at most. The current
-/// file is always searched to its end.
+/// The most bytes of one call. A byte costs 5 to 60 instructions, so a search takes one or two seconds at most. The
+/// current file is always searched to its end.
 pub(crate) const MAX_SCAN: u64 = 24 << 20;
 /// Bytes of one read.
 const RANGE: u32 = 1 << 20;
@@ -55,11 +55,11 @@ impl Query {
     pub(crate) fn of_tool(input: &Search) -> Result<Self> {
         let max = input.max.unwrap_or(USUAL);
         if max == 0 || max > MAX_HITS {
-            return Err(Failure::invalid(format!("'max' goes from 1 to {MAX_HITS}; this is {max}")));
+            return Err(Failure::invalid(format!("'max' must be from 1 to {MAX_HITS}; this is {max}")));
         }
         let context = input.context;
         if context > MAX_CONTEXT {
-            return Err(Failure::invalid(format!("'context' goes up to {MAX_CONTEXT}; this is {context}")));
+            return Err(Failure::invalid(format!("'context' must be at most {MAX_CONTEXT}; this is {context}")));
         }
         Ok(Self {
             pattern: Pattern::new(&input.pattern, input.fixed, input.ignore_case)?,
@@ -120,7 +120,7 @@ pub(crate) fn run(files: &mut impl Files, query: &Query) -> Result<String> {
         None => format!("There are no files{after}."),
         Some(glob) => {
             let hint = match query.caller {
-                Caller::Person => " A pattern with spaces stands in quotes.",
+                Caller::Person => " A pattern with spaces must be in quotes.",
                 Caller::Tool => "",
             };
             format!("No files match '{}'{after}.{hint}", clip(glob))
@@ -220,7 +220,7 @@ impl Report {
                     format!("Narrow pattern or glob, or raise max (up to {MAX_HITS}).")
                 }
                 Caller::Tool => "Narrow pattern or glob, or ask for less context.".to_owned(),
-                Caller::Person => "Narrow the pattern, or give a glob behind it.".to_owned(),
+                Caller::Person => "Narrow the pattern, or add a glob.".to_owned(),
             };
             let full = if hits < query.max { format!(" ({MAX_BYTES} bytes)") } else { String::new() };
             notes.push(format!("There are more matches than these {hits}{full}. {narrow}"));
@@ -228,7 +228,7 @@ impl Report {
         if let Some(last) = &self.stopped {
             let go_on = match query.caller {
                 Caller::Tool => format!("To go on: search with after '{last}'; or narrow the glob."),
-                Caller::Person => "To search the rest, give a glob that leads there.".to_owned(),
+                Caller::Person => "To search the rest, give a glob for it.".to_owned(),
             };
             notes.push(format!("Stopped after {} files and {} bytes, at '{last}'. {go_on}", self.read, self.bytes));
         }

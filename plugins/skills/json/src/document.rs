@@ -1,6 +1,6 @@
-//! Reads a JSON document straight into the library's values, within limits.
+//! Parses a JSON document into the values of the JMESPath library, within limits.
 //!
-//! Reading and checking are one step: a document that is too large is refused before it has filled the memory.
+//! Parsing and checking are one step, so that a document that is too large is refused before it fills the memory.
 
 use std::{cell::Cell, collections::BTreeMap, fmt};
 
@@ -10,15 +10,15 @@ use serde::{
     de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
 };
 
-/// Values in a document or a result, one for each scalar, list and object. A value takes up to 200 bytes of memory, of
-/// which a call has 64 MiB.
+/// The most values in a document or a result: each scalar, list and object is one. A value takes up to 200 bytes of the
+/// 64 MiB of a call.
 pub(crate) const MAX_VALUES: usize = 200_000;
-/// Bytes of all strings and names of a document or a result: more than any model reads.
+/// The most bytes of all strings and names in a document or a result: more than any model reads.
 pub(crate) const MAX_TEXT: usize = 1 << 20;
-/// Lists and objects inside each other. Readers of JSON commonly stop at 128, and whoever passes a result on wraps it.
+/// The deepest nesting of lists and objects. JSON parsers commonly stop at 128, and a result is often wrapped again.
 pub(crate) const MAX_DEPTH: usize = 100;
 
-/// A JSON document within the limits: 200,000 values, 1 MiB of strings and names, 100 levels.
+/// A JSON document within the limits.
 #[derive(Debug)]
 pub struct Document(Rcvar);
 
@@ -39,7 +39,7 @@ impl<'de> Deserialize<'de> for Document {
     }
 }
 
-/// What the rest of the document may still use.
+/// The limits that the rest of the document may still use.
 struct Left {
     values: Cell<usize>,
     text: Cell<usize>,
@@ -61,7 +61,7 @@ impl Left {
     }
 }
 
-/// Reads one value at a depth.
+/// Parses one value at a depth.
 #[derive(Clone, Copy)]
 struct Read<'a> {
     left: &'a Left,
@@ -158,13 +158,13 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_value_is_read_and_names_are_sorted() {
+    fn all_values_are_parsed_and_names_are_sorted() {
         let text = r#" {"b": [null, true, -1, 2.5, "é\n"], "a": {}} "#;
         assert_eq!(read(text).as_deref(), Ok(r#"{"a":{},"b":[null,true,-1,2.5,"é\n"]}"#));
     }
 
     #[test]
-    fn the_last_of_two_equal_names_counts() {
+    fn last_of_two_equal_names_is_used() {
         assert_eq!(read(r#"{"a":1,"a":2}"#).as_deref(), Ok(r#"{"a":2}"#));
     }
 
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_bounded() {
+    fn depth_is_limited() {
         let nested = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         assert!(read(&nested(MAX_DEPTH)).is_ok());
         for levels in [MAX_DEPTH + 1, 127, 128, 1_000_000] {
@@ -189,14 +189,14 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_values_is_bounded() {
+    fn number_of_values_is_limited() {
         let list = |items| format!("[0{}]", ",0".repeat(items - 1));
         assert!(read(&list(MAX_VALUES - 1)).is_ok());
         assert!(refusal(&list(MAX_VALUES)).starts_with("the document has more than 200000 values"));
     }
 
     #[test]
-    fn the_text_is_bounded_names_and_all() {
+    fn text_including_names_is_limited() {
         let string = |bytes: usize| format!("\"{}\"", "x".repeat(bytes));
         assert!(read(&string(MAX_TEXT)).is_ok());
         assert!(refusal(&string(MAX_TEXT + 1)).starts_with("the document has more than 1048576 bytes"));

@@ -1,4 +1,4 @@
-//! Compiles an expression, and runs it on a document.
+//! Compiles an expression and runs it on a document.
 
 use jmespath::{Context, Runtime, ast::Ast};
 use patchbay_sdk::{Content, Failure, Reply, Result};
@@ -10,10 +10,10 @@ use crate::{
     tree,
 };
 
-/// Bytes of an expression: pages of it. What is longer is data, and belongs into the document.
+/// The longest expression in bytes. Longer texts are data and belong in the document.
 pub(crate) const MAX_BYTES: usize = 4096;
 
-/// An expression that may run on any document.
+/// A compiled expression. It is safe to run on any document.
 #[derive(Debug)]
 pub(crate) struct Expression<'a> {
     text: &'a str,
@@ -41,7 +41,7 @@ impl<'a> Expression<'a> {
         Ok(Self { text, ast: tree::prepare(ast)? })
     }
 
-    /// The result as JSON, names sorted.
+    /// Runs the expression and returns the result as JSON with sorted names.
     pub(crate) fn search(&self, document: &Document) -> Result<Reply> {
         let mut runtime = Runtime::new();
         functions::register(&mut runtime);
@@ -49,7 +49,8 @@ impl<'a> Expression<'a> {
         let mut context = Context::new(self.text, &runtime);
         let value = jmespath::interpret(document.value(), &self.ast, &mut context)
             .map_err(|error| fault::running(self.text, &error))?;
-        // The library's objects are sorted by name; written out directly, they stay so whatever serde_json's maps do.
+        // The library's objects are sorted by name. Direct serialization keeps that order, independent of serde_json's
+        // maps.
         Ok(Content::Json(serde_json::to_string(&*value)?).into())
     }
 }
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_pass_as_they_are_and_are_compared_as_floats() {
+    fn numbers_are_unchanged_and_compared_as_floats() {
         assert_eq!(result("@", "[9007199254740993, 18446744073709551615, 1.5, 1.0, 1e2]"), {
             "[9007199254740993,18446744073709551615,1.5,1.0,100.0]"
         });
@@ -98,12 +99,12 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_result_are_sorted() {
+    fn result_has_sorted_names() {
         assert_eq!(result("{b: @, a: @}", r#"{"d": 1, "c": 2}"#), r#"{"a":{"c":2,"d":1},"b":{"c":2,"d":1}}"#);
     }
 
     #[test]
-    fn an_empty_or_a_long_expression_is_refused() {
+    fn empty_or_long_expressions_are_refused() {
         assert!(refusal(" ", "1").starts_with("the expression is empty"));
         let long = format!("'{}'", "x".repeat(MAX_BYTES));
         assert!(refusal(&long, "1").starts_with("an expression of 4098 bytes is over the limit of 4096"));
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_expression_is_refused() {
+    fn deep_expressions_are_refused() {
         for (open, close) in [("(", ")"), ("[", "]"), ("!", ""), ("a.", ""), ("a|", ""), ("@[", "]"), ("{a:", "}")] {
             let deep = |levels: usize| format!("{}a{}", open.repeat(levels), close.repeat(levels));
             assert!(refusal(&deep(MAX_NESTING + 1), "1").contains("levels deep is over the limit of 128"), "{open}");
@@ -119,8 +120,8 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_expressions_that_are_let_through_run() {
-        // Without optimisation a level takes some 40 KiB of stack, against 1 KiB in a guest.
+    fn deepest_accepted_expressions_run() {
+        // Without optimization a level takes about 40 KiB of stack; in a component it takes 1 KiB.
         let thread = std::thread::Builder::new().stack_size(16 << 20);
         thread.spawn(run_the_deepest).expect("a thread").join().expect("no panic");
     }
@@ -147,7 +148,7 @@ mod tests {
                 .find(|levels| nesting(&wrap(before, between, after, *levels)) <= MAX_NESTING)
                 .expect("one level fits");
             let deepest = wrap(before, between, after, levels);
-            // Whatever it gives: it gives it without an overflow of the stack.
+            // Any result is fine; the stack must not overflow.
             let expression = Expression::compile(&deepest).expect("within the limits");
             _ = expression.search(&Document::parse(&document).expect("a document"));
         }

@@ -1,17 +1,17 @@
-//! The library's errors in words: which expression, where, what is wrong.
+//! Converts errors of the library into messages: which expression, where, what is wrong.
 
 use jmespath::{Context, ErrorReason, JmespathError, RuntimeError};
 use patchbay_sdk::Failure;
 
-/// Shown with what does not parse.
+/// The hint after a parse error.
 const EXAMPLE: &str = "a working one is people[?age > `20`].name";
 
-/// An error of a function of our own.
+/// Creates an error for one of our own functions.
 pub(crate) fn raise(context: &Context<'_>, reason: impl Into<String>) -> JmespathError {
     JmespathError::from_ctx(context, ErrorReason::Parse(reason.into()))
 }
 
-/// An expression that does not parse.
+/// Converts the error of an expression that does not parse.
 pub(crate) fn parsing(expression: &str, error: &JmespathError) -> Failure {
     let expression_shown = clip(expression, 100);
     if error.offset >= expression.len() {
@@ -24,14 +24,14 @@ pub(crate) fn parsing(expression: &str, error: &JmespathError) -> Failure {
     ))
 }
 
-/// An expression that fails on its document.
+/// Converts the error of an expression that fails on its document.
 pub(crate) fn running(expression: &str, error: &JmespathError) -> Failure {
     let column = column(expression, error.offset);
     let reason = reason(&error.reason);
     Failure::invalid(format!("the expression '{}' fails at column {column}: {reason}", clip(expression, 100)))
 }
 
-/// Somebody's text, short enough to be quoted in a message.
+/// Shortens a text for a quotation.
 pub(crate) fn clip(text: &str, most: usize) -> String {
     let mut chars = text.chars();
     let mut clipped: String = chars.by_ref().take(most).collect();
@@ -71,14 +71,14 @@ mod tests {
     use crate::tests::refusal;
 
     #[test]
-    fn a_message_quotes_the_expression_and_says_where() {
+    fn message_quotes_the_expression_and_the_position() {
         let refusal = refusal("a..b", "{}");
         assert!(refusal.starts_with("the expression 'a..b' does not parse at column 3: "), "{refusal}");
         assert!(refusal.ends_with("; a working one is people[?age > `20`].name"), "{refusal}");
     }
 
     #[test]
-    fn what_ends_too_early_is_said_so() {
+    fn unexpected_end_is_reported() {
         for expression in ["a[", "a.", "a ==", "{a: b", "f(a,"] {
             assert!(refusal(expression, "{}").contains("ends too early"), "{expression}");
         }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn long_text_is_clipped() {
+    fn long_text_is_cut() {
         assert_eq!(clip("ééé", 3), "ééé");
         assert_eq!(clip("éééé", 3), "ééé…");
         let refusal = refusal(&format!("{} ~", "x".repeat(1_000)), "{}");

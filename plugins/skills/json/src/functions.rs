@@ -1,7 +1,7 @@
-//! The functions of JMESPath, and those among them that are not the library's own.
+//! The functions of JMESPath, with replacements for some of the library's.
 //!
-//! The library computes in floats and gives floats (`sum` of `[1, 2]` is `3.0` there), fails on the average of nothing,
-//! makes any JSON out of a string in `to_number`, and joins strings to any length.
+//! In the library, sums are floats (`sum` of `[1, 2]` is `3.0`), the average of an empty list fails, `to_number`
+//! returns any JSON value, and `join` has no limit.
 
 use jmespath::{
     Context, Rcvar, Runtime, Variable,
@@ -11,7 +11,7 @@ use serde_json::Number;
 
 use crate::{document::MAX_TEXT, fault};
 
-/// Every function, sorted.
+/// All functions, sorted.
 pub(crate) const NAMES: [&str; 26] = [
     "abs",
     "avg",
@@ -41,13 +41,13 @@ pub(crate) const NAMES: [&str; 26] = [
     "values",
 ];
 
-/// Those that take a reference (`&…`), and walk over a list with it.
+/// Functions that apply an expression reference (`&…`) to each item of a list.
 pub(crate) const TAKE_REFERENCE: [&str; 4] = ["map", "max_by", "min_by", "sort_by"];
 
-/// Those that read their arguments to the last level.
+/// Functions that read all levels of their arguments.
 pub(crate) const READ_WHOLE: [&str; 2] = ["contains", "to_string"];
 
-/// Registers all of them.
+/// Registers all functions.
 pub(crate) fn register(runtime: &mut Runtime) {
     use ArgumentType::{Any, Number, String, TypedArray};
     runtime.register_builtin_functions();
@@ -76,7 +76,7 @@ fn own(
     runtime.register_function(name, Box::new(function));
 }
 
-// The signature has been checked before these are asked.
+// The library checks the signature before it calls these.
 const UNCHECKED: &str = "an argument has the wrong type";
 
 fn number(args: &[Rcvar], index: usize) -> Answer<&Number> {
@@ -110,9 +110,9 @@ fn as_float(number: &Number) -> f64 {
     number.as_f64().unwrap_or(f64::NAN)
 }
 
-/// A computed float, as an integer where it is one: `3`, not `3.0`.
+/// Converts a computed float to an integer if it is whole: `3`, not `3.0`.
 fn float(value: f64) -> Answer {
-    /// Up to here every integer is a float of its own.
+    /// The largest integer up to which every integer is a distinct float.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let number = if value.fract() == 0.0 && value.abs() <= EXACT {
         Some(Number::from(value as i64))
@@ -138,7 +138,7 @@ fn whole(number: &Number, round: fn(f64) -> f64) -> Variable {
 
 fn sum(items: &[Rcvar]) -> Answer {
     let numbers = || items.iter().filter_map(|item| as_number(item));
-    // 200,000 integers of 64 bits cannot leave 128.
+    // The sum of 200,000 integers of 64 bits fits 128 bits.
     let exact = numbers().map(as_integer).sum::<Option<i128>>().and_then(integer);
     match exact {
         Some(exact) => Ok(Variable::Number(exact)),
@@ -180,7 +180,7 @@ mod tests {
     use crate::tests::{refusal, result};
 
     #[test]
-    fn the_list_of_names_is_sorted_and_complete() {
+    fn list_of_functions_is_sorted_and_complete() {
         assert!(NAMES.is_sorted());
         let mut runtime = Runtime::new();
         register(&mut runtime);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_stay_integers() {
+    fn sums_of_integers_are_integers() {
         for (expression, document, expected) in [
             ("sum(@)", "[1, 2]", "3"),
             ("sum(@)", "[9007199254740993, 1]", "9007199254740994"),
@@ -216,26 +216,26 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_beyond_64_bits_becomes_a_float_and_beyond_floats_a_refusal() {
+    fn sums_beyond_64_bits_become_floats_or_errors() {
         assert_eq!(result("sum(@)", "[18446744073709551615, 1]"), "1.8446744073709552e+19");
         assert!(refusal("sum(@)", "[1e308, 1e308]").contains("too large for a number"));
     }
 
     #[test]
-    fn to_number_makes_numbers_only() {
+    fn to_number_returns_only_numbers() {
         assert_eq!(result("map(&to_number(@), @)", r#"["12", "1.5", "[1]", "x", "", true, 7]"#), {
             "[12,1.5,null,null,null,null,7]"
         });
     }
 
     #[test]
-    fn join_joins() {
+    fn join_concatenates_strings() {
         assert_eq!(result("join(', ', @)", r#"["a", "b"]"#), r#""a, b""#);
         assert_eq!(result("join(', ', @)", "[]"), r#""""#);
     }
 
     #[test]
-    fn a_wrong_argument_is_named() {
+    fn wrong_argument_is_named() {
         assert!(refusal("sum(@)", r#"["a"]"#).contains("argument 1 must be array[number], not array"));
         assert!(refusal("abs(a, b)", "{}").contains("a function takes 1 arguments, not 2"));
         assert!(refusal("join(',')", "{}").contains("a function takes 2 arguments, not 1"));

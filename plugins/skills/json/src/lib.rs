@@ -1,16 +1,14 @@
-//! Queries JSON with JMESPath: an expression and a document in, a JSON value out.
+//! The skill `json`: queries JSON with JMESPath. Its input is an expression and a document, its result a JSON value.
 //!
-//! The expression and the document both come from somebody who may mean harm, so that each is bounded before it is
-//! worked on, and so is what an expression builds on its way. The way of a query:
+//! Neither the expression nor the document is trusted: both are limited before they are used, and so are the values
+//! that an expression builds. The steps of a query:
 //!
-//! * `line` splits a person's line into an expression and a document,
-//! * `document` reads the document, within its limits,
-//! * `expression` compiles the expression and runs it; `nesting` bounds it before it is parsed, `tree` checks what was
-//!   parsed and puts the meters of `meter` into it,
-//! * `functions` holds the functions that are not the library's own,
-//! * `fault` puts the library's errors into words.
+//! 1. `line` splits a person's line into an expression and a document.
+//! 2. `document` parses the document within its limits.
+//! 3. `expression` compiles and runs the expression. `nesting` limits its depth before it is parsed, `tree` checks the
+//!    parsed tree and inserts the counters of `meter`, `functions` has the functions that replace the library's.
 //!
-//! Not here: changing a document in place, reading one from a file.
+//! `fault` converts the library's errors into messages. Not supported: changing a document in place, reading a file.
 #![deny(missing_docs)]
 
 mod document;

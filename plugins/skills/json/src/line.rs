@@ -1,7 +1,7 @@
 //! Splits a typed line into an expression and a document.
 //!
-//! Both halves may hold white space, so that it is the halves that tell where the split is: at the first white space
-//! with an expression before it and one whole JSON value after it.
+//! Both parts may contain white space. The line is split at the first white space that has a valid expression before it
+//! and one complete JSON value after it.
 
 use patchbay_sdk::{Failure, Result};
 use serde::de::IgnoredAny;
@@ -12,31 +12,31 @@ use crate::{
     fault::clip,
 };
 
-/// Shown with every line that is refused; the tests run it.
+/// The example in every error; the tests run it.
 pub(crate) const EXAMPLE: &str = r#"people[0].name {"people": [{"name": "Ada"}]}"#;
 
 /// White space of both JSON and JMESPath.
 const SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
 
-/// Splits to try: an expression with more spaces before what could be JSON is no expression that a person types.
+/// The most splits to try. Expressions that people type have fewer spaces.
 const MAX_SPLITS: usize = 256;
-/// Bytes to read for the sake of a better message.
+/// The most bytes to parse only for a better error message.
 const MAX_GUESSED: usize = 4 << 20;
 
 pub(crate) fn split(line: &str) -> Result<(Expression<'_>, Document)> {
     let line = line.trim_matches(SPACE);
     let mut bad_document = None;
     for (head, rest) in splits(line).filter(|(_, rest)| may_be_json(rest)).take(MAX_SPLITS) {
-        // The expression is short and its limits are strict, so that it is judged first.
+        // The expression is checked first because it is short and its limits are strict.
         let Ok(expression) = Expression::compile(head) else { continue };
         match Document::parse(rest) {
             Ok(document) => return Ok((expression, document)),
-            // JSON, but over a limit: no later split will do better.
+            // Valid JSON over a limit: later splits cannot succeed either.
             Err(error) if error.is_data() => return Err(document_is_wrong(rest, &error)),
             Err(error) => bad_document = Some((rest, error)),
         }
     }
-    // Of all splits with an expression before them, the last leaves the least that could have belonged to it.
+    // Report the error of the last split with a valid expression: its document is the shortest.
     Err(match bad_document {
         Some((rest, error)) => document_is_wrong(rest, &error),
         None => guess(line),
@@ -49,12 +49,12 @@ fn may_be_json(rest: &str) -> bool {
         || ["true", "false", "null"].iter().any(|word| rest.starts_with(word))
 }
 
-/// The places where a line may be split, the first first.
+/// Returns the positions where a line may be split, in order.
 fn splits(line: &str) -> impl Iterator<Item = (&str, &str)> {
     line.match_indices(SPACE)
         .map(|(space, _)| (&line[..space], &line[space + 1..]))
         .take_while(|(head, _)| head.len() <= expression::MAX_BYTES)
-        // Of several spaces in a row, the first.
+        // Only the first of several spaces in a row.
         .filter(|(head, _)| !head.ends_with(SPACE))
         .map(|(head, rest)| (head, rest.trim_start_matches(SPACE)))
 }
@@ -63,7 +63,7 @@ fn document_is_wrong(rest: &str, error: &serde_json::Error) -> Failure {
     refused(&format!("the document '{}' is wrong: {error}", clip(rest, 60)))
 }
 
-/// What may be wrong with a line in which no expression stands before what could be JSON.
+/// Creates the error for a line without a valid expression before something that could be JSON.
 fn guess(line: &str) -> Failure {
     if line.len() <= MAX_GUESSED && is_json(line) {
         return refused("the expression is missing");
@@ -88,7 +88,7 @@ fn guess(line: &str) -> Failure {
         },
         (None, Some((head, _))) => expression_is_wrong(head),
         (None, None) if line.is_empty() => refused("an expression and a document are missing"),
-        // One word, or one that is longer than an expression may be.
+        // A single word, or a word longer than an expression may be.
         (None, None) => match Expression::compile(line.split(SPACE).next().unwrap_or(line)) {
             Err(failure) => refused(failure.message()),
             Ok(_) => refused("the document is missing"),
@@ -103,7 +103,7 @@ fn expression_is_wrong(head: &str) -> Failure {
     }
 }
 
-/// Takes neither memory nor, however deep the value, stack.
+/// Checks JSON without using memory, and without recursion.
 fn is_json(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
@@ -128,12 +128,12 @@ mod tests {
     }
 
     #[test]
-    fn the_example_works() {
+    fn example_works() {
         assert_eq!(answer(EXAMPLE), r#""Ada""#);
     }
 
     #[test]
-    fn both_halves_may_hold_white_space() {
+    fn both_parts_may_contain_white_space() {
         assert_eq!(answer("[?age > `20`] | [0].name  [{\"age\": 36,\n \"name\": \"Ada L\"}] "), r#""Ada L""#);
         assert_eq!(answer("a == 'b {} c' {\"a\": \"b {} c\"}"), "true");
         assert_eq!(answer("length(@)\t\"a b c\""), "5");
@@ -141,13 +141,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_split_that_works_counts() {
+    fn first_valid_split_is_used() {
         assert_eq!(answer("a [0]"), "null");
         assert_eq!(answer("a [0] {\"a\": [7]}"), "7");
     }
 
     #[test]
-    fn a_wrong_document_is_told_from_a_wrong_expression() {
+    fn wrong_document_and_wrong_expression_have_their_errors() {
         let document = refusal(r#"people[0].name {"people": ["#);
         assert!(document.starts_with(r#"the document '{"people": [' is wrong: EOF while parsing"#), "{document}");
         assert!(refusal("a b c").starts_with("the document 'b c' is wrong: expected value"));
@@ -158,14 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_half_is_named() {
+    fn missing_part_is_named() {
         assert!(refusal("  ").starts_with("an expression and a document are missing."));
         assert!(refusal("people").starts_with("the document is missing."));
         assert!(refusal("{\"a\": 1}").starts_with("the expression is missing."));
     }
 
     #[test]
-    fn limits_of_the_halves_are_kept() {
+    fn limits_of_both_parts_apply() {
         let deep = format!("@ {}", "[".repeat(100_000));
         assert!(refusal(&deep).contains("the document is nested deeper than 100 levels"));
         let long = format!("'{}' 1", "x".repeat(5_000));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_many_spaces_is_refused_in_good_time() {
+    fn line_of_many_spaces_is_refused_quickly() {
         for part in ["a ", "a b[0] ", "[ ", "{ ", "\" ", "[0] ", "a | ", "1, ", "é\u{a0} "] {
             _ = refusal(&part.repeat(4_000));
             _ = refusal(&format!("a {}[{}", " ".repeat(100_000), "0, ".repeat(100_000)));

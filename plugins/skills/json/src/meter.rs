@@ -1,8 +1,8 @@
-//! Counts what an expression uses while it runs.
+//! Counts the memory and the steps of an expression while it runs.
 //!
-//! A short expression can ask for a value of astronomical size (`[@, @] | [@, @] | …`), and the library counts
-//! nothing. So `tree` wraps the parts that build, walk or read values into calls of the three functions here. An
-//! expression cannot call them itself: their names are no identifiers.
+//! A short expression can build a value of astronomical size (`[@, @] | [@, @] | …`), and the library has no limits. So
+//! `tree` wraps the parts that build, walk or read values into calls of the three functions here. Expressions cannot
+//! call these functions, because their names are not valid identifiers.
 
 use std::sync::{
     Arc,
@@ -16,27 +16,26 @@ use crate::{
     fault,
 };
 
-/// Bytes of memory, roughly, that a query may build beside the document; half of what a call has.
+/// The approximate bytes of memory that a query may build besides the document: half of a call's memory.
 const MAX_BUILT: usize = 32 << 20;
-/// Steps that a query may take, one for each item and node of the tree that it goes through, or value that is compared.
-/// One is up to 200 instructions, which keeps a query inside a call's second or two of work.
+/// The most steps of a query: one for each visit of an item and a tree node, and for each compared value. A step takes
+/// up to 200 instructions, so a query takes one or two seconds at most.
 const MAX_STEPS: usize = 4_000_000;
-/// Steps of going through a meter, whatever it finds.
+/// The steps of one meter call itself.
 const METER: usize = 8;
-/// Bytes of text that are one step.
+/// Bytes of text that count as one step.
 const TEXT: usize = 16;
 
-/// Wraps what makes a new value: counts the memory of its outermost level.
+/// Wraps an expression that creates a value: counts the memory of its outermost level.
 pub(crate) const BUILT: &str = "(built)";
-/// Wraps what is about to be walked over: counts a list's items, each as heavy as the second
-/// argument says.
+/// Wraps a value that is iterated over: counts the items of a list, each with the weight in the second argument.
 pub(crate) const WALKED: &str = "(walked)";
-/// Wraps a value that is about to be read whole: bounds its size and depth, counts its values.
+/// Wraps a value that is read completely: limits its size and depth and counts its values.
 pub(crate) const READ: &str = "(read)";
 
-/// Registers the three functions with fresh counters.
+/// Registers the three functions with new counters.
 pub(crate) fn register(runtime: &mut Runtime) {
-    // A function must be `Sync`, though nothing here runs in parallel.
+    // A function must be `Sync`, although nothing runs in parallel here.
     let steps = Arc::new(AtomicUsize::new(0));
     let built = AtomicUsize::new(0);
     register_one(runtime, BUILT, &steps, move |value, _| match count(&built, memory(value), MAX_BUILT) {
@@ -79,7 +78,7 @@ fn register_one(
     runtime.register_function(name, Box::new(function));
 }
 
-/// Adds to a counter, unless that takes it over its limit.
+/// Adds to a counter; an error if it exceeds its limit.
 fn count(counter: &AtomicUsize, more: usize, limit: usize) -> Option<()> {
     let sum = counter.load(Relaxed).saturating_add(more);
     counter.store(sum, Relaxed);
@@ -90,11 +89,11 @@ fn too_many_steps() -> String {
     format!("it takes more than {MAX_STEPS} steps on this document; filter or slice earlier, as in [:100]")
 }
 
-/// Bytes of a value and the values directly in it; those below were counted when they were built.
+/// Returns the bytes of a value and its direct children; deeper values were counted when they were created.
 fn memory(value: &Variable) -> usize {
     /// A reference-counted value and the slot that holds it.
     const VALUE: usize = 56;
-    /// The smallest node of a map: it has room for eleven members, used or not.
+    /// The smallest node of a map, which always has room for eleven members.
     const MAP: usize = 192;
     let flat = |value: &Variable| VALUE + value.as_string().map_or(0, String::len);
     flat(value)
@@ -107,7 +106,7 @@ fn memory(value: &Variable) -> usize {
         }
 }
 
-/// The size of a value as if it were written out, in which a part that occurs twice counts twice.
+/// The size of a value as JSON text; shared parts count each time.
 #[derive(Default)]
 struct Size {
     values: usize,
@@ -148,7 +147,7 @@ mod tests {
     use crate::tests::{refusal, result};
 
     #[test]
-    fn a_value_that_doubles_is_stopped() {
+    fn doubling_values_are_stopped() {
         let doubled = |times| vec!["[@, @]"; times].join(" | ");
         assert!(result(&doubled(10), "1").starts_with("[[["));
         assert!(refusal(&doubled(60), "1").contains("more than 200000 values"));
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn comparing_what_doubled_is_stopped() {
+    fn comparing_doubled_values_is_stopped() {
         let doubled = vec!["[@, @]"; 40].join(" | ");
         assert!(refusal(&format!("{doubled} | @ == @"), "1").contains("more than 200000 values"));
         assert!(refusal(&format!("{doubled} | to_string(@)"), "1").contains("more than 200000 values"));
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_multiplies_is_stopped() {
+    fn multiplying_text_is_stopped() {
         let list = format!("[{}]", vec!["\"\""; 10_000].join(","));
         let glue = "x".repeat(1_000);
         assert!(refusal(&format!("join('{glue}', @)"), &list).contains("more than 1048576 bytes of text"));
@@ -176,14 +175,14 @@ mod tests {
     }
 
     #[test]
-    fn a_result_of_too_many_levels_is_stopped() {
+    fn too_deep_results_are_stopped() {
         let deep = format!("{}@{}", "[".repeat(99), "]".repeat(99));
         assert!(result(&deep, "[1]").starts_with("[[["));
         assert!(refusal(&deep, "[[1]]").contains("nested deeper than 100 levels"));
     }
 
     #[test]
-    fn walking_over_a_long_list_again_and_again_is_stopped() {
+    fn repeated_iteration_over_a_long_list_is_stopped() {
         let list = format!("[0{}]", ",0".repeat(99_999));
         let expression = format!("[{}]", vec!["[*].a"; 100].join(","));
         assert!(refusal(&expression, &list).contains("more than 4000000 steps"));

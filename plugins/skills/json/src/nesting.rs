@@ -1,13 +1,13 @@
-//! How deep the tree of an expression can become, told from its text.
+//! Limits the depth of an expression's tree before the expression is parsed.
 //!
-//! The library parses, runs and drops a tree by recursion and bounds none of it; a chain such as `a.b.c` nests as much
-//! as brackets do. So the text is measured first, without recursion.
+//! The library parses, runs and drops a tree by unlimited recursion, and a chain such as `a.b.c` nests as deep as
+//! brackets. So the depth is computed from the text first, without recursion.
 
-/// Operators above and below each other: several times what people write, and a quarter of what the 512 KiB stack of a
-/// guest bears.
+/// The most operators on one path of the tree: several times more than people write, and a quarter of what the 512 KiB
+/// stack of a component can take.
 pub(crate) const MAX_NESTING: usize = 128;
 
-/// An upper bound of the number of operators on any path through the expression's tree.
+/// Returns an upper bound of the number of operators on any path through the expression's tree.
 pub(crate) fn nesting(expression: &str) -> usize {
     let mut outer: Vec<Level> = Vec::new();
     let mut level = Level::default();
@@ -15,7 +15,7 @@ pub(crate) fn nesting(expression: &str) -> usize {
     while let Some(char) = chars.next() {
         match char {
             '\'' | '"' | '`' => {
-                // Quoted text, in which a backslash protects what follows, ends at the same quote.
+                // Quoted text ends at the same quote; a backslash escapes the next character.
                 while let Some(quoted) = chars.next() {
                     match quoted {
                         '\\' => _ = chars.next(),
@@ -29,7 +29,7 @@ pub(crate) fn nesting(expression: &str) -> usize {
                 outer.push(std::mem::take(&mut level));
             }
             ')' | ']' | '}' => {
-                // A bracket too many is the parser's to refuse.
+                // The parser will refuse an extra bracket.
                 if let Some(mut above) = outer.pop() {
                     above.inner = above.inner.max(level.depth());
                     level = above;
@@ -38,7 +38,7 @@ pub(crate) fn nesting(expression: &str) -> usize {
             ',' => level = Level { finished: level.depth(), ..Level::default() },
             '.' | '*' | '!' | '?' | '&' | '|' | '=' | '<' | '>' => {
                 level.operators += 1;
-                // `&&`, `||`, `==`, `<=` and their like are one operator.
+                // `&&`, `||`, `==`, `<=` and similar are one operator.
                 if matches!(
                     (char, chars.peek()),
                     ('&', Some('&')) | ('|', Some('|')) | ('=' | '<' | '>' | '!', Some('='))
@@ -56,13 +56,13 @@ pub(crate) fn nesting(expression: &str) -> usize {
     level.depth()
 }
 
-/// What stands between two brackets, up to the next comma.
+/// The part between two brackets, up to the next comma.
 #[derive(Default)]
 struct Level {
     operators: usize,
-    /// The deepest bracket in it.
+    /// Depth of the deepest bracket in it.
     inner: usize,
-    /// The deepest of the parts before the last comma.
+    /// Depth of the deepest part before the last comma.
     finished: usize,
 }
 
@@ -94,20 +94,20 @@ mod tests {
     }
 
     #[test]
-    fn parts_beside_each_other_do_not_add_up() {
+    fn parallel_parts_do_not_add_up() {
         assert_eq!(nesting("[a.b, c.d, e]"), 2);
         assert_eq!(nesting("[e, a.b.c, d].f"), 4);
         assert_eq!(nesting("{x: a, y: f(b, c.d)}"), 3);
     }
 
     #[test]
-    fn quoted_text_does_not_count() {
+    fn quoted_text_is_not_counted() {
         assert_eq!(nesting(r#"'a.b\'.c' "d.\".e" `"\`."`"#), 0);
         assert_eq!(nesting("'never.closed"), 0);
     }
 
     #[test]
-    fn brackets_that_do_not_match_are_no_trouble() {
+    fn unbalanced_brackets_are_handled() {
         assert_eq!(nesting("]])}"), 0);
         assert_eq!(nesting("[[["), 3);
         assert_eq!(nesting("(]"), 1);

@@ -1,11 +1,11 @@
-//! What the tests of all files share, and the examples of SKILL.md.
+//! Helpers of all tests, and tests of the examples of SKILL.md.
 
 use patchbay_sdk::{Content, Reply, Result};
 use serde_json::json;
 
 use super::*;
 
-/// The JSON text of an answer, or the message of a failure.
+/// Returns the JSON text of an answer, or the message of a failure.
 fn shown(answer: Result<Reply>) -> Result<String, String> {
     let contents = patchbay_sdk::rt::run("{}", |_: serde_json::Value| answer);
     match contents.map_err(|failure| failure.message)?.as_slice() {
@@ -14,7 +14,7 @@ fn shown(answer: Result<Reply>) -> Result<String, String> {
     }
 }
 
-/// By way of the tool's input, as a host would.
+/// Calls the tool with an input, as the host does.
 pub(crate) fn ask(expression: &str, document: &str) -> Result<String, String> {
     let input = format!(r#"{{"expression": {}, "document": {document}}}"#, json!(expression));
     serde_json::from_str(&input).map_err(|error| error.to_string()).and_then(|input| shown(query(input)))
@@ -36,7 +36,7 @@ pub(crate) fn typed(line: &str) -> Result<String, String> {
 }
 
 #[test]
-fn the_input_is_exactly_an_expression_and_a_document() {
+fn input_has_exactly_an_expression_and_a_document() {
     assert!(serde_json::from_value::<Query>(json!({"expression": "@", "document": null})).is_ok());
     for wrong in [
         json!({"expression": "@"}),
@@ -50,7 +50,7 @@ fn the_input_is_exactly_an_expression_and_a_document() {
 }
 
 #[test]
-fn the_schema_requires_both_halves_and_describes_them() {
+fn schema_requires_and_describes_both_fields() {
     let tool = patchbay_sdk::rt::tool::<Query>("query", &[]);
     let schema: serde_json::Value = serde_json::from_str(&tool.input_schema).expect("JSON");
     assert_eq!(schema["required"], json!(["expression", "document"]));
@@ -60,7 +60,7 @@ fn the_schema_requires_both_halves_and_describes_them() {
 }
 
 #[test]
-fn the_examples_of_the_instructions_hold() {
+fn examples_of_the_instructions_are_correct() {
     let examples = include_str!("../SKILL.md").split("```").skip(1).step_by(2).flat_map(str::lines);
     let mut line = None;
     let mut tested = 0;

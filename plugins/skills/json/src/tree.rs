@@ -1,4 +1,4 @@
-//! Checks a parsed expression and puts the meters into it.
+//! Checks a parsed expression and inserts the meters.
 
 use jmespath::{
     Rcvar, Variable,
@@ -11,9 +11,10 @@ use crate::{
     meter::{BUILT, READ, WALKED},
 };
 
-/// The tree that may run: no unknown function, every reference (`&…`) where a function takes it, metered.
+/// Returns the metered tree. Refuses unknown functions and expression references (`&…`) in other places than function
+/// arguments.
 pub(crate) fn prepare(ast: Ast) -> Result<Ast> {
-    // What comes out is written out, so that it is read whole.
+    // The result is serialized, so it is read completely.
     Ok(metered(READ, node(ast)?))
 }
 
@@ -28,7 +29,7 @@ fn node(ast: Ast) -> Result<Ast> {
             )));
         }
         Ast::Slice { offset, start, stop, step } => Ast::Slice { offset, start, stop, step: clamped(step) },
-        // Comparing with a number or a string, as most filters do, is one look and needs no meter.
+        // A comparison with a number or a string, as in most filters, is one step and needs no meter.
         Ast::Comparison { offset, comparator, lhs, rhs } if is_scalar(&lhs) || is_scalar(&rhs) => {
             Ast::Comparison { offset, comparator, lhs: boxed(lhs)?, rhs: boxed(rhs)? }
         }
@@ -82,15 +83,15 @@ fn boxed(ast: Box<Ast>) -> Result<Box<Ast>> {
     node(*ast).map(Box::new)
 }
 
-/// What a function does with each item of a list, in nodes of the tree.
+/// Returns the work of a function for each item of a list, in nodes of the tree.
 fn work(function: &str, args: &[Ast]) -> usize {
-    /// Comparisons of an item in a long list.
+    /// Comparisons per item when a long list is sorted.
     const SORT: usize = 16;
     let reference = args.iter().filter(|arg| matches!(arg, Ast::Expref { .. })).map(size).sum::<usize>();
     1 + reference + if matches!(function, "sort" | "sort_by") { SORT } else { 0 }
 }
 
-/// An argument of a function that does `work` with each item of a list.
+/// Wraps an argument of a function that does `work` for each item of a list.
 fn argument(function: &str, work: usize, ast: Ast) -> Result<Ast> {
     let takes_reference = functions::TAKE_REFERENCE.contains(&function);
     Ok(match ast {
@@ -104,7 +105,7 @@ fn is_scalar(ast: &Ast) -> bool {
     matches!(ast, Ast::Literal { value, .. } if !value.is_array() && !value.is_object())
 }
 
-/// A list of which each item goes through `work` nodes of the tree.
+/// Wraps a list whose items each pass through `work` nodes of the tree.
 fn walked(ast: Ast, work: usize) -> Ast {
     let offset = offset(&ast);
     let work = Ast::Literal { offset, value: Rcvar::new(Variable::Number(work.into())) };
@@ -115,14 +116,14 @@ fn metered(meter: &str, ast: Ast) -> Ast {
     Ast::Function { offset: offset(&ast), name: meter.to_owned(), args: vec![ast] }
 }
 
-/// The library adds steps to positions without a check, and stumbles when the sum leaves 32 bits. A step beyond the
-/// longest list takes one item, whatever its length.
+/// Limits the step of a slice: the library overflows when position plus step exceeds 32 bits. Any step beyond the
+/// longest list selects one item.
 fn clamped(step: i32) -> i32 {
     const BEYOND: i32 = 1 << 30;
     step.clamp(-BEYOND, BEYOND)
 }
 
-/// How many nodes a tree has.
+/// Returns the number of nodes of a tree.
 fn size(ast: &Ast) -> usize {
     1 + match ast {
         Ast::Identity { .. } | Ast::Field { .. } | Ast::Index { .. } | Ast::Literal { .. } | Ast::Slice { .. } => 0,
@@ -169,19 +170,19 @@ mod tests {
     use crate::tests::{refusal, result};
 
     #[test]
-    fn an_unknown_function_is_named_with_those_there_are() {
+    fn unknown_function_error_lists_all_functions() {
         let refusal = refusal("a || lenght(@)", "[]");
         assert!(refusal.contains("there is no function 'lenght'; there are abs, avg, "), "{refusal}");
     }
 
     #[test]
-    fn an_expression_cannot_call_a_meter() {
+    fn expressions_cannot_call_meters() {
         assert_eq!(result(r#""(built)""#, r#"{"(built)": 1}"#), "1");
         assert!(refusal(r#""(built)"(@)"#, "1").contains("does not parse"));
     }
 
     #[test]
-    fn a_reference_stands_only_where_a_function_takes_it() {
+    fn references_are_only_allowed_as_arguments() {
         assert_eq!(result("sort_by(@, &a)[0].a", r#"[{"a":2},{"a":1}]"#), "1");
         for expression in ["&a", "[&a]", "a.&b", "to_string(&a)", "type(&a)", "sort_by(@, [&a])", "&a == &a"] {
             assert!(refusal(expression, "[]").contains("only map, max_by, min_by, sort_by take a reference"));
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_with_a_huge_step_is_no_trouble() {
+    fn slice_with_a_huge_step_is_handled() {
         let list = "[0,1,2,3]";
         assert_eq!(result("[1::2147483647]", list), "[1]");
         assert_eq!(result("[2::-2147483647]", list), "[2]");

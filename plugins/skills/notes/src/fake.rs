@@ -1,4 +1,4 @@
-//! A store in memory for the tests, which can fail at any call.
+//! A store in memory for the tests. Any call can be made to fail.
 
 use std::{
     collections::BTreeMap,
@@ -7,7 +7,7 @@ use std::{
 
 use crate::store::{Entry, Error, Store};
 
-/// Clones share the entries, as sessions share a workspace; each has its own faults.
+/// The store. Clones share the entries, as sessions share a workspace; each clone has its own faults.
 #[derive(Clone, Default)]
 pub(crate) struct Fake {
     shared: Arc<Mutex<Entries>>,
@@ -20,19 +20,19 @@ struct Entries {
     version: u64,
 }
 
-/// What goes wrong.
+/// A fault at a call.
 pub(crate) enum Fault {
-    /// Somebody else does something just before the call.
+    /// Another session acts just before the call.
     Before(Box<dyn FnMut() + Send>),
-    /// The call fails with this kind, nothing done.
+    /// The call fails with this kind and has no effect.
     InsteadOf(&'static str),
-    /// The call is done, but its answer never arrives.
+    /// The call takes effect, but fails with this kind.
     After(&'static str),
 }
 
 struct Plan {
     fault: Fault,
-    /// The call it strikes at, from 0; none: every write of a key with the prefix.
+    /// The index of the call that fails; `None`: every write of a key with the prefix.
     step: Option<usize>,
     prefix: &'static str,
     calls: usize,
@@ -40,12 +40,12 @@ struct Plan {
 }
 
 impl Fake {
-    /// The same entries, with a fault at one call.
+    /// Returns a clone with a fault at one call.
     pub(crate) fn with(&self, step: usize, fault: Fault) -> Self {
         self.planned(fault, Some(step), "")
     }
 
-    /// The same entries, with a fault at every write of a key that begins so; with an empty prefix, at every call.
+    /// Returns a clone with a fault at every write of a key with `prefix`; with an empty prefix, at every call.
     pub(crate) fn with_all(&self, fault: Fault, prefix: &'static str) -> Self {
         self.planned(fault, None, prefix)
     }
@@ -55,17 +55,17 @@ impl Fake {
         Self { shared: Arc::clone(&self.shared), plan: Some(Arc::new(Mutex::new(plan))) }
     }
 
-    /// Whether the fault came about.
+    /// Returns true if the fault has occurred.
     pub(crate) fn struck(&self) -> bool {
         self.plan.as_ref().is_some_and(|plan| lock(plan).struck)
     }
 
-    /// How many calls there were.
+    /// Returns the number of calls.
     pub(crate) fn calls(&self) -> usize {
         self.plan.as_ref().map_or(0, |plan| lock(plan).calls)
     }
 
-    /// All keys and values.
+    /// Returns all keys and values.
     pub(crate) fn entries(&self) -> Vec<(String, String)> {
         let entries = lock(&self.shared);
         let text = |value: &Vec<u8>| String::from_utf8_lossy(value).into_owned();

@@ -1,13 +1,14 @@
-//! Notes that stay: add, list, search, delete.
+//! The skill `notes`: tools that add, list, search and delete durable notes.
 //!
-//! The sessions of a workspace share its notes, and may write at the same time; a call may end at any point. The map:
+//! All sessions of a workspace share its notes and may write at the same time, and a call may end at any point.
+//! Modules:
 //!
-//! * `store` is what the notes need of the host's key-value store, as a trait, so that tests can stand in for it,
-//! * `notes` holds the notes: what is kept under which key, and why nothing is lost,
-//! * `page` puts lists of notes into text,
-//! * `line` reads what a person types.
+//! * `store`: the interface to the host's key-value store, which tests replace,
+//! * `notes`: the keys of notes, and why no note is lost,
+//! * `page`: formats lists of notes,
+//! * `line`: parses the line of a person.
 //!
-//! Not here: changing a note (delete it and add another), notes of one session or of all workspaces.
+//! Not supported: changing a note (delete it and add another), notes of one session or of all workspaces.
 #![deny(missing_docs)]
 
 mod line;

@@ -1,4 +1,4 @@
-//! Reads what a person types after `/note`.
+//! Parses the line that a person types after `/note`.
 
 use patchbay_sdk::{Failure, Result};
 
@@ -8,7 +8,7 @@ use crate::{
     store::Store,
 };
 
-const USAGE: &str = "say add TEXT, list, search WORDS or delete NUMBER";
+const USAGE: &str = "write add TEXT, list, search WORDS or delete NUMBER";
 
 pub(crate) fn run(notes: &mut Notes<impl Store>, line: &str) -> Result<String> {
     let line = line.trim();
@@ -39,14 +39,14 @@ pub(crate) fn run(notes: &mut Notes<impl Store>, line: &str) -> Result<String> {
     }
 }
 
-/// `>N` in front: only notes after the number. Gives the rest.
+/// Parses an optional `>N` at the beginning: only notes after number N. Returns the rest.
 fn after(text: &str) -> Result<(Option<u64>, &str)> {
     let Some(number) = text.strip_prefix('>') else { return Ok((None, text)) };
     let (number, rest) = number.split_once(char::is_whitespace).unwrap_or((number, ""));
     match number.parse() {
         Ok(number) => Ok((Some(number), rest.trim())),
         Err(_) => {
-            Err(Failure::invalid(format!("'>{}' is no number of a note; write it as in >50", first_line(number))))
+            Err(Failure::invalid(format!("'>{}' is not the number of a note; write it as in >50", first_line(number))))
         }
     }
 }
@@ -57,7 +57,7 @@ mod tests {
     use crate::fake::Fake;
 
     #[test]
-    fn the_words_do_what_they_say() {
+    fn each_word_selects_its_tool() {
         let mut notes = Notes::new(Fake::default());
         for (line, answer) in [
             ("list", "No notes."),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quoted_is_cut() {
+    fn quotations_are_cut() {
         let long = "x".repeat(1_000_000);
         for line in [long.clone(), format!("list {long}"), format!("list >{long}"), format!("delete {long}")] {
             let failure = run(&mut Notes::new(Fake::default()), &line).expect_err("wrong");
@@ -87,15 +87,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_the_problem() {
         let mut notes = Notes::new(Fake::default());
         for (line, message) in [
-            ("", "nothing to do; say add TEXT, list, search WORDS or delete NUMBER"),
-            ("milk", "there is no 'milk'; say add TEXT, list, search WORDS or delete NUMBER"),
-            ("Add milk", "there is no 'Add'; say add TEXT, list, search WORDS or delete NUMBER"),
+            ("", "nothing to do; write add TEXT, list, search WORDS or delete NUMBER"),
+            ("milk", "there is no 'milk'; write add TEXT, list, search WORDS or delete NUMBER"),
+            ("Add milk", "there is no 'Add'; write add TEXT, list, search WORDS or delete NUMBER"),
             ("add", "a note cannot be empty; say what to keep"),
             ("list all", "list takes nothing, not 'all'; to find notes, search WORDS"),
-            ("list >x", "'>x' is no number of a note; write it as in >50"),
+            ("list >x", "'>x' is not the number of a note; write it as in >50"),
             ("search", "a search needs at least one word; to see all notes, list them"),
             ("delete", "delete takes the number of a note, as in delete 3, not ''"),
             ("delete x", "delete takes the number of a note, as in delete 3, not 'x'"),

@@ -1,12 +1,12 @@
-//! The notes, and how they are kept.
+//! The notes and their storage.
 //!
-//! Two kinds of entries: `note/NNNNNNNNNN` is a note under its number, zero-padded so that the order of keys is the
-//! order of numbers; `last` is the last number that was taken, in decimal.
+//! There are two kinds of keys: `note/NNNNNNNNNN` is a note by number, zero-padded so that the order of keys is the
+//! order of numbers; `last` is the last number in use, in decimal.
 //!
-//! `add` first takes a number (a write of `last` that succeeds only if nobody else took one since it was read), then
-//! writes the note (which succeeds only if there is none). So no two calls get the same number, no note is ever written
-//! over, and no number is given twice, since `last` only grows. A call that ends between the two writes leaves a number
-//! without a note, which is what a deleted note leaves as well. A note is acknowledged only after it was written.
+//! `add` first reserves a number: it writes `last`, which succeeds only if no other call has changed it. Then it writes
+//! the note, which succeeds only if the key is free. So two calls never get the same number, no note is overwritten,
+//! and no number is used twice, because `last` only grows. A call that ends between the two writes leaves a number
+//! without a note, like a deleted note. A note is confirmed only after it was written.
 
 use patchbay_sdk::{Failure, Result};
 
@@ -15,25 +15,25 @@ use crate::{
     store::{Store, is_conflict},
 };
 
-/// Bytes of a note. Pages of text; what is longer is a document, and belongs into a file.
+/// The most bytes of a note. Longer texts are documents and belong in a file.
 pub(crate) const MAX_NOTE: usize = 16 << 10;
-/// Bytes of a search: each word costs a look at every note.
+/// The most bytes of a query. Each word is searched in every note.
 pub(crate) const MAX_QUERY: usize = 1024;
-/// Notes of one page: what a person or a model takes in at once.
+/// The number of notes in one page.
 pub(crate) const PAGE: usize = 50;
-/// Notes that one search reads, and the bytes of them: each is a call to the host, of which a call has 10,000, and
-/// folding the case of this many bytes takes a fair part of its time.
+/// The most notes and bytes that one search reads. Each note takes one of the 10,000 host calls, and case folding of
+/// this many bytes takes a large part of a call's time.
 pub(crate) const SCAN: usize = 4_000;
 pub(crate) const SCAN_BYTES: usize = 4 << 20;
-/// Tries to take a number. Each that fails means that somebody else took one, so that calls as a whole get on.
+/// The most attempts to reserve a number. Each failure means that another call has succeeded.
 pub(crate) const TRIES: usize = 32;
 
 const PREFIX: &str = "note/";
 const LAST: &str = "last";
 const DIGITS: usize = 10;
-/// The greatest number that fits its digits.
+/// The largest number that fits the key.
 pub(crate) const MAX_NUMBER: u64 = 9_999_999_999;
-/// Keys that are asked for at a time.
+/// Keys of one request.
 const KEYS: u32 = 200;
 
 /// The notes in a store.
@@ -64,7 +64,8 @@ impl<S: Store> Notes<S> {
             let Some(number) = self.take_number()? else { continue };
             match self.store.put(&key(number), text.as_bytes(), 0) {
                 Ok(_) => return Ok(format!("Note {number} added.")),
-                // A note that `last` does not know of, from a store put together by hand: it stays, the next is tried.
+                // The key is in use although `last` is smaller, in a store edited by hand: keep the note and try the
+                // next number.
                 Err(error) if is_conflict(&error) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -72,7 +73,7 @@ impl<S: Store> Notes<S> {
         Err(Failure::new("conflict", "the note was not added: others are adding notes at this moment; try again"))
     }
 
-    /// A number that nobody else has or gets; none if somebody else was faster.
+    /// Reserves a number; `None` if another call was faster.
     fn take_number(&mut self) -> Result<Option<u64>> {
         let (last, version) = match self.store.get(LAST)? {
             Some(entry) => (last(&entry.value)?, entry.version),
@@ -134,7 +135,7 @@ impl<S: Store> Notes<S> {
     }
 
     pub(crate) fn delete(&mut self, number: u64) -> Result<String> {
-        // A greater number has a longer key, which could not be a note's.
+        // A larger number would have a longer key, which is not a key of a note.
         if number <= MAX_NUMBER && self.store.delete(&key(number))? {
             Ok(format!("Note {number} deleted."))
         } else {
@@ -142,7 +143,7 @@ impl<S: Store> Notes<S> {
         }
     }
 
-    /// Gives the notes after a number, in order, until `next` says stop.
+    /// Passes the notes after a number to `next`, in order, until it returns `Break`.
     fn walk(&mut self, after: Option<u64>, mut next: impl FnMut(u64, String) -> bool) -> Result<()> {
         let mut after = after.map(|number| key(number.min(MAX_NUMBER)));
         loop {
@@ -150,7 +151,7 @@ impl<S: Store> Notes<S> {
             let Some(end) = keys.last().cloned() else { return Ok(()) };
             for key in keys {
                 let Some(number) = number(&key) else { continue };
-                // A note may be deleted while it is on its way.
+                // The note may have been deleted after its key was listed.
                 let Some(entry) = self.store.get(&key)? else { continue };
                 if !next(number, String::from_utf8_lossy(&entry.value).into_owned()) {
                     return Ok(());
@@ -161,8 +162,8 @@ impl<S: Store> Notes<S> {
     }
 }
 
-/// Text without its case, letter by letter: `str::to_lowercase` looks around at every final sigma, which a hostile note
-/// can make slow, and by which `ΟΔΟΣ` would not be found in `ΟΔΟΣΗΜΑ`.
+/// Folds the case of each character separately. `str::to_lowercase` inspects the context of each sigma: a hostile note
+/// can make that slow, and `ΟΔΟΣ` would not be found in `ΟΔΟΣΗΜΑ`.
 fn folded(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -177,7 +178,7 @@ fn key(number: u64) -> String {
 
 fn number(key: &str) -> Option<u64> {
     let digits = key.strip_prefix(PREFIX)?;
-    // `parse` takes a sign as well.
+    // `parse` would also accept a sign.
     let is_number = digits.len() == DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().ok()).flatten()
 }

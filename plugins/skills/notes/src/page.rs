@@ -1,24 +1,24 @@
-//! Puts notes into text: a line each, and how to see the rest.
+//! Formats a page of notes: one line per note, and how to continue.
 
-/// Characters of a note's first line that a list shows: a line of a terminal.
+/// The most characters of a note's first line in a list: one line of a terminal.
 const WIDTH: usize = 72;
 
-/// Who asked, and so what the words for more are.
+/// The caller, which decides how the page explains how to continue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Caller {
-    /// A program, which has `after`.
+    /// A program, which can pass `after`.
     Tool,
-    /// A person, who types.
+    /// A person, who types a line.
     Person,
 }
 
-/// Some notes, in order.
+/// A page of notes, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     pub(crate) notes: Vec<(u64, String)>,
-    /// Whether there are notes after these.
+    /// True if there are notes after these.
     pub(crate) more: bool,
-    /// The last note that a search looked at.
+    /// The last note that a search read.
     pub(crate) searched: u64,
 }
 
@@ -35,7 +35,7 @@ impl Page {
         let lines: Vec<String> = match self.notes.as_slice() {
             [] if self.more => vec![format!("No notes up to {} match '{query}'.", self.searched)],
             [] => vec![format!("No notes match '{query}'.")],
-            // There is no other way to read a note to its end.
+            // This is the only way to read a whole note.
             [(number, text)] => vec![format!("{number}. {text}")],
             _ => self.lines().collect(),
         };
@@ -54,7 +54,7 @@ impl Page {
     }
 }
 
-/// The first line, with `…` where it was cut.
+/// Returns the first line of a note, with `…` if it was cut.
 pub(crate) fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default().trim_end();
     match line.char_indices().nth(WIDTH) {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_is_cut_where_it_is_long() {
+    fn long_first_line_is_cut() {
         assert_eq!(first_line("a\nb"), "a");
         assert_eq!(first_line("a \r\nb"), "a");
         assert_eq!(first_line(""), "");

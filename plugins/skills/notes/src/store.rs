@@ -1,21 +1,21 @@
-//! What the notes need of a key-value store.
+//! The interface to the host's key-value store, as a trait, so that tests can replace the host.
 
 use patchbay_sdk::kv::{self, Scope};
 pub(crate) use patchbay_sdk::kv::{Entry, Error};
 
-/// The host's store, in one scope. Each function is one step: done or not done, and durable once it has answered.
+/// A key-value store in one scope. Each function is atomic, and durable once it has returned.
 pub(crate) trait Store {
-    /// The value and version of a key.
+    /// Returns the value and version of a key.
     fn get(&mut self, key: &str) -> Result<Option<Entry>, Error>;
-    /// Writes, if the key is at version `expect` (0: there is none), else fails with the kind `conflict`.
+    /// Writes a key if it has the version `expect` (0: it does not exist). Otherwise fails with the kind `conflict`.
     fn put(&mut self, key: &str, value: &[u8], expect: u64) -> Result<u64, Error>;
-    /// Deletes; whether there was something.
+    /// Deletes a key. Returns true if it existed.
     fn delete(&mut self, key: &str) -> Result<bool, Error>;
-    /// At most `limit` keys that begin with `prefix`, sorted by bytes, after `after`. None: there are no more.
+    /// Returns at most `limit` keys with `prefix` after the key `after`, sorted by bytes. An empty list means the end.
     fn keys(&mut self, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<String>, Error>;
 }
 
-/// The store that the sessions of a workspace share.
+/// The store that all sessions of a workspace share.
 pub(crate) struct Workspace;
 
 impl Store for Workspace {
@@ -36,7 +36,7 @@ impl Store for Workspace {
     }
 }
 
-/// Whether somebody else wrote in between.
+/// Returns true if another call has written the key since it was read.
 pub(crate) fn is_conflict(error: &Error) -> bool {
     error.kind == "conflict"
 }

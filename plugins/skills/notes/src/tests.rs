@@ -1,4 +1,4 @@
-//! The inputs, and the examples of SKILL.md.
+//! Tests of the inputs, their schemas and the examples of SKILL.md.
 
 use patchbay_sdk::rt;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 
 #[test]
-fn inputs_take_their_fields_and_no_others() {
+fn unknown_fields_are_refused() {
     assert!(serde_json::from_value::<List>(json!({})).is_ok());
     assert!(serde_json::from_value::<List>(json!({"after": 3})).is_ok());
     assert!(serde_json::from_value::<Search>(json!({"query": "x"})).is_ok());
@@ -19,7 +19,7 @@ fn inputs_take_their_fields_and_no_others() {
 }
 
 #[test]
-fn the_schemas_require_what_has_no_default() {
+fn schemas_have_required_fields() {
     fn required<T: JsonSchema>() -> Value {
         let schema: Value = serde_json::from_str(&rt::tool::<T>("x", &[]).input_schema).expect("JSON");
         schema["required"].clone()
@@ -32,7 +32,7 @@ fn the_schemas_require_what_has_no_default() {
 }
 
 #[test]
-fn the_examples_of_the_instructions_hold() {
+fn examples_of_the_instructions_are_correct() {
     let mut notes = Notes::new(fake::Fake::default());
     let examples = include_str!("../SKILL.md").split("```").skip(1).step_by(2);
     let mut tested = 0;

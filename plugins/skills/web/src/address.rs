@@ -1,12 +1,12 @@
-//! Addresses: what somebody writes, and where a redirect leads.
+//! Parses the address of a page and resolves redirects.
 
 use patchbay_sdk::{Failure, Result};
 use url::Url;
 
-/// Characters of somebody's address in a message.
+/// The most characters of an address in a message.
 const MOST: usize = 200;
 
-/// Reads an address. Without a scheme it is https.
+/// Parses an address. Without a scheme it is https.
 pub(crate) fn read(written: &str) -> Result<Url> {
     let written = written.trim();
     if written.is_empty() {
@@ -19,14 +19,14 @@ pub(crate) fn read(written: &str) -> Result<Url> {
     let wrong = |why: &str| {
         Failure::invalid(format!("'{}' is no address: {why}; give one such as https://example.com/page", clip(written)))
     };
-    // White space within would be dropped or encoded in silence; there it is most often a second address.
+    // The URL parser would silently drop or encode white space, but it usually separates a second address.
     if written.contains(char::is_whitespace) {
         return Err(wrong("there is white space in it"));
     }
     checked(url.map_err(|error| wrong(&error.to_string()))?).map_err(|scheme| wrong(&scheme))
 }
 
-/// The address to which the answer from `from` redirects.
+/// Returns the address to which the response of `from` redirects.
 pub(crate) fn redirected(from: &Url, location: &str) -> Result<Url> {
     let wrong = |why: &str| {
         Failure::new("bad-redirect", format!("{from} redirects to '{}', which is no address: {why}", clip(location)))
@@ -35,7 +35,7 @@ pub(crate) fn redirected(from: &Url, location: &str) -> Result<Url> {
     checked(url).map_err(|scheme| wrong(&scheme))
 }
 
-/// Without its fragment, which no server is told.
+/// Removes the fragment, which is not sent to servers.
 fn checked(mut url: Url) -> Result<Url, String> {
     match url.scheme() {
         _ if !url.username().is_empty() || url.password().is_some() => {
@@ -49,7 +49,7 @@ fn checked(mut url: Url) -> Result<Url, String> {
     }
 }
 
-/// Somebody's text, short enough to be quoted.
+/// Shortens a text for a quotation.
 pub(crate) fn clip(text: &str) -> String {
     match text.char_indices().nth(MOST) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn https_is_meant_unless_said_otherwise() {
+    fn default_scheme_is_https() {
         for (written, url) in [
             ("example.com", "https://example.com/"),
             (" example.com/a?b=c#d ", "https://example.com/a?b=c"),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_told() {
+    fn invalid_addresses_are_reported() {
         let refused = |written: &str| read(written).expect_err("a refusal").to_string();
         assert_eq!(refused(" "), "the address is empty; give one such as https://example.com/page");
         assert_eq!(
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn redirects_are_relative_to_where_they_come_from() {
+    fn redirects_are_relative_to_their_page() {
         let from = read("https://example.com/a/b?c").expect("an address");
         let to = |location: &str| redirected(&from, location).map(String::from).map_err(|failure| failure.to_string());
         assert_eq!(to("d").as_deref(), Ok("https://example.com/a/d"));

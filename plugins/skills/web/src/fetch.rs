@@ -1,4 +1,4 @@
-//! Fetches a page: follows redirects, and makes text of what comes.
+//! Fetches a page: follows redirects and converts the response to text.
 
 use patchbay_sdk::{Failure, Result};
 use url::Url;
@@ -11,14 +11,14 @@ use crate::{
     view::View,
 };
 
-/// Redirects that are followed. Each is asked for like a first request, so that the host checks it anew.
+/// The most redirects. Each is a request of its own, so that the host checks it against the grants.
 pub(crate) const MAX_REDIRECTS: usize = 5;
-/// Characters of what a server says to its refusal.
+/// The most characters of a server's text in an error.
 const MOST_OF_REFUSAL: usize = 500;
-/// Bytes of JSON that is laid out, and of any other text that is not a page's.
+/// The most bytes of JSON that is formatted, and of other text that is not HTML.
 const MAX_TEXT: usize = 8 << 20;
 
-/// The page at an address, as it is shown.
+/// Fetches the page at an address and returns its view.
 pub(crate) fn fetch(http: &mut impl Http, written: &str, from: usize, most: usize) -> Result<String> {
     let mut url = address::read(written)?;
     let mut redirects = 0;
@@ -39,7 +39,7 @@ pub(crate) fn fetch(http: &mut impl Http, written: &str, from: usize, most: usiz
     }
 }
 
-/// The host's error. It does not know that it was about a redirect.
+/// Converts an error of the host and adds the redirect that it is about.
 fn failed(url: &Url, redirects: usize, error: Error) -> Failure {
     match redirects {
         0 => error.into(),
@@ -67,8 +67,8 @@ fn answer(url: &Url, response: Response) -> Result<View> {
         View::new(url).with_note(&format!("This is {kind}, {bytes} bytes, which cannot be shown as text."))
     } else {
         match media::text(response.body, &content_type, media) {
-            Ok(text) => shown(url, text, media),
-            // The status says more than the charset.
+            Ok(text) => render(url, text, media),
+            // The status is more helpful than an error about the charset.
             Err(_) if !is_ok => View::new(url),
             Err(failure) => return Err(failure),
         }
@@ -84,7 +84,7 @@ fn answer(url: &Url, response: Response) -> Result<View> {
     }
 }
 
-fn shown(url: &Url, mut text: String, media: Media) -> View {
+fn render(url: &Url, mut text: String, media: Media) -> View {
     match media {
         Media::Html => {
             let page = html::read(&text, url);
@@ -113,7 +113,7 @@ fn shown(url: &Url, mut text: String, media: Media) -> View {
     }
 }
 
-/// What a status means, where that helps.
+/// Returns the meaning of a status, if it helps.
 fn reason(status: u16) -> &'static str {
     match status {
         400 => " (bad request)",

@@ -1,15 +1,15 @@
-//! What fetching needs of the host.
+//! The interface to the host's HTTP client, as a trait, so that tests can replace the host.
 
 use patchbay_sdk::http;
 pub(crate) use patchbay_sdk::http::{Error, Response};
 
-/// One request; redirects are answers like any other.
+/// An HTTP client that does not follow redirects.
 pub(crate) trait Http {
-    /// Gets what is at `url`.
+    /// Sends a GET request.
     fn get(&mut self, url: &str) -> Result<Response, Error>;
 }
 
-/// The host's: it checks each request against what the operator granted.
+/// The client of the host, which checks each request against the grants.
 pub(crate) struct Host;
 
 impl Http for Host {

@@ -1,13 +1,14 @@
-//! Makes readable text of HTML.
+//! Converts HTML to Markdown.
 //!
-//! A page comes from anybody, and may be made to be hard to read: a hundred thousand elements inside each other, or a
-//! tag of that many attributes. So each byte and each tag is looked at once, and costs the same wherever it stands:
+//! Pages are not trusted: one may nest a hundred thousand elements or have a tag with that many attributes. So no tree
+//! is built, and each byte and each tag is processed once, at the same cost at any depth:
 //!
-//! * the crate `html5gum` cuts the page into tags and text,
-//! * `tag` and `attributes` tell which of them matter,
-//! * `open` knows which elements are open,
-//! * `document` makes blocks and marks of them, `table` tables, `link` absolute links; `parts` tells which of it is the page,
-//! * `flow` writes it all down as Markdown.
+//! * the crate `html5gum` splits the page into tags and text,
+//! * `tag` and `attributes` select those that matter,
+//! * `open` keeps the open elements,
+//! * `document` creates blocks and marks, `table` tables, `link` absolute links; `parts` finds the main part of the
+//!   page,
+//! * `flow` writes the Markdown.
 
 mod attributes;
 mod document;
@@ -29,38 +30,38 @@ use document::Document;
 pub(crate) use document::Page;
 use tag::Tag;
 
-/// Bytes of a page that are looked at. A byte alone, whatever it is, costs up to 450 instructions.
+/// The most bytes of a page that are read. Each byte costs up to 450 instructions.
 const MAX_BYTES: usize = 3 << 20;
-/// Work that one page may be, in bytes of plain text: some 200 to 400 instructions each, which keeps a page inside a
-/// call's budget. Common pages of two megabytes fit.
+/// The most work for one page, in bytes of plain text: 200 to 400 instructions each, which keeps a page within the
+/// budget of a call. Common pages of two megabytes fit.
 const MAX_WORK: usize = 4_500_000;
-/// What the beginning of an element, an attribute, an end, and a link count beside the bytes that they are long.
+/// The work of a start tag, an attribute, an end tag and a link, in addition to their bytes.
 const START: usize = 20;
 const ATTRIBUTE: usize = 6;
 const END: usize = 8;
 const LINK: usize = 20;
 
-/// The text of a page that was found at `url`.
+/// Converts a page that was fetched from `url`.
 pub(crate) fn read(html: &str, url: &Url) -> Page {
     let mut document = Document::new(url);
     let mut reader = Reader { document: &mut document, tag: None, attributes: Attributes::default(), work: 0 };
     let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| reader.take(event));
     emitter.naively_switch_states(true);
     let begin = &html[..html.floor_char_boundary(MAX_BYTES)];
-    // The only thing that it gives is that there was too much.
+    // The only error is that the page is too large.
     let is_cut = Tokenizer::new_with_emitter(begin, emitter).next().is_some();
     document.finish(is_cut || begin.len() < html.len())
 }
 
 struct Reader<'a, 'b> {
     document: &'a mut Document<'b>,
-    /// The start tag whose attributes come now.
+    /// The start tag whose attributes are being read.
     tag: Option<Tag>,
     attributes: Attributes,
     work: usize,
 }
 
-/// The page is too much.
+/// The page exceeds the limit of work.
 struct Enough;
 
 impl Reader<'_, '_> {
@@ -94,7 +95,7 @@ impl Reader<'_, '_> {
                 self.document.text(&String::from_utf8_lossy(value));
             }
             CallbackEvent::Comment { value } => self.work += value.len(),
-            // An error takes a byte's time.
+            // A parse error costs as much as one byte.
             _ => self.work += 1,
         }
         (self.work > MAX_WORK || self.document.is_full()).then_some(Enough)

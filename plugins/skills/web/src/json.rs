@@ -1,11 +1,11 @@
-//! Lays JSON out on lines, without building it: numbers and names stay as they were written.
+//! Formats JSON with one value per line, without parsing it into values, so that numbers and names stay unchanged.
 
 use serde::de::IgnoredAny;
 
-/// Levels that are indented; deeper ones stand below each other.
+/// The most levels of indentation.
 const MAX_INDENT: usize = 16;
 
-/// The text on lines, at most so many bytes of them; or as it is, where it is no JSON.
+/// Formats JSON up to a number of bytes. Returns other text unchanged.
 pub(crate) fn pretty(text: &str, most: usize) -> String {
     if serde_json::from_str::<IgnoredAny>(text).is_err() {
         return text.to_owned();
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_on_lines_as_they_were_written() {
+    fn values_are_on_lines_and_unchanged() {
         assert_eq!(
             laid_out(r#" {"b":[1.50,{}, [ ] ],"a":"x: {\"y\"}, \\","n":12345678901234567890} "#),
             "{\n  \"b\": [\n    1.50,\n    {},\n    []\n  ],\n  \"a\": \"x: {\\\"y\\\"}, \\\\\",\n  \"n\": 12345678901234567890\n}"
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_and_length_are_bounded() {
+    fn depth_and_length_are_limited() {
         let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
         assert!(laid_out(&deep).len() < 200_000 * (2 * MAX_INDENT + 2));
         assert!(pretty(&deep, 1_000).len() < 1_100);
@@ -87,7 +87,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn the_value_stays_the_same(text in r#"\[("[a\\"{\[,: ]{0,4}"|[0-9]|\{"a":[0-9]\}|,| |\[\]){0,8}\]"#) {
+        fn formatted_value_is_the_same(text in r#"\[("[a\\"{\[,: ]{0,4}"|[0-9]|\{"a":[0-9]\}|,| |\[\]){0,8}\]"#) {
             if let Ok(value) = serde_json::from_str::<serde_json::Value>(&text) {
                 proptest::prop_assert_eq!(serde_json::from_str::<serde_json::Value>(&laid_out(&text)).expect("JSON"), value);
             }

@@ -1,14 +1,13 @@
-//! Pages of the web as readable text.
+//! The skill `web`: fetches web pages as readable text.
 //!
-//! What comes from a server may be made to do harm: each part of it is bounded, and read in time that grows with its
-//! length alone. The way of a page:
+//! Responses are not trusted: each part is limited and processed in time linear in its length. The steps of a call:
 //!
-//! * `address` reads the URL, `fetch` asks the host for it and for where it redirects to; `host` is what that needs,
-//! * `media` tells what came, and decodes it,
-//! * `html` makes Markdown of a page, `json` lays JSON out,
-//! * `view` shows a part of it, with title and URL.
+//! 1. `address` parses the URL. `fetch` requests it through `host` and follows redirects.
+//! 2. `media` detects the type of the response and decodes its text.
+//! 3. `html` converts a page to Markdown; `json` formats JSON.
+//! 4. `view` shows a part of the text with title and URL.
 //!
-//! Not here: running scripts, forms and other requests than GET, signing in, pictures, PDF.
+//! Not supported: scripts, forms and requests other than GET, signing in, pictures, PDF.
 #![deny(missing_docs)]
 
 mod address;
@@ -25,7 +24,7 @@ use serde::Deserialize;
 
 use host::Host;
 
-/// Characters of one answer unless the caller says otherwise, some 5,000 tokens; and at most.
+/// The default number of characters of one answer, about 5,000 tokens, and the maximum.
 const USUAL: usize = 20_000;
 const MAX_CHARS: usize = 100_000;
 

@@ -1,14 +1,14 @@
-//! What an answer's body is, and its text.
+//! Detects the type of a response and decodes its text.
 
 use encoding_rs::Encoding;
 use patchbay_sdk::{Failure, Result};
 
-/// Where a page may name its charset, and where a NUL byte tells that a body is no text.
+/// The number of bytes at the beginning that are searched for a charset, and for a NUL byte, which marks a binary body.
 const PROBE: usize = 1024;
-/// Characters of a server's words in a message.
+/// The most characters of a server's text in a message.
 const MOST: usize = 100;
 
-/// What a body is.
+/// The kind of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Media {
     Html,
@@ -17,7 +17,7 @@ pub(crate) enum Media {
     Other,
 }
 
-/// The type that a server gave, in lower case without parameters, and the charset if it gave one.
+/// The media type from the server, in lower case without parameters, and its charset if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ContentType {
     pub(crate) essence: String,
@@ -35,7 +35,7 @@ impl ContentType {
         Self { essence, charset }
     }
 
-    /// What a body of this type is. A server that gives none leaves it to the body.
+    /// Returns the kind of a body of this type. Without a type it is detected from the body.
     pub(crate) fn media(&self, body: &[u8]) -> Media {
         let (kind, name) = self.essence.split_once('/').unwrap_or((&self.essence, ""));
         match (kind, name) {
@@ -55,7 +55,7 @@ impl ContentType {
 
 fn sniffed(body: &[u8]) -> Media {
     let start = &body[..body.len().min(PROBE)];
-    // A character may be cut at the end of what is looked at.
+    // A character may be cut at the end of the searched bytes.
     let is_utf8 = str::from_utf8(start).map_or_else(|error| error.error_len().is_none(), |_| true);
     if Encoding::for_bom(body).is_none() && (start.contains(&0) || !is_utf8) {
         return Media::Other;
@@ -68,11 +68,11 @@ fn sniffed(body: &[u8]) -> Media {
     }
 }
 
-/// The text of a body: by its byte order mark, else by the charset that the server names, else by the one that a page
-/// names, else as UTF-8 if it is, else as browsers take it.
+/// Decodes a body. The charset is, in this order: the byte order mark, the server's charset, the page's charset, UTF-8
+/// if the body is valid, the default of browsers.
 ///
 /// # Errors
-/// A charset that is unknown, for a text that is no UTF-8.
+/// An unknown charset, for a text that is not UTF-8.
 pub(crate) fn text(body: Vec<u8>, content_type: &ContentType, media: Media) -> Result<String> {
     if let Some((encoding, _)) = Encoding::for_bom(&body) {
         return Ok(encoding.decode(&body).0.into_owned());
@@ -86,7 +86,7 @@ pub(crate) fn text(body: Vec<u8>, content_type: &ContentType, media: Media) -> R
     match Encoding::for_label(label.as_bytes()) {
         None => String::from_utf8(body).map_err(|_| unknown(&label)),
         Some(encoding) if encoding == encoding_rs::REPLACEMENT => String::from_utf8(body).map_err(|_| unknown(&label)),
-        // A page that can be read so far as to name UTF-16 is none.
+        // A page whose `meta` is readable as ASCII is not UTF-16.
         Some(encoding) if content_type.charset.is_none() && !encoding.is_ascii_compatible() => {
             Ok(String::from_utf8_lossy(&body).into_owned())
         }
@@ -99,7 +99,7 @@ fn unknown(label: &str) -> Failure {
     Failure::new("not-text", format!("the page is in the charset '{label}', which cannot be read, and it is no UTF-8"))
 }
 
-/// The charset that a page names in a `meta` near its beginning.
+/// Returns the charset from a `meta` element near the beginning of a page.
 fn named_in(body: &[u8]) -> Option<String> {
     let start = String::from_utf8_lossy(&body[..body.len().min(PROBE)]).to_ascii_lowercase();
     start.split("<meta").skip(1).find_map(|meta| {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_what_they_are() {
+    fn media_types_have_their_kind() {
         let media = |header: &str| ContentType::parse(Some(header)).media(b"x");
         for (header, expected) in [
             ("text/html; charset=utf-8", Media::Html),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_type_is_looked_at() {
+    fn missing_type_is_detected_from_the_body() {
         let media = |body: &[u8]| ContentType::parse(None).media(body);
         assert_eq!(media(b"  <!DOCTYPE HTML><p>"), Media::Html);
         assert_eq!(media(b"\xef\xbb\xbf<html>"), Media::Html);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn charsets_are_read() {
+    fn charsets_are_decoded() {
         assert_eq!(decoded("text/plain", "é€".as_bytes()), "é€");
         assert_eq!(decoded("text/plain; charset=\"ISO-8859-1\"", b"\xe9\x80"), "é€");
         assert_eq!(decoded("text/plain; a=b; CHARSET=shift_jis", b"\x93\xfa\x96\x7b"), "日本");
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(decoded("text/html", b"<meta charset=koi8-r><p>\xc1"), "<meta charset=koi8-r><p>а");
         let old = b"<META http-equiv='Content-Type' content='text/html; charset=windows-1251'>\xe0";
         assert!(decoded("text/html", old).ends_with("'>а"));
-        // Only a page names its charset itself.
+        // Only HTML can name its own charset.
         assert_eq!(decoded("text/plain", "<meta charset=koi8-r>é".as_bytes()), "<meta charset=koi8-r>é");
         assert_eq!(decoded("text/html", b"<meta charset=utf-16>x\xe9"), "<meta charset=utf-16>x\u{fffd}");
         assert_eq!(decoded("text/plain", b"caf\xe9"), "café");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_charset_that_nobody_knows_is_told_unless_it_does_not_matter() {
+    fn unknown_charset_is_an_error_only_if_it_matters() {
         assert_eq!(decoded("text/plain; charset=none", "é".as_bytes()), "é");
         let words = "the page is in the charset 'x-none', which cannot be read, and it is no UTF-8";
         assert_eq!(decoded("text/plain; charset=x-none", b"\xe9"), words);

@@ -1,4 +1,4 @@
-//! The inputs.
+//! Tests of the inputs and their schemas.
 
 use patchbay_sdk::rt;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 
 #[test]
-fn inputs_take_their_fields_and_no_others() {
+fn unknown_fields_are_refused() {
     assert!(serde_json::from_value::<Fetch>(json!({"url": "x"})).is_ok());
     assert!(serde_json::from_value::<Fetch>(json!({"url": "x", "max_chars": 1, "from": 2})).is_ok());
     assert!(serde_json::from_value::<Fetch>(json!({})).is_err());
@@ -15,7 +15,7 @@ fn inputs_take_their_fields_and_no_others() {
 }
 
 #[test]
-fn the_schema_requires_the_address_alone_so_that_a_person_may_type_it() {
+fn schema_requires_only_the_address() {
     let schema: Value = serde_json::from_str(&rt::tool::<Fetch>("x", &[]).input_schema).expect("JSON");
     assert_eq!(schema["required"], json!(["url"]));
     assert_eq!(schema["properties"]["max_chars"]["maximum"], json!(MAX_CHARS));
@@ -24,7 +24,7 @@ fn the_schema_requires_the_address_alone_so_that_a_person_may_type_it() {
 }
 
 #[test]
-fn a_length_out_of_range_is_refused_before_anything_is_fetched() {
+fn length_out_of_range_is_refused_before_fetching() {
     for most in [0, MAX_CHARS + 1] {
         let input = Fetch { url: "https://example.com".to_owned(), max_chars: Some(most), from: 0 };
         let failure = fetch(input).expect_err("a refusal");

@@ -1,9 +1,9 @@
-//! Shows a page of a text, with what it is and how to go on.
+//! Shows a part of a text with its title and URL, and how to continue.
 
 use patchbay_sdk::{Failure, Result};
 use url::Url;
 
-/// A text from the web.
+/// A converted response.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     url: String,
@@ -34,7 +34,7 @@ impl View {
         &self.text
     }
 
-    /// At most `most` characters of the text, after the first `from`.
+    /// Returns at most `most` characters of the text, after skipping `from` characters.
     pub(crate) fn page(&self, from: usize, most: usize) -> Result<String> {
         let total = self.text.chars().count();
         if from > 0 && from >= total {
@@ -45,7 +45,7 @@ impl View {
         let start = offset(&self.text, from);
         let rest = &self.text[start..];
         let page = &rest[..offset(rest, most)];
-        // Better to end with a line, if that costs little.
+        // Prefer to end at a line end, if little text is lost.
         let page = match page.rfind('\n').filter(|end| page.len() < rest.len() && *end > page.len() / 4 * 3) {
             Some(end) => &page[..=end],
             None => page,
@@ -62,7 +62,7 @@ impl View {
             notes.push(format!("Characters {} to {end} of {total}.", from + 1));
         }
         if end < total {
-            // The URL holds no character that would have to be escaped.
+            // The URL contains no character that needs escaping.
             notes.push(format!("To go on: {{\"url\": \"{}\", \"from\": {end}}}", self.url));
         }
         if !notes.is_empty() {
@@ -72,7 +72,7 @@ impl View {
     }
 }
 
-/// Where the character number `count`, from 0, begins.
+/// Returns the offset of the character with the index `count`.
 fn offset(text: &str, count: usize) -> usize {
     text.char_indices().nth(count).map_or(text.len(), |(offset, _)| offset)
 }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_shown_whole() {
+    fn short_text_is_shown_completely() {
         let shown = view("é\n\nb\n").with_title(Some("T".to_owned())).page(0, 9);
         assert_eq!(shown.as_deref(), Ok("Title: T\nURL: https://example.com/a\n\né\n\nb"));
         assert_eq!(view("").with_note("N.").page(0, 9).as_deref(), Ok("URL: https://example.com/a\n\n[N.]"));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_lead_to_the_end() {
+    fn parts_continue_to_the_end() {
         let text = "é".repeat(25);
         let first = view(&text).page(0, 10).expect("a page");
         let go_on = "To go on: {\"url\": \"https://example.com/a\", \"from\": 10}";
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_ends_with_a_line_where_that_costs_little() {
+    fn part_ends_at_a_line_end_if_possible() {
         let page = view("12345678\n01234567890").page(0, 10).expect("a page");
         assert!(page.contains("\n\n12345678\n\n[Characters 1 to 9 of 20."), "{page}");
         let page = view("1\n2345678901234567890").page(0, 10).expect("a page");

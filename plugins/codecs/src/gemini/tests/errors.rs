@@ -1,9 +1,9 @@
-//! What Google says of errors, and when to try again.
+//! Tests of Google's errors and their retry delays.
 
 use patchbay_provider_sdk::{Action, Failure, Input, Pair, ResponseHead, Retry};
 use serde_json::{Value, json};
 
-use super::{Gemini, answer, asked, stream};
+use super::{Gemini, answer, completion_of, stream};
 use crate::stream::Codec;
 
 fn head(status: u16, content_type: &str) -> Input {
@@ -11,9 +11,9 @@ fn head(status: u16, content_type: &str) -> Input {
     Input::ResponseHead(ResponseHead { status, headers })
 }
 
-/// The failure that an answer of that status and body comes to.
+/// Returns the failure for a response with this status and body.
 fn refusal(status: u16, headers: &[Pair], body: &str) -> Failure {
-    Gemini::new(&asked(Vec::new())).refused(status, headers, body.as_bytes())
+    Gemini::new(&completion_of(Vec::new())).refused(status, headers, body.as_bytes())
 }
 
 fn error(code: u16, word: &str, details: Value) -> Value {
@@ -42,27 +42,27 @@ fn refusals_by_status() {
             retry,
         };
         assert_eq!(refusal(status, &[], &body.to_string()), expected);
-        // In an array, as the API answers where it was not asked for events; and in the middle of an answer.
+        // In an array, as in a response without events, and in the middle of an answer.
         assert_eq!(refusal(status, &[], &json!([body]).to_string()), expected);
         assert_eq!(refusal(200, &[], &json!([body]).to_string()), expected);
-        let mut actions = answer(&asked(Vec::new()), std::slice::from_ref(&body));
+        let mut actions = answer(&completion_of(Vec::new()), std::slice::from_ref(&body));
         assert_eq!(actions.pop(), Some(Action::Fail(expected.clone())));
-        // Where there is but the word.
+        // Only the status name.
         let word = json!({"error": {"status": word, "message": expected.message}});
-        let mut actions = answer(&asked(Vec::new()), &[word]);
+        let mut actions = answer(&completion_of(Vec::new()), &[word]);
         assert_eq!(actions.pop(), Some(Action::Fail(Failure { http_status: None, ..expected })));
     }
 }
 
 #[test]
-fn a_bad_key_is_no_bad_request() {
+fn invalid_key_is_an_authentication_failure() {
     let details = json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]);
     let failed = refusal(400, &[], &error(400, "INVALID_ARGUMENT", details).to_string());
     assert_eq!((failed.kind.as_str(), failed.http_status), ("authentication", Some(400)));
 }
 
 #[test]
-fn when_to_try_again() {
+fn retry_delays_are_read() {
     let delay = json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "60s"});
     let quota = |id: &str| {
         json!({"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [
@@ -89,7 +89,7 @@ fn when_to_try_again() {
 }
 
 #[test]
-fn refusals_without_an_explanation() {
+fn refusals_without_a_message_have_one() {
     for body in
         ["", "<html>Bad Gateway</html>", "{}", "[]", "null", r#"{"error": "no"}"#, r#"{"error": {"code": "x"}}"#]
     {
@@ -103,8 +103,8 @@ fn refusals_without_an_explanation() {
 }
 
 #[test]
-fn a_refusal_comes_through_the_stream() {
-    let mut stream = stream(&asked(Vec::new()));
+fn refusal_is_reported_through_the_stream() {
+    let mut stream = stream(&completion_of(Vec::new()));
     assert_eq!(stream.resume(head(404, "application/json; charset=UTF-8")), []);
     let body = error(404, "NOT_FOUND", json!([])).to_string();
     assert_eq!(stream.resume(Input::BodyChunk(body.into_bytes())), []);

@@ -1,4 +1,4 @@
-//! Leads a completion as a host would, and holds it to the contract.
+//! Test helper: runs a completion as the host does and checks the contract.
 use patchbay_provider_sdk::{
     Action, Adapter, Block, BlockKind, CompletionRequest, Event, Failure, Finish, Input, Message, Pair, Part, Piece,
     Retry, Role, ToolCall, ToolChoice, ToolResult, Usage,
@@ -6,10 +6,10 @@ use patchbay_provider_sdk::{
 
 use crate::Demo;
 
-/// What came of a completion.
+/// The result of a completion.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Said {
-    /// Each block, whole: its kind, its text, what was attached. An open block has no end.
+    /// Each block with kind, text and attached data. An open block has no end.
     pub(super) blocks: Vec<(BlockKind, String, Option<String>)>,
     pub(super) open: bool,
     pub(super) deltas: usize,
@@ -44,7 +44,7 @@ impl Said {
         self.end.as_ref().expect_err("a failure")
     }
 
-    /// What the host keeps of it.
+    /// Returns the message that the host stores.
     pub(super) fn message(&self) -> Message {
         let part = |(kind, text, opaque): &(BlockKind, String, Option<String>)| {
             let block = match kind {
@@ -61,7 +61,7 @@ impl Said {
     }
 }
 
-/// Runs a completion to its end, and holds it to the law of the contract.
+/// Runs a completion to its end and checks the rules of the contract.
 pub(super) fn run(request: CompletionRequest) -> Said {
     let model = request.model.clone();
     let mut said =

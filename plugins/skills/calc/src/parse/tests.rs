@@ -1,3 +1,5 @@
+//! Tests of the parser: precedence, units, errors and limits.
+
 use super::*;
 use crate::error::Kind;
 
@@ -112,17 +114,17 @@ fn errors_name_the_column_and_a_remedy() {
         ("1.2.3", "column 4: expected an operator such as + or * before .3"),
         ("2 (3)", "column 3: expected an operator such as + or * before '('"),
         ("1 h 30 min", "column 5: expected an operator such as + or * before 30"),
-        ("MB s", "column 4: two units stand side by side; write * or / between them"),
-        ("(1 h in s) * 2", "column 6: 'in' stands only once, at the end of the whole expression"),
-        ("1 h in s in min", "column 10: 'in' stands only once, at the end of the whole expression"),
+        ("MB s", "column 4: two units are next to each other; write * or / between them"),
+        ("(1 h in s) * 2", "column 6: 'in' may appear only once, at the end of the whole expression"),
+        ("1 h in s in min", "column 10: 'in' may appear only once, at the end of the whole expression"),
         ("1 h in", "column 7: expected a unit, hex, oct or bin, found the end"),
         ("1 h in 5", "column 8: expected a unit, hex, oct or bin, found 5"),
         ("in s", "column 1: expected a value, found 'in'"),
-        ("1 KB", "column 3: 'KB' is no unit; did you mean kbit, kB or KiB?"),
-        ("2 H", "column 3: 'H' is no unit; did you mean h?"),
+        ("1 KB", "column 3: 'KB' is not a unit; did you mean kbit, kB or KiB?"),
+        ("2 H", "column 3: 'H' is not a unit; did you mean h?"),
         (
             "3 apples",
-            "column 3: 'apples' is no unit; there are bit, B, both with k M G T P E or Ki Mi Gi Ti Pi Ei before; \
+            "column 3: 'apples' is not a unit; there are bit, B, both with k M G T P E or Ki Mi Gi Ti Pi Ei before; \
              ns, us, ms, s, min, h, d, week",
         ),
         (
@@ -132,7 +134,7 @@ fn errors_name_the_column_and_a_remedy() {
         ("1 + sqrt", "column 5: 'sqrt' is a function; write its arguments in parentheses"),
         (
             "sin(1)",
-            "column 1: 'sin' is no function; there are abs, sign, floor, ceil, round, min, max, gcd, lcm, sqrt, \
+            "column 1: 'sin' is not a function; use one of abs, sign, floor, ceil, round, min, max, gcd, lcm, sqrt, \
              mod, div, numerator, denominator",
         ),
         ("sqrt()", "column 1: sqrt takes 1 or 2 arguments, not 0"),
@@ -141,7 +143,7 @@ fn errors_name_the_column_and_a_remedy() {
         ("max()", "column 1: max takes at least 1 argument, not 0"),
         ("3 s^x", "column 5: expected a whole number as the power of a unit, found 'x'"),
         ("3 s^0.5", "column 5: the power of a unit must be a small whole number"),
-        ("3 s^101", "column 5: units can stand to powers from -100 to 100 only"),
+        ("3 s^101", "column 5: units can have powers from -100 to 100 only"),
     ] {
         assert_eq!(program(text), expected, "{text}");
     }

@@ -58,7 +58,7 @@ fn short_globs_match_in_any_folder() {
         assert_eq!(glob(all), both, "{all}");
     }
     assert_eq!(glob("*.py"), "No files match '*.py'.");
-    assert_eq!(typed(&small(), "fn fox"), "No files match 'fox'. A pattern with spaces stands in quotes.");
+    assert_eq!(typed(&small(), "fn fox"), "No files match 'fox'. A pattern with spaces must be in quotes.");
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn lines_over_the_limit_are_announced() {
     assert_eq!(most(2), format!("a:1:x\na:2:x\n[There are more matches than these 2. {more}"));
     let many = Fake::with(&[("a", "x\n".repeat(2_000))]);
     assert!(found(&many, pattern("x")).ends_with(&format!("a:100:x\n[There are more matches than these 100. {more}")));
-    let note = "a:100:x\n[There are more matches than these 100. Narrow the pattern, or give a glob behind it.]";
+    let note = "a:100:x\n[There are more matches than these 100. Narrow the pattern, or add a glob.]";
     assert!(typed(&many, "x").ends_with(note));
     let long = Fake::with(&[("a", format!("{}\n", "x".repeat(250)).repeat(2_000))]);
     let shown = found(&long, Search { max: Some(1_000), ..pattern("x") });
@@ -115,9 +115,9 @@ fn inputs_out_of_range_are_refused() {
     let refused = |input| searched(&mut small(), input).expect_err("a refusal");
     for max in [0, 1_001] {
         let refusal = refused(Search { max: Some(max), ..pattern("x") });
-        assert_eq!(refusal, ("invalid-input".into(), format!("'max' goes from 1 to 1000; this is {max}")));
+        assert_eq!(refusal, ("invalid-input".into(), format!("'max' must be from 1 to 1000; this is {max}")));
     }
-    assert_eq!(refused(Search { context: 21, ..pattern("x") }).1, "'context' goes up to 20; this is 21");
+    assert_eq!(refused(Search { context: 21, ..pattern("x") }).1, "'context' must be at most 20; this is 21");
     assert!(typed(&small(), "-C 99 x").contains("this is 99"));
     assert_eq!(refused(pattern("(")).0, "invalid-input");
 }
@@ -149,7 +149,7 @@ fn search_stops_at_the_byte_limit() {
     let answer = searched(&mut files, pattern("x")).expect("an answer");
     assert_eq!(files.bytes as u64, MAX_SCAN);
     assert!(answer.contains("[Stopped after 3 files and 25165824 bytes, at '2'."), "{answer}");
-    assert!(typed(&files, "x").contains("To search the rest, give a glob that leads there."));
+    assert!(typed(&files, "x").contains("To search the rest, give a glob for it."));
 }
 
 #[test]

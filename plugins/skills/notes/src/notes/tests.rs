@@ -1,4 +1,4 @@
-//! The notes over a store in memory: what they answer, and what survives conflicts and interruptions.
+//! Tests of the notes with a store in memory: answers, conflicts and interruptions.
 
 use super::*;
 use crate::fake::{Fake, Fault};
@@ -28,7 +28,7 @@ fn notes_are_numbered_listed_and_deleted() {
 }
 
 #[test]
-fn the_number_of_a_deleted_note_is_not_given_again() {
+fn numbers_of_deleted_notes_are_not_reused() {
     let store = Fake::default();
     add(&store, "a").expect("added");
     Notes::new(store.clone()).delete(1).expect("deleted");
@@ -36,14 +36,14 @@ fn the_number_of_a_deleted_note_is_not_given_again() {
 }
 
 #[test]
-fn entries_stand_where_the_documentation_says() {
+fn keys_are_as_documented() {
     let store = Fake::default();
     add(&store, "a").expect("added");
     assert_eq!(store.entries(), [("last".into(), "1".into()), ("note/0000000001".into(), "a".into())]);
 }
 
 #[test]
-fn a_note_is_neither_empty_nor_too_long() {
+fn empty_and_too_long_notes_are_refused() {
     let store = Fake::default();
     for empty in ["", "  \n\t"] {
         assert_eq!(add(&store, empty).expect_err("empty").kind(), "invalid-input");
@@ -55,7 +55,7 @@ fn a_note_is_neither_empty_nor_too_long() {
 }
 
 #[test]
-fn lists_come_in_pages() {
+fn lists_have_pages() {
     let store = Fake::default();
     let count = 2 * PAGE + 1;
     for number in 1..=count {
@@ -75,7 +75,7 @@ fn lists_come_in_pages() {
 }
 
 #[test]
-fn a_page_that_just_fits_promises_no_more() {
+fn page_that_exactly_fits_announces_no_more() {
     let store = Fake::default();
     for number in 1..=PAGE {
         add(&store, &format!("n{number}")).expect("added");
@@ -84,7 +84,7 @@ fn a_page_that_just_fits_promises_no_more() {
 }
 
 #[test]
-fn numbers_beyond_a_page_of_keys_are_listed_too() {
+fn notes_beyond_one_request_of_keys_are_listed() {
     let store = Fake::default();
     for number in 1..=2 * KEYS + 50 {
         add(&store, &format!("n{number}")).expect("added");
@@ -96,7 +96,7 @@ fn numbers_beyond_a_page_of_keys_are_listed_too() {
 }
 
 #[test]
-fn search_wants_all_words_in_any_case_and_order() {
+fn search_finds_all_words_in_any_case_and_order() {
     let store = Fake::default();
     for text in ["Buy Milk\nand eggs", "milk the cow", "ÄPFEL kaufen"] {
         add(&store, text).expect("added");
@@ -111,7 +111,7 @@ fn search_wants_all_words_in_any_case_and_order() {
 }
 
 #[test]
-fn search_knows_letters_beyond_ascii() {
+fn search_folds_letters_outside_ascii() {
     let store = Fake::default();
     for text in ["ΟΔΟΣΗΜΑ", "οδος", "ÉTÉ", "straße"] {
         add(&store, text).expect("added");
@@ -123,7 +123,7 @@ fn search_knows_letters_beyond_ascii() {
 }
 
 #[test]
-fn a_long_search_comes_in_pages() {
+fn long_search_results_have_pages() {
     let store = Fake::default();
     for number in 1..=PAGE + 1 {
         add(&store, &format!("x{number}")).expect("added");
@@ -137,7 +137,7 @@ fn a_long_search_comes_in_pages() {
 }
 
 #[test]
-fn a_search_reads_a_bounded_number_of_notes_and_says_how_far_it_got() {
+fn search_stops_at_the_note_limit_and_says_where() {
     let store = Fake::default();
     for number in 1..=SCAN as u64 + 1 {
         store.clone().put(&key(number), b"x", 0).expect("put");
@@ -149,7 +149,7 @@ fn a_search_reads_a_bounded_number_of_notes_and_says_how_far_it_got() {
 }
 
 #[test]
-fn a_search_reads_a_bounded_number_of_bytes() {
+fn search_stops_at_the_byte_limit() {
     let store = Fake::default();
     for number in 1..=600 {
         store.clone().put(&key(number), &[b'x'; MAX_NOTE], 0).expect("put");
@@ -159,7 +159,7 @@ fn a_search_reads_a_bounded_number_of_bytes() {
 }
 
 #[test]
-fn another_add_at_any_point_of_an_add_loses_nothing() {
+fn concurrent_adds_lose_no_note() {
     for step in 0..10 {
         let store = Fake::default();
         add(&store, "first").expect("added");
@@ -179,7 +179,7 @@ fn another_add_at_any_point_of_an_add_loses_nothing() {
 }
 
 #[test]
-fn an_add_that_ends_at_any_point_leaves_a_consistent_store() {
+fn interrupted_add_leaves_a_consistent_store() {
     let mut cut = 0;
     for step in 0..10 {
         for fault in [Fault::InsteadOf("timeout"), Fault::After("timeout")] {
@@ -203,7 +203,7 @@ fn an_add_that_ends_at_any_point_leaves_a_consistent_store() {
 }
 
 #[test]
-fn an_add_gives_up_after_a_bounded_number_of_conflicts() {
+fn add_gives_up_after_too_many_conflicts() {
     let store = Fake::default();
     let faulty = store.with_all(Fault::InsteadOf("conflict"), "last");
     let failure = add(&faulty, "mine").expect_err("conflicts");
@@ -213,7 +213,7 @@ fn an_add_gives_up_after_a_bounded_number_of_conflicts() {
 }
 
 #[test]
-fn a_note_ahead_of_the_counter_is_not_written_over() {
+fn note_ahead_of_the_counter_is_not_overwritten() {
     let store = Fake::default();
     store.clone().put(&key(1), b"by hand", 0).expect("put");
     assert_eq!(add(&store, "mine").as_deref(), Ok("Note 2 added."));
@@ -221,7 +221,7 @@ fn a_note_ahead_of_the_counter_is_not_written_over() {
 }
 
 #[test]
-fn adds_in_parallel_all_stay() {
+fn parallel_adds_are_all_kept() {
     let store = Fake::default();
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -249,7 +249,7 @@ fn errors_of_the_host_keep_their_kind() {
 }
 
 #[test]
-fn numbers_end_one_day() {
+fn exhausted_numbers_are_an_error() {
     let store = Fake::default();
     store.clone().put(LAST, b"9999999998", 0).expect("put");
     assert_eq!(add(&store, "x").as_deref(), Ok("Note 9999999999 added."));
@@ -258,7 +258,7 @@ fn numbers_end_one_day() {
 }
 
 #[test]
-fn a_damaged_store_is_reported_and_strange_keys_are_passed_over() {
+fn damaged_store_is_reported_and_unknown_keys_are_skipped() {
     let store = Fake::default();
     for strange in ["note/", "note/1", "note/+000000001", "note/000000000x"] {
         store.clone().put(strange, b"x", 0).expect("put");

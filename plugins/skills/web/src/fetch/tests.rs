@@ -1,4 +1,4 @@
-//! Fetching from servers that are not there.
+//! Tests of fetching, with simulated servers.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use patchbay_sdk::http::Pair;
 
 use super::*;
 
-/// What each address answers.
+/// The response of each address.
 #[derive(Default)]
 struct Fake {
     answers: BTreeMap<String, Result<Response, Error>>,
@@ -34,7 +34,7 @@ fn fetched(http: &mut Fake, url: &str) -> Result<String, (String, String)> {
     fetch(http, url, 0, 1_000).map_err(|failure| (failure.kind().to_owned(), failure.message().to_owned()))
 }
 
-/// What `https://a.example/` is shown as when it answers this.
+/// Returns the view of `https://a.example/` with this response.
 fn one(content_type: &str, body: impl AsRef<[u8]>) -> Result<String, (String, String)> {
     let answer = response(200, &[("Content-Type", content_type)], body);
     fetched(&mut serving(&[("https://a.example/", answer)]), "a.example")
@@ -45,13 +45,13 @@ fn redirect(location: &str) -> Response {
 }
 
 #[test]
-fn a_page_is_shown_with_title_and_address() {
+fn page_is_shown_with_title_and_address() {
     let shown = one("text/html", "<title>T</title><h1>A</h1><p>b <a href=/c>d</a>");
     assert_eq!(shown.as_deref(), Ok("Title: T\nURL: https://a.example/\n\n# A\n\nb [d](https://a.example/c)"));
 }
 
 #[test]
-fn other_types_are_shown_as_they_are_or_named() {
+fn other_types_are_shown_unchanged_or_named() {
     let url = "URL: https://a.example/\n\n";
     assert_eq!(one("text/plain", "<b>\n  x\n"), Ok(format!("{url}<b>\n  x")));
     assert_eq!(one("application/json", "{\"a\":1}"), Ok(format!("{url}{{\n  \"a\": 1\n}}")));
@@ -67,7 +67,7 @@ fn other_types_are_shown_as_they_are_or_named() {
 }
 
 #[test]
-fn a_page_of_scripts_says_so() {
+fn page_without_text_is_reported() {
     let shown = one("text/html", "<title>App</title><meta name=description content='An app'><script>x</script>");
     assert_eq!(
         shown.as_deref(),
@@ -79,7 +79,7 @@ fn a_page_of_scripts_says_so() {
 }
 
 #[test]
-fn redirects_are_followed_by_asking_anew() {
+fn redirects_are_requests_of_their_own() {
     let mut http = serving(&[
         ("https://a.example/", redirect("/x#y")),
         ("https://a.example/x", redirect("//b.example/z")),
@@ -90,7 +90,7 @@ fn redirects_are_followed_by_asking_anew() {
 }
 
 #[test]
-fn a_circle_of_redirects_ends() {
+fn circular_redirects_end() {
     let mut http = serving(&[("https://a.example/", redirect("https://a.example/"))]);
     let (kind, message) = fetched(&mut http, "a.example").expect_err("a failure");
     assert_eq!(kind, "too-many-redirects");
@@ -102,7 +102,7 @@ fn a_circle_of_redirects_ends() {
 }
 
 #[test]
-fn a_redirect_to_nowhere_is_told() {
+fn invalid_redirects_are_reported() {
     let (kind, message) = fetched(&mut serving(&[("https://a.example/", redirect("file:///etc/passwd"))]), "a.example")
         .expect_err("a failure");
     assert_eq!(kind, "bad-redirect");
@@ -110,14 +110,14 @@ fn a_redirect_to_nowhere_is_told() {
         message.starts_with("https://a.example/ redirects to 'file:///etc/passwd', which is no address"),
         "{message}"
     );
-    // A redirect that does not say where to is an answer.
+    // A redirect without a target is shown as a page.
     let (kind, message) =
         fetched(&mut serving(&[("https://a.example/", response(302, &[], "x"))]), "a.example").expect_err("a failure");
     assert_eq!((&*kind, &*message), ("http-status", "https://a.example/ answered 302: x"));
 }
 
 #[test]
-fn a_status_of_failure_is_one() {
+fn error_status_is_a_failure() {
     let html = response(500, &[("content-type", "text/html")], format!("<h1>Oops</h1><p>{}", "x".repeat(10_000)));
     let (kind, message) = fetched(&mut serving(&[("https://a.example/", html)]), "a.example").expect_err("a failure");
     assert_eq!(kind, "http-status");
@@ -131,7 +131,7 @@ fn a_status_of_failure_is_one() {
 }
 
 #[test]
-fn the_hosts_errors_keep_their_kind() {
+fn errors_of_the_host_keep_their_kind() {
     let denied = || Error { kind: "denied".to_owned(), message: "not granted".to_owned() };
     let mut http = Fake::default();
     http.answers.insert("https://a.example/".to_owned(), Err(denied()));
@@ -142,7 +142,7 @@ fn the_hosts_errors_keep_their_kind() {
 }
 
 #[test]
-fn nothing_is_asked_for_what_is_no_address() {
+fn invalid_address_sends_no_request() {
     let mut http = Fake::default();
     assert_eq!(fetched(&mut http, "two words").expect_err("a failure").0, "invalid-input");
     assert!(http.asked.is_empty());

@@ -1,9 +1,9 @@
-//! The attributes that matter.
+//! The attributes of a start tag that matter for the text.
 
-/// Bytes of a value. A longer one is cut, but a longer address is none.
+/// The most bytes of a value. Longer values are cut, but a longer address is ignored.
 const MAX_VALUE: usize = 2048;
 
-/// The attributes of one start tag. Of several with one name the first counts.
+/// The attributes of one start tag. Of several with the same name the first one is used.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attributes {
     pub(crate) href: Option<String>,
@@ -17,7 +17,7 @@ pub(crate) struct Attributes {
     style: Option<String>,
     aria_hidden: Option<String>,
     is_hidden: bool,
-    /// What a value that comes now is for.
+    /// The attribute to which the next value belongs.
     current: Option<Name>,
 }
 
@@ -36,7 +36,7 @@ enum Name {
 }
 
 impl Attributes {
-    /// An attribute begins.
+    /// Begins an attribute.
     pub(crate) fn name(&mut self, name: &[u8]) {
         self.current = match name {
             b"href" => Some(Name::Href),
@@ -57,7 +57,7 @@ impl Attributes {
         };
     }
 
-    /// Its value.
+    /// Adds the value of the current attribute.
     pub(crate) fn value(&mut self, value: &[u8]) {
         let Some(name) = self.current.take() else { return };
         if matches!(name, Name::Href) && value.len() > MAX_VALUE {
@@ -78,7 +78,7 @@ impl Attributes {
         place.get_or_insert_with(|| String::from_utf8_lossy(&value[..value.len().min(MAX_VALUE)]).into_owned());
     }
 
-    /// Whether the element is not shown, or is of the frame around a page: what is in it is left out.
+    /// Returns true if the element is hidden or belongs to the frame around a page. Its contents are left out.
     pub(crate) fn hides(&self) -> bool {
         let style = self.style.as_deref().is_some_and(|style| {
             let style: String = style.chars().filter(|char| !char.is_whitespace()).collect();
@@ -97,7 +97,7 @@ impl Attributes {
                 | "dialog"
                 | "alertdialog"
         );
-        // What a site itself leaves out on paper; and the languages and the editing of a wiki.
+        // Parts that a site does not print, and the language and edit links of a wiki.
         let class = self.class.as_deref().is_some_and(|class| {
             class.split_ascii_whitespace().any(|class| {
                 ["noprint", "no-print", "d-print-none", "interlanguage-link", "mw-editsection", "mw-jump-link"]
@@ -107,12 +107,12 @@ impl Attributes {
         self.is_hidden || class || style || role || self.aria_hidden.as_deref() == Some("true")
     }
 
-    /// Whether it says that the page's own contents are in it.
+    /// Returns true if the element is marked as the main contents of the page.
     pub(crate) fn is_main(&self) -> bool {
         self.role() == "main"
     }
 
-    /// The language of code, from a class such as `language-rust`.
+    /// Returns the language of code from a class such as `language-rust`.
     pub(crate) fn language(&self) -> Option<&str> {
         let classes = self.class.as_deref()?.split_ascii_whitespace();
         let mut languages = classes.filter_map(|class| {

@@ -1,7 +1,7 @@
-//! Makes text of the tags and words of a page, as they come.
+//! Converts the tags and words of a page to text, in one pass without a tree.
 //!
-//! No tree is built. What a page may leave out (the end of a paragraph, of an item, of a cell) is put in by rules of
-//! HTML's own; what it has too much of is passed over. Every tag costs the same, however deep it is.
+//! End tags that HTML allows to omit (of a paragraph, an item, a cell) are added by the rules of HTML; superfluous end
+//! tags are ignored. Every tag costs the same at any depth.
 
 use url::Url;
 
@@ -15,20 +15,20 @@ use crate::html::{
     tag::{HEADINGS, Tag},
 };
 
-/// Bytes of a title or a description, and of the text that stands for a picture.
+/// The most bytes of a title, of a description, and of the text of a picture.
 const MAX_LINE: usize = 300;
-/// Tables inside each other that are read as such: each holds the text of those in it once more.
+/// The deepest nesting of tables that is converted. Each table contains the text of the nested ones once more.
 const MAX_TABLES: usize = 8;
-/// A page as it is read.
+/// The state of the conversion.
 pub(crate) struct Document<'a> {
     links: Links<'a>,
     parts: Parts,
     open: Open,
-    /// The page's text, and above it that of each cell that is open.
+    /// The text of the page, followed by the text of each open cell.
     flows: Vec<(Flow, usize)>,
     tables: Vec<Table>,
     lists: Vec<List>,
-    /// Bytes of the cells that are closed.
+    /// Bytes of all closed cells.
     spent: usize,
     code: Option<Code>,
     in_title: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Document<'a> {
     description: Option<String>,
 }
 
-/// A `pre` that is open.
+/// An open `pre` element.
 struct Code {
     place: u32,
     text: String,
@@ -46,18 +46,18 @@ struct Code {
 struct List {
     place: u32,
     number: Option<u32>,
-    /// Where in its flow it begins.
+    /// The position in its flow where it begins.
     offset: usize,
 }
 
-/// What a page says.
+/// The result of the conversion.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) title: Option<String>,
     pub(crate) description: Option<String>,
-    /// In Markdown.
+    /// The text as Markdown.
     pub(crate) text: String,
-    /// Whether it was too long to be read to its end.
+    /// True if the page was too long and the text was cut.
     pub(crate) is_cut: bool,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Whether no more text is taken.
+    /// Returns true if no more text is accepted.
     pub(crate) fn is_full(&self) -> bool {
         let written: usize = self.flows.iter().map(|(flow, _)| flow.len()).sum();
         self.spent + written > MAX_TEXT || self.flows.iter().any(|(flow, _)| flow.is_full)
@@ -101,7 +101,7 @@ impl<'a> Document<'a> {
             return self.void(tag, attributes);
         }
         if tag == Tag::Title {
-            // A picture may have one, too.
+            // An SVG picture may have a title, too.
             self.in_title = !self.open.is_hidden() && self.title.is_none();
             if !self.in_title {
                 self.open.push(tag, true);
@@ -134,7 +134,7 @@ impl<'a> Document<'a> {
             self.in_title = false;
         }
         let is_heading = tag.heading().is_some();
-        // The end of any heading ends any other.
+        // The end tag of any heading ends a heading of any level.
         let place = match is_heading {
             true => HEADINGS.iter().filter_map(|heading| self.open.reachable(*heading)).max(),
             false => self.open.reachable(tag),
@@ -148,7 +148,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Ends the page.
+    /// Closes all elements and returns the page.
     pub(crate) fn finish(mut self, is_cut: bool) -> Page {
         self.close(1);
         let is_cut = is_cut || self.is_full();
@@ -158,13 +158,13 @@ impl<'a> Document<'a> {
         Page { title: line(self.title), description: line(self.description), text, is_cut }
     }
 
-    /// Closes all elements down to a place.
+    /// Closes all elements down to a position.
     fn close(&mut self, place: u32) {
         while let Some((element, at)) = self.open.top() {
             if at < place {
                 break;
             }
-            // What is in a hidden element was never opened.
+            // Elements inside a hidden element were never opened.
             let was_hidden = self.open.is_hidden();
             self.open.pop();
             if !was_hidden {
@@ -173,7 +173,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Closes what ends where `tag` begins.
+    /// Closes the elements that end where `tag` begins.
     fn imply_ends(&mut self, tag: Tag) {
         let among = |open: &Open, tags: &[Tag]| tags.iter().filter_map(|tag| open.reachable(*tag)).max();
         let bound =
@@ -187,7 +187,7 @@ impl<'a> Document<'a> {
             }
             Tag::Tr => among(open, &[Tag::Tr, Tag::Caption, Tag::Td, Tag::Th]),
             Tag::Tbody | Tag::Thead => among(open, &[Tag::Tbody, Tag::Thead, Tag::Tr, Tag::Caption]),
-            // Every other block ends a paragraph.
+            // Every block element ends a paragraph.
             _ => open.reachable(Tag::P),
         };
         if let Some(place) = ended {
@@ -261,7 +261,7 @@ impl<'a> Document<'a> {
         let offset = if let [(flow, _)] = &self.flows[..] { Some(flow.len()) } else { None };
         self.parts.open(tag, attributes, place, offset);
         if let Some(code) = &mut self.code {
-            // Some put each line of code into a block.
+            // Some pages put each line of code into a block.
             if !code.text.is_empty() && !code.text.ends_with('\n') {
                 code.text.push('\n');
             }
@@ -376,14 +376,14 @@ impl<'a> Document<'a> {
         if code.is_empty() {
             return;
         }
-        // Longer than any in the code.
+        // A fence longer than any in the code.
         let ticks = code.split(|char| char != '`').map(str::len).max().unwrap_or_default();
         let fence = "`".repeat((ticks + 1).max(3));
         let language = language.as_deref().unwrap_or_default();
         self.flow().raw_block(&format!("{fence}{language}\n{code}\n{fence}"));
     }
 
-    /// Which of the tables the innermost open one is.
+    /// Returns the index of the innermost open table.
     fn table(&self) -> Option<usize> {
         let last = self.tables.len().checked_sub(1)?;
         (self.open.table() == Some(self.tables[last].place)).then_some(last)
@@ -417,7 +417,7 @@ impl<'a> Document<'a> {
     }
 
     fn flow(&mut self) -> &mut Flow {
-        // There is always the page's own.
+        // The flow of the page itself always exists.
         let last = self.flows.len() - 1;
         &mut self.flows[last].0
     }
@@ -436,7 +436,7 @@ fn is_mark_of(tag: Tag, mark: &Mark) -> bool {
     }
 }
 
-/// Text without line ends, not too long.
+/// Replaces line ends and cuts the text.
 fn one_line(text: &str) -> String {
     let text = &text[..text.floor_char_boundary(MAX_LINE)];
     text.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -1,16 +1,15 @@
-//! Writes running text as Markdown: words, spaces, gaps between blocks, marks within a line.
+//! Writes text as Markdown: words, spaces, gaps between blocks, marks within a line.
 //!
-//! Everything is put off until a word follows: a gap, a list's marker, an opening mark. So nothing that holds no word
-//! leaves a trace.
+//! Gaps, list markers and opening marks are only written when a word follows, so that empty elements leave no trace.
 
-/// Bytes of a page's text, and so of one flow. What follows is left out.
+/// The most bytes of a page's text, and of one flow. The rest is left out.
 pub(crate) const MAX_TEXT: usize = 4 << 20;
-/// Lists and quotes inside each other that are shown as such.
+/// The deepest nesting of lists and quotes that is shown.
 const MAX_DEPTH: usize = 12;
-/// Marks inside each other; further ones are left out.
+/// The deepest nesting of marks; deeper ones are left out.
 const MAX_MARKS: usize = 16;
 
-/// The distance to the block before.
+/// The distance to the previous block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Gap {
     None,
@@ -18,7 +17,7 @@ pub(crate) enum Gap {
     Blank,
 }
 
-/// What is around some words of a line.
+/// A mark around words within a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     Strong,
@@ -26,7 +25,7 @@ pub(crate) enum Mark {
     Struck,
     Code,
     Quoted,
-    /// To an absolute URL.
+    /// A link to an absolute URL.
     Link(String),
     Super,
     Sub,
@@ -35,35 +34,35 @@ pub(crate) enum Mark {
 #[derive(Clone, Debug)]
 struct Marked {
     mark: Mark,
-    /// It changes nothing here, but has an end like any other.
+    /// A mark that is not written, but has an end tag.
     is_mute: bool,
-    /// Where in the text its words begin.
+    /// The position in the text where its words begin.
     from: Option<usize>,
 }
 
-/// What stands at the beginning of each line of a block.
+/// The text at the beginning of each line of a block.
 #[derive(Clone, Debug)]
 struct Prefix {
-    /// In the first line.
+    /// Prefix of the first line.
     first: String,
-    /// In all others.
+    /// Prefix of all other lines.
     rest: String,
     used: bool,
 }
 
-/// Text as it is written.
+/// Markdown under construction.
 #[derive(Debug)]
 pub(crate) struct Flow {
     text: String,
     gap: Gap,
     has_space: bool,
     prefixes: Vec<Prefix>,
-    /// Prefixes beyond [`MAX_DEPTH`], which are only counted.
+    /// Number of prefixes beyond [`MAX_DEPTH`].
     beyond: usize,
     marks: Vec<Marked>,
-    /// The level of the heading that this is in; 0: none.
+    /// Level of the current heading; 0: none.
     heading: usize,
-    /// Whether something was left out.
+    /// True if text was left out.
     pub(crate) is_full: bool,
 }
 
@@ -81,21 +80,21 @@ impl Flow {
         }
     }
 
-    /// What was written.
+    /// Returns the text.
     pub(crate) fn finish(mut self) -> String {
         self.end_marks();
         self.text
     }
 
-    /// How much was written.
+    /// Returns the length of the text in bytes.
     pub(crate) fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// Running text, in which white space of any length is one space.
+    /// Adds text in which any amount of white space becomes one space.
     pub(crate) fn text(&mut self, text: &str) {
         let is_space = |char: char| matches!(char, ' ' | '\t' | '\n' | '\r' | '\u{c}' | '\u{a0}');
-        // They say where a line may break, and are nothing to see.
+        // Invisible characters that mark possible line breaks.
         let is_nothing = |char: char| matches!(char, '\u{ad}' | '\u{200b}' | '\u{2060}' | '\u{feff}');
         if text.contains(is_nothing) {
             return self.text(&text.replace(is_nothing, ""));
@@ -114,7 +113,7 @@ impl Flow {
         }
     }
 
-    /// Something that is kept together, whatever is in it.
+    /// Adds text that is kept together unchanged.
     pub(crate) fn word(&mut self, word: &str) {
         if self.text.len() + word.len() > MAX_TEXT {
             self.is_full = true;
@@ -127,17 +126,17 @@ impl Flow {
         self.text.push_str(word);
     }
 
-    /// Puts `gap` between what was written and what follows.
+    /// Requests `gap` before the next word.
     pub(crate) fn gap(&mut self, gap: Gap) {
         self.end_marks();
         self.has_space = false;
-        // Behind a marker there is no gap.
+        // There is no gap after a marker.
         if !self.is_at_marker() {
             self.gap = self.gap.max(gap);
         }
     }
 
-    /// Puts a line's end there, and no more.
+    /// Requests a line end before the next word.
     pub(crate) fn line(&mut self) {
         self.gap(Gap::Line);
         if !self.is_at_marker() {
@@ -145,12 +144,12 @@ impl Flow {
         }
     }
 
-    /// Whether a quote or an item has begun that has no words yet.
+    /// Returns true if a quote or an item has begun and has no words yet.
     fn is_at_marker(&self) -> bool {
         self.prefixes.last().is_some_and(|prefix| !prefix.used)
     }
 
-    /// Begins a quote, or an item of a list with its marker.
+    /// Begins a quote, or a list item with its marker.
     pub(crate) fn indent(&mut self, first: &str) {
         if self.prefixes.len() == MAX_DEPTH {
             self.beyond += 1;
@@ -161,7 +160,7 @@ impl Flow {
         self.prefixes.push(Prefix { first: first.to_owned(), rest, used: false });
     }
 
-    /// Ends it.
+    /// Ends the innermost quote or item.
     pub(crate) fn outdent(&mut self) {
         match self.beyond {
             0 => drop(self.prefixes.pop()),
@@ -169,7 +168,7 @@ impl Flow {
         }
     }
 
-    /// Begins a heading of a level from 1 to 6, or with 0 ends it.
+    /// Begins a heading of level 1 to 6; level 0 ends it.
     pub(crate) fn heading(&mut self, level: usize) {
         self.gap(Gap::Blank);
         self.heading = level;
@@ -184,7 +183,7 @@ impl Flow {
         }
     }
 
-    /// Ends the innermost mark that is `wanted`. What was begun since goes on behind it.
+    /// Ends the innermost mark that is `wanted`. Marks that began inside it continue after it.
     pub(crate) fn end(&mut self, wanted: impl Fn(&Mark) -> bool) {
         let Some(index) = self.marks.iter().rposition(|marked| wanted(&marked.mark)) else { return };
         let inner: Vec<Marked> = self.marks[index + 1..].to_vec();
@@ -194,7 +193,7 @@ impl Flow {
         self.marks.extend(inner.into_iter().map(|marked| Marked { from: None, ..marked }));
     }
 
-    /// A line as it is, after the gap that is due.
+    /// Adds a line unchanged, after the requested gap.
     pub(crate) fn raw_line(&mut self, line: &str) {
         if self.text.len() + line.len() > MAX_TEXT {
             self.is_full = true;
@@ -203,17 +202,17 @@ impl Flow {
         self.begin_line();
         self.text.push_str(line);
         if line.is_empty() {
-            // What stands before every line needs no spaces at its end.
+            // Prefixes of empty lines need no trailing spaces.
             self.text.truncate(self.text.trim_end_matches(' ').len());
         }
         self.line();
     }
 
-    /// Lines as they are, a block of their own.
+    /// Adds lines unchanged, as a block.
     pub(crate) fn raw_block(&mut self, text: &str) {
         self.gap(Gap::Blank);
         for line in text.split('\n') {
-            // What is empty may follow what is not.
+            // Empty lines are only written between other lines.
             self.raw_line(line);
         }
         self.gap(Gap::Blank);
@@ -230,7 +229,7 @@ impl Flow {
         if !self.text.is_empty() {
             self.text.push('\n');
             if self.gap == Gap::Blank {
-                // Within a quote, an empty line is the quote's.
+                // Within a quote, an empty line has the prefix of the quote.
                 for prefix in self.prefixes.iter().take_while(|prefix| prefix.used) {
                     self.text.push_str(&prefix.rest);
                 }
@@ -289,8 +288,8 @@ impl Flow {
         }
     }
 
-    /// Ends the marks at the end of a block. Only a link that has no words yet waits for those of the next: such is a
-    /// card that is a link as a whole.
+    /// Ends the marks at the end of a block. A link without words stays open for the next block, because a whole card
+    /// may be one link.
     fn end_marks(&mut self) {
         let mut waiting = Vec::new();
         while let Some(last) = self.marks.last() {
@@ -316,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_is_one_space_and_none_at_the_edges() {
+    fn white_space_is_collapsed() {
         let text = written(|flow| {
             flow.gap(Gap::Blank);
             flow.text("  a \n\t b");
@@ -331,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_hug_their_words() {
+    fn marks_are_adjacent_to_their_words() {
         let text = written(|flow| {
             flow.text("a");
             flow.begin(Mark::Strong);
@@ -348,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_end_with_their_block_and_misnested_ones_with_the_outer() {
+    fn marks_end_with_their_block_or_outer_mark() {
         let text = written(|flow| {
             flow.begin(Mark::Strong);
             flow.begin(Mark::Emphasis);
@@ -365,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_waits_for_its_words() {
+    fn link_without_words_stays_open() {
         let link = |url: &str| Mark::Link(url.to_owned());
         let text = written(|flow| {
             flow.begin(link("https://a/"));
@@ -410,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_and_length_are_bounded() {
+    fn depth_and_length_are_limited() {
         let text = written(|flow| {
             for _ in 0..1_000 {
                 flow.indent("> ");

@@ -1,11 +1,11 @@
-//! Where links lead.
+//! Resolves the links of a page.
 
 use url::Url;
 
-/// Bytes of a link. Longer ones carry data, not an address.
+/// The most bytes of a link. Longer links contain data, not an address.
 const MAX_LINK: usize = 1000;
 
-/// What links are relative to.
+/// The base URL of a page's links.
 #[derive(Debug)]
 pub(crate) struct Links<'a> {
     page: &'a Url,
@@ -17,14 +17,14 @@ impl<'a> Links<'a> {
         Self { page, base: page.clone() }
     }
 
-    /// What a page says that its links are relative to.
+    /// Sets the base from the page's `base` element.
     pub(crate) fn set_base(&mut self, href: &str) {
         if let Ok(base) = self.page.join(href.trim()) {
             self.base = base;
         }
     }
 
-    /// An absolute address, if it leads elsewhere and somebody could follow it.
+    /// Returns the absolute address of a link, if it leads to another page and can be fetched.
     pub(crate) fn follow(&self, href: &str) -> Option<String> {
         let mut url = self.base.join(href.trim()).ok()?;
         if !matches!(url.scheme(), "http" | "https" | "mailto" | "ftp" | "tel") {

@@ -1,7 +1,7 @@
-//! The elements that are open.
+//! The stack of open elements.
 //!
-//! A page may open a hundred thousand elements inside each other, so that nothing here may look through them: each
-//! entry knows the one of its kind below it, and what bounds it.
+//! A page may nest a hundred thousand elements, so no operation may search the stack: each entry has the positions of
+//! the next lower element of its kind and of the elements that bound it.
 
 use crate::html::tag::{TAGS, Tag};
 
@@ -9,15 +9,15 @@ use crate::html::tag::{TAGS, Tag};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Element {
     pub(crate) tag: Tag,
-    /// Whether what is in it is not shown.
+    /// True if its contents are not shown.
     hides: bool,
-    /// The places, counted from 1, of the next below: of the same tag, a cell, a table.
+    /// The positions, from 1, of the next lower element with the same tag, cell and table.
     same: u32,
     cell: u32,
     table: u32,
 }
 
-/// The open elements, the innermost last. A place counts from 1; 0 is none.
+/// The open elements, innermost last. Positions count from 1; 0 is none.
 #[derive(Debug)]
 pub(crate) struct Open {
     elements: Vec<Element>,
@@ -32,7 +32,7 @@ impl Open {
         Self { elements: Vec::new(), last: [0; TAGS], cell: 0, table: 0, hiding: 0 }
     }
 
-    /// Opens an element; gives its place.
+    /// Opens an element and returns its position.
     pub(crate) fn push(&mut self, tag: Tag, hides: bool) -> u32 {
         let same = self.last[tag as usize];
         self.elements.push(Element { tag, hides, same, cell: self.cell, table: self.table });
@@ -43,13 +43,13 @@ impl Open {
             self.cell = place;
         }
         if tag == Tag::Table {
-            // What is around a table is out of reach from inside it.
+            // Elements outside a table cannot be closed from inside it.
             (self.table, self.cell) = (place, place);
         }
         place
     }
 
-    /// Closes the innermost element; gives it with its place.
+    /// Closes the innermost element and returns it with its position.
     pub(crate) fn pop(&mut self) -> Option<(Element, u32)> {
         let place = self.elements.len() as u32;
         let element = self.elements.pop()?;
@@ -60,12 +60,12 @@ impl Open {
         Some((element, place))
     }
 
-    /// The innermost element, with its place.
+    /// Returns the innermost element with its position.
     pub(crate) fn top(&self) -> Option<(Element, u32)> {
         self.elements.last().map(|element| (*element, self.elements.len() as u32))
     }
 
-    /// The place of the innermost open element of `tag` that may be closed from here.
+    /// Returns the position of the innermost open element `tag` that may be closed from here.
     pub(crate) fn reachable(&self, tag: Tag) -> Option<u32> {
         let place = self.last[tag as usize];
         let floor = match tag {
@@ -76,17 +76,17 @@ impl Open {
         (place > floor).then_some(place)
     }
 
-    /// The place of the innermost open element of `tag`, wherever it is.
+    /// Returns the position of the innermost open element `tag`, also outside the current table.
     pub(crate) fn innermost(&self, tag: Tag) -> Option<u32> {
         Some(self.last[tag as usize]).filter(|place| *place > 0)
     }
 
-    /// The place of the innermost table.
+    /// Returns the position of the innermost table.
     pub(crate) fn table(&self) -> Option<u32> {
         Some(self.table).filter(|place| *place > 0)
     }
 
-    /// Whether what comes now is not shown.
+    /// Returns true if the current contents are not shown.
     pub(crate) fn is_hidden(&self) -> bool {
         self.hiding > 0
     }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_innermost_that_can_be_reached_is_found() {
+    fn innermost_reachable_element_is_found() {
         let mut open = Open::new();
         open.push(Tag::Div, false);
         open.push(Tag::Div, false);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hides_hides_until_it_is_closed() {
+    fn hidden_element_hides_until_it_is_closed() {
         let mut open = Open::new();
         open.push(Tag::Nav, true);
         open.push(Tag::Div, false);

@@ -1,13 +1,13 @@
-//! The part of a page that is the page: its main part, or its one article.
+//! Finds the part of a page that is its contents: the main part, or its only article.
 
 use std::ops::Range;
 
 use crate::html::{attributes::Attributes, tag::Tag};
 
-/// Bytes from which on such a part stands for the page.
+/// The least bytes of a part that is used instead of the page.
 const MIN_PART: usize = 200;
 
-/// The parts of a page that is being read. Offsets are of its text.
+/// The parts of a page. Offsets refer to its text.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     main: Part,
@@ -17,13 +17,13 @@ pub(crate) struct Parts {
 
 #[derive(Debug, Default)]
 struct Part {
-    /// The place of the open element, and where its text begins.
+    /// The position of the open element, and the offset where its text begins.
     open: Option<(u32, usize)>,
     range: Option<Range<usize>>,
 }
 
 impl Parts {
-    /// An element opens; without an offset it is in a cell, and no part.
+    /// Records the start of an element. Without an offset it is in a cell and is not a part.
     pub(crate) fn open(&mut self, tag: Tag, attributes: &Attributes, place: u32, offset: Option<usize>) {
         if tag == Tag::Main || attributes.is_main() {
             self.main.open(place, offset);
@@ -34,13 +34,14 @@ impl Parts {
         }
     }
 
-    /// An element closes.
+    /// Records the end of an element.
     pub(crate) fn close(&mut self, place: u32, offset: usize) {
         self.main.close(place, offset);
         self.article.close(place, offset);
     }
 
-    /// What of the text is the page. Several articles are a list of them, and one must be most of it.
+    /// Returns the range of the text that is the contents. Several articles are a list, of which one is only used if it
+    /// is most of the text.
     pub(crate) fn of<'a>(&self, text: &'a str) -> &'a str {
         let article = self.article.of(text).filter(|article| self.articles == 1 && article.len() > text.len() / 2);
         self.main.of(text).or(article).unwrap_or(text).trim()

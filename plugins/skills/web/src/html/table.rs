@@ -1,22 +1,22 @@
-//! Tables: data as a table, layout as text.
+//! Converts tables: data tables to Markdown tables, layout tables to text.
 
 use crate::html::flow::{Flow, Gap};
 
-/// Columns. What is beyond goes into the last.
+/// The most columns. Further cells are added to the last column.
 const MAX_COLUMNS: usize = 50;
-/// Rows that are kept before it is decided what the table is; later ones are written as they come.
+/// The number of rows that are buffered to decide the kind of table; later rows are written directly.
 const MAX_KEPT: usize = 200;
-/// Bytes and lines of a cell in a table of data; longer ones are layout.
+/// The most bytes and lines of a cell in a data table. Longer cells mean layout.
 const MAX_CELL: usize = 400;
 const MAX_LINES: usize = 4;
 
-/// A table that is being read.
+/// A table under construction.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// Its place among the open elements.
+    /// Its position among the open elements.
     pub(crate) place: u32,
     rows: Vec<Vec<String>>,
-    /// Whether there was a table in it.
+    /// True if it contains another table.
     pub(crate) has_table: bool,
     is_data: Option<bool>,
     has_head: bool,
@@ -27,7 +27,7 @@ impl Table {
         Self { place, rows: Vec::new(), has_table: false, is_data: None, has_head: false }
     }
 
-    /// Begins a row. What is kept is written first, once it is enough.
+    /// Begins a row. Writes the buffered rows first if there are enough.
     pub(crate) fn row(&mut self, flow: &mut Flow) {
         if self.rows.last().is_some_and(Vec::is_empty) {
             return;
@@ -38,7 +38,7 @@ impl Table {
         self.rows.push(Vec::new());
     }
 
-    /// Adds a cell that spans so many columns.
+    /// Adds a cell that spans `span` columns.
     pub(crate) fn cell(&mut self, text: String, span: usize) {
         if self.rows.is_empty() {
             self.rows.push(Vec::new());
@@ -50,13 +50,13 @@ impl Table {
             let more = span.saturating_sub(1).min(MAX_COLUMNS - row.len());
             row.resize(row.len() + more, String::new());
         } else if let Some(last) = row.last_mut().filter(|last| last.len() <= MAX_CELL) {
-            // One that is longer than that is no longer a cell of data; what else is in the row is lost.
+            // A longer cell is not data; the rest of the row is dropped.
             last.push(' ');
             last.push_str(&text);
         }
     }
 
-    /// Writes what is left.
+    /// Writes the remaining rows.
     pub(crate) fn finish(mut self, flow: &mut Flow) {
         self.write(flow);
         flow.gap(Gap::Blank);
@@ -97,7 +97,7 @@ impl Table {
     }
 }
 
-/// A row of short cells is a line, one of long ones a block each.
+/// Writes a layout row: short cells on one line, long cells as blocks.
 fn layout(row: Vec<String>, flow: &mut Flow) {
     let cells: Vec<&str> = row.iter().map(String::as_str).filter(|cell| !cell.is_empty()).collect();
     if cells.iter().all(|cell| !cell.contains('\n')) {
@@ -124,12 +124,12 @@ mod tests {
     }
 
     #[test]
-    fn data_is_a_table() {
+    fn data_table_becomes_a_table() {
         assert_eq!(written(&[&["a", "b"], &[" 1|2 \n", ""], &["", ""]]), "| a | b |\n| --- | --- |\n| 1\\|2 |  |");
     }
 
     #[test]
-    fn layout_is_text() {
+    fn layout_table_becomes_text() {
         assert_eq!(written(&[&["1.", "", "Title"]]), "1. Title");
         assert_eq!(written(&[&["a"], &["b"]]), "a\nb");
         let long = "x".repeat(MAX_CELL + 1);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn many_rows_and_columns_are_written_as_they_come() {
+    fn many_rows_and_columns_are_written_directly() {
         let row: Vec<String> = (0..60).map(|number| number.to_string()).collect();
         let row: Vec<&str> = row.iter().map(String::as_str).collect();
         let text = written(&vec![&row[..]; 1_000]);

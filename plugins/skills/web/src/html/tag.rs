@@ -1,6 +1,6 @@
-//! The elements that matter, and what they are.
+//! The elements that matter, and their properties.
 
-/// An element by its name. Names that nothing depends on are `Other`.
+/// An element by name. Names without a meaning here are `Other`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Tag {
@@ -55,17 +55,17 @@ pub(crate) enum Tag {
     Title,
     Tr,
     Ul,
-    /// What is never shown: scripts, styles, what is embedded.
+    /// Elements that are never shown: scripts, styles, embedded contents.
     Gone,
-    /// Empty elements of which nothing is shown.
+    /// Void elements without text.
     Void,
 }
 
-/// How many there are.
+/// The number of elements.
 pub(crate) const TAGS: usize = Tag::Void as usize + 1;
 
 impl Tag {
-    /// By the name in lower case.
+    /// Returns the element for a name in lower case.
     pub(crate) fn of(name: &[u8]) -> Self {
         match name {
             b"a" => Self::A,
@@ -126,12 +126,12 @@ impl Tag {
         }
     }
 
-    /// Whether it has no contents and no end.
+    /// Returns true if it has no contents and no end tag.
     pub(crate) fn is_void(self) -> bool {
         matches!(self, Self::Base | Self::Br | Self::Hr | Self::Img | Self::Meta | Self::Void)
     }
 
-    /// Whether it stands on lines of its own.
+    /// Returns true for a block element.
     pub(crate) fn is_block(self) -> bool {
         !self.is_void()
             && !matches!(
@@ -155,22 +155,22 @@ impl Tag {
             )
     }
 
-    /// Whether nothing in it is ever shown.
+    /// Returns true if its contents are never shown.
     pub(crate) fn is_gone(self) -> bool {
         matches!(self, Self::Gone | Self::Svg | Self::Template | Self::Select | Self::Button | Self::Nav)
     }
 
-    /// Whether it is a cell, or another part of a table that bounds what is in it.
+    /// Returns true for a cell or another part of a table that bounds its contents.
     pub(crate) fn is_cell(self) -> bool {
         matches!(self, Self::Td | Self::Th | Self::Caption)
     }
 
-    /// Whether only a table bounds it.
+    /// Returns true if only a table bounds it.
     pub(crate) fn is_of_table(self) -> bool {
         self.is_cell() || matches!(self, Self::Tr | Self::Tbody | Self::Thead)
     }
 
-    /// 1 to 6 for a heading.
+    /// Returns 1 to 6 for a heading.
     pub(crate) fn heading(self) -> Option<usize> {
         (Self::H1 as u8..=Self::H6 as u8).contains(&(self as u8)).then(|| (self as u8 - Self::H1 as u8) as usize + 1)
     }

@@ -1,4 +1,4 @@
-//! Pages, and what they say.
+//! Tests with whole pages.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn text(html: &str) -> String {
 }
 
 #[test]
-fn blocks_stand_apart_and_lines_flow() {
+fn blocks_are_separated_and_lines_are_joined() {
     assert_eq!(
         text("<h1> A <b>big</b>\n title</h1>text <p>one\ntwo<p>three<div>four<div>five</div>six</div>"),
         "# A big title\n\ntext\n\none two\n\nthree\n\nfour\nfive\nsix"
@@ -23,7 +23,7 @@ fn blocks_stand_apart_and_lines_flow() {
 }
 
 #[test]
-fn marks_are_those_of_markdown() {
+fn marks_become_markdown() {
     assert_eq!(
         text(
             "<p>a <strong>b</strong> <em>c</em> <code>d()</code> <del>e</del> <q>f</q> x<sup>2</sup> H<sub>2</sub>O <kbd>g</kbd>"
@@ -56,7 +56,7 @@ fn links_are_absolute() {
 }
 
 #[test]
-fn lists_are_lists() {
+fn lists_become_markdown_lists() {
     assert_eq!(
         text("a<ul><li>b<li><p>c</p><p>d</p><ol start=9><li>e</li><li>f</ol><li>g</ul>h"),
         "a\n\n- b\n- c\n\n  d\n\n  9. e\n  10. f\n- g\n\nh"
@@ -68,7 +68,7 @@ fn lists_are_lists() {
 }
 
 #[test]
-fn code_stays_as_it_is() {
+fn code_is_unchanged() {
     assert_eq!(
         text("<p>a</p><pre><code class='hl language-rust'>\nfn <b>x</b>() {\n\n    1 &lt; 2\n}\n</code></pre>b"),
         "a\n\n```rust\nfn x() {\n\n    1 < 2\n}\n```\n\nb"
@@ -81,7 +81,7 @@ fn code_stays_as_it_is() {
 }
 
 #[test]
-fn tables_of_data_are_tables() {
+fn data_tables_become_tables() {
     assert_eq!(
         text(
             "<table><caption>Sizes</caption><thead><tr><th>a<th>b</thead><tr><td>1|<td><b>2</b><br>3<tr><td colspan=2>4</table>x"
@@ -93,18 +93,18 @@ fn tables_of_data_are_tables() {
 }
 
 #[test]
-fn tables_for_layout_are_text() {
+fn layout_tables_become_text() {
     let inner = "<table><tr><td>a<td>b<tr><td>c<td>d</table>";
     assert_eq!(
         text(&format!("<table><tr><td>menu<td>{inner}<tr><td>x<td>y</table>z")),
         "menu\n\n| a | b |\n| --- | --- |\n| c | d |\n\nx y\n\nz"
     );
-    // What is in a cell cannot close what is around the table.
+    // An end tag in a cell cannot close an element around the table.
     assert_eq!(text("<ul><li>a<table><tr><td>b</li></ul></div>c</table><li>d</ul>e"), "- a\n\n  bc\n- d\n\ne");
 }
 
 #[test]
-fn scripts_navigation_and_what_is_hidden_are_left_out() {
+fn scripts_navigation_and_hidden_parts_are_left_out() {
     let html = "<head><title> A\n page </title><style>x{}</style><script>if (a<b) '</p>'</script></head>\
         <nav><ul><li>menu</ul></nav><p>text<noscript><b>no</b></noscript><svg><title>t</title><path/>s</svg>\
         <template>t</template><select><option>o</select><button>press</button>\
@@ -121,7 +121,7 @@ fn scripts_navigation_and_what_is_hidden_are_left_out() {
 }
 
 #[test]
-fn the_main_part_is_the_page_where_there_is_enough_of_it() {
+fn main_part_is_used_if_it_is_long_enough() {
     let long = "word ".repeat(50);
     let long = long.trim();
     assert_eq!(text(&format!("before<main><p>{long}</main>after")), long);
@@ -133,13 +133,13 @@ fn the_main_part_is_the_page_where_there_is_enough_of_it() {
 }
 
 #[test]
-fn a_page_without_text_has_its_description() {
+fn page_without_text_shows_its_description() {
     let page = page("<meta name=Description content=' What it\n is '><div id=root></div><script>run()</script>");
     assert_eq!((page.text.as_str(), page.description.as_deref()), ("", Some("What it is")));
 }
 
 #[test]
-fn pages_that_mean_harm_are_read() {
+fn hostile_pages_are_converted() {
     let n = 100_000;
     assert_eq!(text(&format!("{}x{}", "<div>".repeat(n), "</div>".repeat(n))), "x");
     let n = 40_000;
@@ -163,7 +163,7 @@ fn pages_that_mean_harm_are_read() {
 }
 
 #[test]
-fn what_is_too_much_is_cut_and_said_so() {
+fn too_large_pages_are_cut_and_marked() {
     let links = page(&"<a href=xxxxxxxx>y</a>\n".repeat(200_000));
     assert!(links.is_cut && links.text.starts_with("[y](https://example.com/a/xxxxxxxx) [y]"));
     let long = format!("<base href='https://example.com/{}/'>", "x".repeat(900));
@@ -177,9 +177,9 @@ fn what_is_too_much_is_cut_and_said_so() {
 }
 
 proptest::proptest! {
-    /// Whatever comes, in whatever order.
+    /// Random tags in random order.
     #[test]
-    fn no_page_stops_it(parts in proptest::collection::vec("<(/?(p|div|b|a href=x|li|ul|ol|dl|dd|table|tr|td|caption|thead|pre|code|nav|h1|h2|blockquote|main|article|title|svg|span hidden|br|script|select))>|a b|\n|&lt;", 0..60)) {
+    fn random_pages_are_converted(parts in proptest::collection::vec("<(/?(p|div|b|a href=x|li|ul|ol|dl|dd|table|tr|td|caption|thead|pre|code|nav|h1|h2|blockquote|main|article|title|svg|span hidden|br|script|select))>|a b|\n|&lt;", 0..60)) {
         let page = page(&parts.concat());
         proptest::prop_assert!(!page.is_cut);
         for line in page.text.lines() {
@@ -187,7 +187,7 @@ proptest::proptest! {
         }
     }
 
-    /// Every word outside of what is left out is there, once and in order.
+    /// Every visible word appears once and in order.
     #[test]
     fn no_word_is_lost(parts in proptest::collection::vec("</?(p|div|b|i|em|li|ul|ol|dl|dt|dd|table|tr|td|th|caption|tbody|pre|code|h1|h2|blockquote|section|a|br|sup|q)>", 0..60)) {
         let html: String = parts.iter().enumerate().map(|(number, part)| format!("{part} w{number}w ")).collect();
