@@ -8,7 +8,7 @@ use patchbay_core::{COMPONENT_BYTES, Code, Digest, RootLimits, ToolSpec, text};
 use patchbay_sandbox::{
     Artefacts, BoxFuture, Compiler, Failure, Limits, Sandbox, adapter::AdapterManifest, inspect as shape,
 };
-use patchbay_session::{INTERNAL_TOOLS, RESERVED, HostPlatform};
+use patchbay_session::{HostPlatform, INTERNAL_TOOLS, RESERVED};
 use patchbay_skill::{
     Candidate, DescribedTools, Manifest, Problem, SnapshotRules, check_skill, discover_one, embedded_skill_md, files,
 };
