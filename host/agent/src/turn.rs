@@ -206,9 +206,7 @@ impl Agent {
                     piece
                 });
                 let Some(piece) = piece else { continue };
-                // The row that follows is what counts.
-                if let Err(error) = self.log.store().checkpoint(self.log.hold(), vec![piece]).await {
-                    tracing::warn!("an answer under way could not be kept: {error}");
+                if !self.log.keep_piece(piece).await {
                     desk.write_again();
                 }
             }

@@ -12,6 +12,8 @@ mod budget;
 mod bus;
 mod log;
 mod subscription;
+#[cfg(test)]
+mod testing;
 
 pub use budget::{BudgetExhausted, ReservedTokens, TokenBudget};
 pub use bus::{Broadcast, Bus, BusError, BusReceiver};

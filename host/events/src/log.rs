@@ -1,13 +1,13 @@
 //! The one way into the rows of a session: a change is committed, then applied in this process, then published.
 
 use std::sync::{
-    Arc,
+    Arc, PoisonError,
     atomic::{AtomicU64, Ordering},
 };
 
 use patchbay_core::{AgentId, Event, EventKind, SessionId};
-use patchbay_store::{Hold, Message, SessionChange, Store, StoreError};
-use tokio::sync::Mutex;
+use patchbay_store::{Hold, Message, PartialPiece, SessionChange, Store, StoreError};
+use tokio::sync::{Mutex, oneshot};
 
 use crate::{Bus, Subscription, TokenBudget, subscription};
 
@@ -20,6 +20,10 @@ pub struct EventLog {
     last_seq: AtomicU64,
     /// Held from a commit until its rows are published, so that rows are published in the order of their numbers.
     order: Mutex<()>,
+    /// Pieces of answers under way that no write has taken yet, each with the sender of its result.
+    due: std::sync::Mutex<Vec<(PartialPiece, oneshot::Sender<bool>)>>,
+    /// Held while pieces are written.
+    writing: Mutex<()>,
 }
 
 impl EventLog {
@@ -32,7 +36,16 @@ impl EventLog {
         bus: impl Bus + 'static,
     ) -> Arc<Self> {
         let (bus, last_seq) = (Box::new(bus), AtomicU64::new(last_seq));
-        Arc::new(Self { hold, store, bus, budget, last_seq, order: Mutex::default() })
+        Arc::new(Self {
+            hold,
+            store,
+            bus,
+            budget,
+            last_seq,
+            order: Mutex::default(),
+            due: Default::default(),
+            writing: Mutex::default(),
+        })
     }
 
     /// The session.
@@ -93,8 +106,35 @@ impl EventLog {
         tokio::spawn(commit).await.unwrap_or(Err(StoreError::WriterGone))
     }
 
+    /// Stores a piece of an answer under way, so that a crash loses little of it. One write takes along the pieces of all
+    /// agents that are due. Returns whether it was stored; a failure is logged, since the row of the whole answer follows.
+    pub async fn keep_piece(&self, piece: PartialPiece) -> bool {
+        let (sender, stored) = oneshot::channel();
+        self.due.lock().unwrap_or_else(PoisonError::into_inner).push((piece, sender));
+        let writing = self.writing.lock().await;
+        let mut due = std::mem::take(&mut *self.due.lock().unwrap_or_else(PoisonError::into_inner));
+        // The answer of a turn that was stopped meanwhile is a row already.
+        due.retain(|(_, sender)| !sender.is_closed());
+        if !due.is_empty() {
+            let (pieces, senders): (Vec<_>, Vec<_>) = due.into_iter().unzip();
+            let written = self.store.checkpoint(&self.hold, pieces).await;
+            if let Err(error) = &written {
+                tracing::warn!("an answer under way could not be stored: {error}");
+            }
+            for sender in senders {
+                // An error says that the turn has ended meanwhile.
+                let _ = sender.send(written.is_ok());
+            }
+        }
+        drop(writing);
+        stored.await.unwrap_or(false)
+    }
+
     /// Publishes an event that is not stored.
     pub fn publish(&self, agent: AgentId, kind: EventKind) {
         self.bus.publish(Event { session: self.session(), agent, seq: self.last_seq(), kind });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,67 +1,7 @@
-use patchbay_core::{DeltaKind, DeltaPosition, Digest, MessageKind, PrincipalId};
-use patchbay_store::{Hold, NewMessage, NewSnapshot, SessionChange, SessionRow};
+use patchbay_core::{DeltaKind, DeltaPosition};
 
 use super::*;
-use crate::{Broadcast, Bus as _};
-
-/// A session in a store of its own, and somebody who speaks in it.
-struct Stage {
-    _home: tempfile::TempDir,
-    store: Store,
-    hold: Hold,
-    session: SessionId,
-    agent: AgentId,
-    bus: Broadcast,
-}
-
-impl Stage {
-    async fn new(queue: usize) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let store = Store::open(home.path()).unwrap();
-        let (session, agent) = (SessionId::random(), AgentId::random());
-        let components = store.hold_components().unwrap();
-        let snapshot = NewSnapshot::empty(Digest::of(b""), String::new(), components);
-        let row = SessionRow {
-            id: session,
-            workspace: String::new(),
-            agent,
-            persona: String::new(),
-            snapshot: snapshot.digest,
-            snapshot_version: 1,
-            owner: PrincipalId::LOCAL,
-        };
-        let hold = store.create_session(row, snapshot).await.unwrap();
-        Self { _home: home, store, hold, session, agent, bus: Broadcast::with_capacity(queue) }
-    }
-
-    /// Commits rows and tells of them, as a session does.
-    async fn say(&self, count: usize) {
-        for row in self.commit(count).await {
-            self.bus.publish(event(self.session, row));
-        }
-    }
-
-    /// Commits rows and does not tell of them.
-    async fn commit(&self, count: usize) -> Vec<Message> {
-        let mut rows = Vec::new();
-        for _ in 0..count {
-            let message =
-                NewMessage { agent: self.agent, kind: MessageKind::User, content: "x".to_owned(), data: None };
-            let change = SessionChange { messages: vec![message], ..SessionChange::default() };
-            rows.extend(self.store.commit(&self.hold, change).await.unwrap());
-        }
-        rows
-    }
-
-    fn progress(&self, seq: u64) {
-        let kind = EventKind::Progress { tool: "t".to_owned(), text: "p".to_owned() };
-        self.bus.publish(Event { session: self.session, agent: self.agent, seq, kind });
-    }
-
-    fn subscribe(&self, from: u64) -> Subscription {
-        Subscription::new(self.session, self.store.clone(), self.bus.subscribe(), from)
-    }
-}
+use crate::{Broadcast, Bus as _, testing::Stage};
 
 /// The numbers of all rows that are there, and how many live events were said to be gone.
 async fn drain(subscription: &mut Subscription) -> (Vec<u64>, u64) {
