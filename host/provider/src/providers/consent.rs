@@ -87,7 +87,12 @@ impl Providers {
     /// # Errors
     /// [`ModelError`], if there is no such provider or it may not be asked.
     pub(super) async fn ready(&self, registry: &Registry, name: &Name) -> Result<Arc<Entry>, ModelError> {
-        self.consents().await?.ready(registry, name)
+        // Each completion runs this: allowances are read only for a provider that needs one.
+        let allowances = match registry.find(name)?.consent {
+            Consent::Given => BTreeMap::new(),
+            Consent::Required => self.store.allowances().await?,
+        };
+        Consents { rules: self.store.rules().await?, allowances }.ready(registry, name)
     }
 
     /// Reads the claims that a registry is built with. If the store cannot be read, no provider is allowed and no prefix is owned.
