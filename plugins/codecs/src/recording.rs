@@ -104,9 +104,9 @@ pub(crate) fn summary(actions: &[Action]) -> Value {
                 blocks.insert(start.index, (start.kind.clone(), String::new(), true));
             }
             Action::Emit(Event::BlockDelta(delta)) => {
-                let (kind, held, open) = blocks.get_mut(&delta.index).expect("a block that was started");
+                let (kind, block_text, open) = blocks.get_mut(&delta.index).expect("a block that was started");
                 assert!(*open && !delta.text.is_empty(), "{delta:?}");
-                held.push_str(&delta.text);
+                block_text.push_str(&delta.text);
                 match kind {
                     BlockKind::Text => text.push_str(&delta.text),
                     BlockKind::Thinking => thinking.push_str(&delta.text),

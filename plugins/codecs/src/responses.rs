@@ -41,7 +41,7 @@ pub struct Responses {
 struct Open {
     block: u32,
     /// True if a delta has arrived, so that the end of the item only repeats it.
-    fed: bool,
+    has_text: bool,
     /// The part of the last thinking delta.
     part: u64,
 }
@@ -96,7 +96,7 @@ impl Responses {
 
     /// Returns the block at a position; starts it if necessary.
     fn block(&mut self, place: (u64, u64), kind: BlockKind, out: &mut Out) -> &mut Open {
-        self.open.entry(place).or_insert_with(|| Open { block: out.start(kind), fed: false, part: 0 })
+        self.open.entry(place).or_insert_with(|| Open { block: out.start(kind), has_text: false, part: 0 })
     }
 
     fn item_added(&mut self, at: u64, item: &Value, out: &mut Out) {
@@ -124,7 +124,7 @@ impl Responses {
             self.spoke = true;
         }
         let open = self.block(place, BlockKind::Text, out);
-        open.fed = true;
+        open.has_text = true;
         out.delta(open.block, text);
     }
 
@@ -133,17 +133,17 @@ impl Responses {
             return;
         }
         let open = self.block((at, 0), BlockKind::Thinking, out);
-        if open.fed && open.part != part {
+        if open.has_text && open.part != part {
             out.delta(open.block, "\n\n");
         }
-        open.fed = true;
+        open.has_text = true;
         open.part = part;
         out.delta(open.block, text);
     }
 
     fn input(&mut self, at: u64, text: &str, out: &mut Out) {
         if let Some(open) = self.open.get_mut(&(at, 0)) {
-            open.fed |= !text.is_empty();
+            open.has_text |= !text.is_empty();
             out.delta(open.block, text);
         }
     }
@@ -156,7 +156,7 @@ impl Responses {
             "reasoning" => {
                 let parts = ["summary", "content"].into_iter().flat_map(|list| item[list].as_array()).flatten();
                 let whole: Vec<_> = parts.map(|part| text(part, "text")).collect();
-                if !self.open.get(&(at, 0)).is_some_and(|open| open.fed) {
+                if !self.open.get(&(at, 0)).is_some_and(|open| open.has_text) {
                     self.think(at, 0, &whole.join("\n\n"), out);
                 }
                 // Without its encrypted content the server could not use it.
@@ -169,7 +169,7 @@ impl Responses {
                     "" if complete => "{}",
                     arguments => arguments,
                 };
-                if !self.open.get(&(at, 0)).is_some_and(|open| open.fed) {
+                if !self.open.get(&(at, 0)).is_some_and(|open| open.has_text) {
                     self.input(at, whole, out);
                 }
                 self.close((at, 0), None, out);
@@ -181,7 +181,7 @@ impl Responses {
     fn message_done(&mut self, at: u64, item: &Value, out: &mut Out) {
         for (part, content) in (0..).zip(item["content"].as_array().into_iter().flatten()) {
             let place = (at, part);
-            if !self.open.get(&place).is_some_and(|open| open.fed) {
+            if !self.open.get(&place).is_some_and(|open| open.has_text) {
                 self.emit_text(place, false, text(content, "text"), out);
                 self.emit_text(place, true, text(content, "refusal"), out);
             }

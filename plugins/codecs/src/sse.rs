@@ -93,8 +93,8 @@ impl Parser {
     }
 
     fn extend(&mut self, more: &[u8]) -> Result<(), Error> {
-        let held = self.line.len() + self.name.len() + self.data.as_ref().map_or(0, String::len);
-        if held + more.len() > self.limit {
+        let buffered = self.line.len() + self.name.len() + self.data.as_ref().map_or(0, String::len);
+        if buffered + more.len() > self.limit {
             return Err(Error::TooLong);
         }
         self.line.extend_from_slice(more);

@@ -25,8 +25,8 @@ struct Call {
     /// Index of the block; `None` until the name has arrived.
     block: Option<u32>,
     /// Input that arrived before the name.
-    held: String,
-    fed: bool,
+    early_input: String,
+    has_input: bool,
 }
 
 impl Calls {
@@ -43,7 +43,7 @@ impl Calls {
     pub(super) fn delta(&mut self, call: &Value, function: &Value, out: &mut Out) {
         let (index, id, name) = (call.get("index").and_then(Value::as_u64), text(call, "id"), text(function, "name"));
         let at = self.find(index, id, name).unwrap_or_else(|| {
-            self.calls.push(Call { index, id: id.to_owned(), block: None, held: String::new(), fed: false });
+            self.calls.push(Call { index, id: id.to_owned(), block: None, early_input: String::new(), has_input: false });
             self.calls.len() - 1
         });
         let ordinal = self.before + at;
@@ -55,16 +55,16 @@ impl Calls {
             let id = if call.id.is_empty() { format!("call_{ordinal}") } else { call.id.clone() };
             let block = out.start(BlockKind::ToolCall(ToolHead { id, name: name.to_owned() }));
             call.block = Some(block);
-            call.fed = !call.held.is_empty();
-            out.delta(block, std::mem::take(&mut call.held));
+            call.has_input = !call.early_input.is_empty();
+            out.delta(block, std::mem::take(&mut call.early_input));
         }
         let input = input(function);
         match call.block {
             Some(block) => {
-                call.fed |= !input.is_empty();
+                call.has_input |= !input.is_empty();
                 out.delta(block, input);
             }
-            None => call.held.push_str(&input),
+            None => call.early_input.push_str(&input),
         }
     }
 
@@ -90,7 +90,7 @@ impl Calls {
     pub(super) fn complete(&self, out: &mut Out) {
         for call in &self.calls {
             if let Some(block) = call.block {
-                if !call.fed {
+                if !call.has_input {
                     out.delta(block, "{}");
                 }
                 out.end(block, None);

@@ -10,26 +10,26 @@ const EXCERPT: usize = 500;
 
 /// Converts a response without events.
 pub(crate) fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
-    let told = serde_json::from_slice(body).ok().as_ref().and_then(Told::read);
-    let told = told.unwrap_or_else(|| Told { message: words(status, body), ..Told::default() });
-    let kind = match (status, told.kind()) {
+    let error_body = serde_json::from_slice(body).ok().as_ref().and_then(ErrorBody::read);
+    let error_body = error_body.unwrap_or_else(|| ErrorBody { message: words(status, body), ..ErrorBody::default() });
+    let kind = match (status, error_body.kind()) {
         // The response itself was successful.
         (_, Some("content-filter")) => "content-filter",
         (200..300, kind) => kind.unwrap_or("unknown"),
         (402, _) => "rate-limit",
-        _ if told.quota() => "rate-limit",
+        _ if error_body.quota() => "rate-limit",
         _ => kind_of_status(status),
     };
-    let retry = if status == 402 { Retry::Never } else { told.retry(kind, hint(headers)) };
-    Failure { http_status: Some(status), code: told.code(), retry, ..failure(kind, told.message) }
+    let retry = if status == 402 { Retry::Never } else { error_body.retry(kind, hint(headers)) };
+    Failure { http_status: Some(status), code: error_body.code(), retry, ..failure(kind, error_body.message) }
 }
 
 /// Converts an error within an answer; `error` is the event or the object in it.
 pub(crate) fn api_error(error: &Value) -> Failure {
-    let told = Told::read(error).unwrap_or_default();
-    let kind = told.kind().unwrap_or("unknown");
-    let (code, retry) = (told.code(), told.retry(kind, None));
-    let message = if told.message.is_empty() { "the server gave no reason".to_owned() } else { told.message };
+    let error_body = ErrorBody::read(error).unwrap_or_default();
+    let kind = error_body.kind().unwrap_or("unknown");
+    let (code, retry) = (error_body.code(), error_body.retry(kind, None));
+    let message = if error_body.message.is_empty() { "the server gave no reason".to_owned() } else { error_body.message };
     Failure { code, retry, ..failure(kind, message) }
 }
 
@@ -59,13 +59,13 @@ fn words(status: u16, body: &[u8]) -> String {
 
 /// A parsed error.
 #[derive(Default)]
-struct Told {
+struct ErrorBody {
     message: String,
     code: Option<String>,
     class: Option<String>,
 }
 
-impl Told {
+impl ErrorBody {
     /// Parses `{"error": {"message", "type", "code"}}` and the forms of other servers: `{"error": "…"}` with a `code`
     /// next to it, any of these in an array, the inner error alone, and `{"detail": "…"}`.
     fn read(value: &Value) -> Option<Self> {

@@ -4,7 +4,7 @@ use patchbay_provider_sdk::{CompletionRequest, Failure, Finish, Retry, Usage};
 
 use crate::{
     context, history,
-    script::{self, Again, Fail, Round},
+    script::{self, Retries, Fail, Round},
 };
 
 /// The text of an answer that must break off and has no other text.
@@ -85,10 +85,10 @@ impl Answer {
             message: format!("demo fails as requested: {}", fail.kind),
             http_status: None,
             code: None,
-            retry: match fail.again {
-                Again::AsTheHostSees => Retry::Backoff,
-                Again::Never => Retry::Never,
-                Again::After { seconds } => Retry::AfterMs(seconds.saturating_mul(1000)),
+            retry: match fail.retries {
+                Retries::HostDecides => Retry::Backoff,
+                Retries::Never => Retry::Never,
+                Retries::After { seconds } => Retry::AfterMs(seconds.saturating_mul(1000)),
             },
         };
         self.end = match fail.after {

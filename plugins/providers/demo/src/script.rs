@@ -26,8 +26,8 @@ pub(crate) struct Call<'a> {
 
 /// When a failure may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Again {
-    AsTheHostSees,
+pub(crate) enum Retries {
+    HostDecides,
     Never,
     After { seconds: u64 },
 }
@@ -36,7 +36,7 @@ pub(crate) enum Again {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fail<'a> {
     pub(crate) kind: &'a str,
-    pub(crate) again: Again,
+    pub(crate) retries: Retries,
     /// Words before the failure; `None`: fails before the answer begins.
     pub(crate) after: Option<usize>,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Round<'a> {
     pub(crate) show_context: bool,
 }
 
-enum Word<'a> {
+enum Command<'a> {
     Say(&'a str),
     Repeat(usize, &'a str),
     Call(Call<'a>),
@@ -75,19 +75,19 @@ pub(crate) fn round<'a>(texts: &[&'a str], number: usize) -> Option<Round<'a>> {
     for (index, text) in texts.iter().enumerate() {
         // A text that was answered by a failure may be sent again in one message with the next, and must not fail
         // again.
-        let is_over = |word: &Word<'_>| index + 1 < texts.len() && matches!(word, Word::Fail(_));
+        let is_repeated = |word: &Command<'_>| index + 1 < texts.len() && matches!(word, Command::Fail(_));
         let instructions = is_instructions(text);
         if instructions && number == 0 {
             round.instructions += text.lines().count();
             round.input = input(text);
         }
         for line in text.lines() {
-            let then = line.trim_start().strip_prefix("then ").and_then(word);
+            let then = line.trim_start().strip_prefix("then ").and_then(command);
             later += usize::from(then.is_some());
             let wanted = if then.is_some() { later == number } else { number == 0 };
-            match then.or_else(|| word(line)) {
+            match then.or_else(|| command(line)) {
                 _ if !wanted => {}
-                Some(word) if is_over(&word) => {}
+                Some(word) if is_repeated(&word) => {}
                 Some(word) => round.add(word),
                 None if instructions => {}
                 None => round.echo.push(line),
@@ -117,14 +117,14 @@ fn input(text: &str) -> &str {
 }
 
 impl<'a> Round<'a> {
-    fn add(&mut self, word: Word<'a>) {
+    fn add(&mut self, word: Command<'a>) {
         match word {
-            Word::Say(text) => self.append_text(text, 1),
-            Word::Repeat(times, text) => self.append_text(text, times),
-            Word::Call(call) => self.calls.push(call),
-            Word::Fail(fail) => self.fail = Some(fail),
-            Word::Stop(stop) => self.stop = Some(stop),
-            Word::ShowContext => self.show_context = true,
+            Command::Say(text) => self.append_text(text, 1),
+            Command::Repeat(times, text) => self.append_text(text, times),
+            Command::Call(call) => self.calls.push(call),
+            Command::Fail(fail) => self.fail = Some(fail),
+            Command::Stop(stop) => self.stop = Some(stop),
+            Command::ShowContext => self.show_context = true,
         }
     }
 
@@ -150,23 +150,23 @@ impl<'a> Round<'a> {
     }
 }
 
-fn word(line: &str) -> Option<Word<'_>> {
+fn command(line: &str) -> Option<Command<'_>> {
     let line = line.trim_start();
     let (first, rest) = line.split_once(' ')?;
     match first {
-        "say" => Some(Word::Say(rest)),
+        "say" => Some(Command::Say(rest)),
         "repeat" => {
             let (times, text) = rest.split_once(' ')?;
-            Some(Word::Repeat(times.parse().ok().filter(|times| *times > 0)?, text))
+            Some(Command::Repeat(times.parse().ok().filter(|times| *times > 0)?, text))
         }
         "call" => {
             let (name, input) = rest.trim().split_once(' ')?;
             let input = input.trim_start();
-            input.starts_with('{').then_some(Word::Call(Call { name, input }))
+            input.starts_with('{').then_some(Command::Call(Call { name, input }))
         }
-        "fail" => fail(rest).map(Word::Fail),
-        "stop" => STOPS.contains(&rest.trim()).then_some(Word::Stop(rest.trim())),
-        "show" => (rest.trim() == "context").then_some(Word::ShowContext),
+        "fail" => fail(rest).map(Command::Fail),
+        "stop" => STOPS.contains(&rest.trim()).then_some(Command::Stop(rest.trim())),
+        "show" => (rest.trim() == "context").then_some(Command::ShowContext),
         _ => None,
     }
 }
@@ -175,12 +175,12 @@ fn word(line: &str) -> Option<Word<'_>> {
 fn fail(rest: &str) -> Option<Fail<'_>> {
     let mut words = rest.split_whitespace().peekable();
     let kind = words.next().filter(|kind| KINDS.contains(kind))?;
-    let again = match words.peek() {
-        Some(&"never") => Again::Never,
-        Some(seconds) => seconds.parse().map_or(Again::AsTheHostSees, |seconds| Again::After { seconds }),
-        None => Again::AsTheHostSees,
+    let retries = match words.peek() {
+        Some(&"never") => Retries::Never,
+        Some(seconds) => seconds.parse().map_or(Retries::HostDecides, |seconds| Retries::After { seconds }),
+        None => Retries::HostDecides,
     };
-    if again != Again::AsTheHostSees {
+    if retries != Retries::HostDecides {
         words.next();
     }
     let after = match words.next() {
@@ -191,5 +191,5 @@ fn fail(rest: &str) -> Option<Fail<'_>> {
     if words.peek().is_some_and(|word| ["word", "words"].contains(word)) && after.is_some() {
         words.next();
     }
-    words.next().is_none().then_some(Fail { kind, again, after })
+    words.next().is_none().then_some(Fail { kind, retries, after })
 }

@@ -8,7 +8,7 @@ use crate::Demo;
 
 /// The result of a completion.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct Completed {
     /// Each block with kind, text and attached data. An open block has no end.
     pub(super) blocks: Vec<(BlockKind, String, Option<String>)>,
     pub(super) open: bool,
@@ -18,7 +18,7 @@ pub(super) struct Said {
     pub(super) end: Result<Finish, Failure>,
 }
 
-impl Said {
+impl Completed {
     pub(super) fn text(&self) -> &str {
         let texts: Vec<_> = self.blocks.iter().filter(|(kind, ..)| *kind == BlockKind::Text).collect();
         match texts.as_slice() {
@@ -62,10 +62,10 @@ impl Said {
 }
 
 /// Runs a completion to its end and checks the rules of the contract.
-pub(super) fn run(request: CompletionRequest) -> Said {
+pub(super) fn run(request: CompletionRequest) -> Completed {
     let model = request.model.clone();
-    let mut said =
-        Said { blocks: Vec::new(), open: false, deltas: 0, waits: Vec::new(), usage: None, end: Err(broken()) };
+    let mut completed =
+        Completed { blocks: Vec::new(), open: false, deltas: 0, waits: Vec::new(), usage: None, end: Err(broken()) };
     let (mut demo, mut actions) = Demo::begin(request);
     let mut started = false;
     loop {
@@ -79,31 +79,31 @@ pub(super) fn run(request: CompletionRequest) -> Said {
                     started = true;
                 }
                 Event::BlockStart(start) => {
-                    assert!(started && !said.open && start.index as usize == said.blocks.len());
-                    said.open = true;
-                    said.blocks.push((start.kind, String::new(), None));
+                    assert!(started && !completed.open && start.index as usize == completed.blocks.len());
+                    completed.open = true;
+                    completed.blocks.push((start.kind, String::new(), None));
                 }
                 Event::BlockDelta(delta) => {
-                    assert!(said.open && delta.index as usize + 1 == said.blocks.len() && !delta.text.is_empty());
-                    said.deltas += 1;
-                    said.blocks.last_mut().unwrap().1.push_str(&delta.text);
+                    assert!(completed.open && delta.index as usize + 1 == completed.blocks.len() && !delta.text.is_empty());
+                    completed.deltas += 1;
+                    completed.blocks.last_mut().unwrap().1.push_str(&delta.text);
                 }
                 Event::BlockEnd(end) => {
-                    assert!(said.open && end.index as usize + 1 == said.blocks.len());
-                    said.open = false;
-                    said.blocks.last_mut().unwrap().2 = end.opaque;
+                    assert!(completed.open && end.index as usize + 1 == completed.blocks.len());
+                    completed.open = false;
+                    completed.blocks.last_mut().unwrap().2 = end.opaque;
                 }
-                Event::Usage(usage) => said.usage = Some(usage),
+                Event::Usage(usage) => completed.usage = Some(usage),
                 Event::Extra(extra) => panic!("{extra:?}"),
             }
         }
         match last {
-            Action::WaitMs(ms) => said.waits.push(ms),
+            Action::WaitMs(ms) => completed.waits.push(ms),
             Action::Finish(finish) => {
-                assert!(!said.open && started);
-                return Said { end: Ok(finish), ..said };
+                assert!(!completed.open && started);
+                return Completed { end: Ok(finish), ..completed };
             }
-            Action::Fail(failure) => return Said { end: Err(failure), ..said },
+            Action::Fail(failure) => return Completed { end: Err(failure), ..completed },
             other => panic!("{other:?} at the end of a step"),
         }
         actions = demo.resume(Input::Timer);
@@ -148,10 +148,10 @@ pub(super) fn person(said: &str) -> Message {
     user(vec![text(said)])
 }
 
-pub(super) fn ask(said: &str) -> Said {
+pub(super) fn ask(said: &str) -> Completed {
     run(request(vec![person(said)]))
 }
 
-pub(super) fn thinking(level: &str, messages: Vec<Message>) -> Said {
+pub(super) fn thinking(level: &str, messages: Vec<Message>) -> Completed {
     run(CompletionRequest { thinking: Some(level.to_owned()), ..request(messages) })
 }
