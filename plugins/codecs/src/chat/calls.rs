@@ -43,7 +43,13 @@ impl Calls {
     pub(super) fn delta(&mut self, call: &Value, function: &Value, out: &mut Out) {
         let (index, id, name) = (call.get("index").and_then(Value::as_u64), text(call, "id"), text(function, "name"));
         let at = self.find(index, id, name).unwrap_or_else(|| {
-            self.calls.push(Call { index, id: id.to_owned(), block: None, early_input: String::new(), has_input: false });
+            self.calls.push(Call {
+                index,
+                id: id.to_owned(),
+                block: None,
+                early_input: String::new(),
+                has_input: false,
+            });
             self.calls.len() - 1
         });
         let ordinal = self.before + at;

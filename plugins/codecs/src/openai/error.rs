@@ -29,7 +29,8 @@ pub(crate) fn api_error(error: &Value) -> Failure {
     let error_body = ErrorBody::read(error).unwrap_or_default();
     let kind = error_body.kind().unwrap_or("unknown");
     let (code, retry) = (error_body.code(), error_body.retry(kind, None));
-    let message = if error_body.message.is_empty() { "the server gave no reason".to_owned() } else { error_body.message };
+    let message =
+        if error_body.message.is_empty() { "the server gave no reason".to_owned() } else { error_body.message };
     Failure { code, retry, ..failure(kind, message) }
 }
 

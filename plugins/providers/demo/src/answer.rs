@@ -4,7 +4,7 @@ use patchbay_provider_sdk::{CompletionRequest, Failure, Finish, Retry, Usage};
 
 use crate::{
     context, history,
-    script::{self, Retries, Fail, Round},
+    script::{self, Fail, Retries, Round},
 };
 
 /// The text of an answer that must break off and has no other text.

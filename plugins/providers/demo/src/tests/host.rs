@@ -84,7 +84,9 @@ pub(super) fn run(request: CompletionRequest) -> Completed {
                     completed.blocks.push((start.kind, String::new(), None));
                 }
                 Event::BlockDelta(delta) => {
-                    assert!(completed.open && delta.index as usize + 1 == completed.blocks.len() && !delta.text.is_empty());
+                    assert!(
+                        completed.open && delta.index as usize + 1 == completed.blocks.len() && !delta.text.is_empty()
+                    );
                     completed.deltas += 1;
                     completed.blocks.last_mut().unwrap().1.push_str(&delta.text);
                 }
