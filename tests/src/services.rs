@@ -10,7 +10,7 @@ use patchbay_sandbox::{
 };
 use patchbay_skill::Snapshot;
 use patchbay_store::{Hold, NewSnapshot, SessionRow, Store};
-use patchbay_tools::CallContext;
+use patchbay_tools::{CallContext, EffectFlag};
 
 /// Creates a session without skills in `store`, and returns the right to write it.
 ///
@@ -60,6 +60,9 @@ pub fn context(asker: Asker, hold: Hold, workspace: &str, snapshot: &Arc<Snapsho
         snapshot: Arc::clone(snapshot),
         progress: Arc::new(Nobody),
         inference: None,
+        approvals: None,
+        line: None,
+        effect: EffectFlag::default(),
     })
 }
 

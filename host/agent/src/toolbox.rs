@@ -9,7 +9,7 @@ use patchbay_core::{
 };
 use patchbay_sandbox::{Content, Inference, Progress};
 use patchbay_skill::Snapshot;
-use patchbay_tools::{CallContext, Internal, ResolvedTool, ToolError, Tools};
+use patchbay_tools::{CallContext, EffectFlag, Internal, ResolvedTool, ToolError, Tools};
 use serde_json::Value;
 
 use crate::{Place, parts, use_skill::UseSkill};
@@ -64,6 +64,9 @@ impl Toolbox {
             snapshot: Arc::clone(&self.snapshot),
             progress,
             inference: Some(inference),
+            approvals: None,
+            line: None,
+            effect: EffectFlag::default(),
         })
     }
 

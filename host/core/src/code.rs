@@ -83,7 +83,9 @@ codes! {
         LimitWrite = "limit_write", "The skill wrote more bytes to the workspace than it may in one session (`limits.write_bytes`).";
         LimitCompile = "limit_compile", "Compiling the component took longer, or more memory, than it may.";
         Unavailable = "unavailable", "The host cannot run components now; the message says why.";
-        Cancelled = "cancelled", "The call was given up before it ended; the journal alone knows of it.";
+        Cancelled = "cancelled", "The call was given up before it ended, and before it had any effect.";
+        OutcomeUnknown = "outcome_unknown", "The call was interrupted after it had begun an effect; whether it took effect is not known. It is never repeated by itself.";
+        NotRun = "not_run", "The call was not run, or had no effect: the process ended before.";
     }
     "A model did not answer" {
         MissingCredentials = "missing_credentials", "The provider's key is not known; nothing was sent, and the message says where it belongs.";

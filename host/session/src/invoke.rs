@@ -5,7 +5,7 @@ use std::sync::Arc;
 use patchbay_core::{Asker, CallId, Code, MessageKind, Outcome, PrincipalId, text};
 use patchbay_sandbox::Content;
 use patchbay_skill::{InvocationMode, Skill};
-use patchbay_tools::{CallContext, ResolvedTool, ToolCall, input_from_text};
+use patchbay_tools::{CallContext, EffectFlag, ResolvedTool, ToolCall, input_from_text};
 use serde_json::json;
 
 use crate::{
@@ -37,6 +37,7 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
         Err(error) => return Outcome::error(error.code(), error),
     };
     let hint = skill.manifest.input_hint.as_deref();
+    let typed = input;
     let input = match input_from_text(resolved.spec(), input, command, hint) {
         Ok(input) => input,
         Err(error) => return error.into(),
@@ -50,6 +51,10 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
         snapshot: Arc::clone(&state.snapshot),
         progress: line.agent.progress(&tool),
         inference: Some(line.inference()),
+        approvals: None,
+        // As it was typed, but for white space around the input.
+        line: Some(format!("{command} {input}", input = typed).trim_end().to_owned()),
+        effect: EffectFlag::default(),
     });
     let call = ToolCall::new(CallId::of_line(line.line), resolved, &input);
     match session.host.tools.run(&context, call).await.result {

@@ -113,16 +113,17 @@ impl Database {
         what: &'static str,
         job: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static,
     ) {
-        let work: Work = Box::new(move |batch| {
-            let result = savepoint(batch, job);
-            Box::new(move |committed| match result {
-                Err(error) => tracing::error!("{what} is lost: {error}"),
-                Ok(()) if !committed => tracing::error!("{what} is lost: its commit failed"),
-                Ok(()) => {}
-            })
-        });
         self.queue.room().await;
-        self.queue.push(work, false);
+        self.queue.push(logged(what, job), false);
+    }
+
+    /// As [`Database::write_later`], where nothing can be awaited.
+    pub(crate) fn write_now(
+        &self,
+        what: &'static str,
+        job: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static,
+    ) {
+        self.queue.push_now(logged(what, job));
     }
 
     /// Adds a row of the journal, and waits only for room in the queue. If this is dropped before there is room, the row is
@@ -166,6 +167,18 @@ impl Database {
             readers.push(reader);
         }
     }
+}
+
+/// A write that has no caller: its error is logged as one of `what`.
+fn logged(what: &'static str, job: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static) -> Work {
+    Box::new(move |batch| {
+        let result = savepoint(batch, job);
+        Box::new(move |committed| match result {
+            Err(error) => tracing::error!("{what} is lost: {error}"),
+            Ok(()) if !committed => tracing::error!("{what} is lost: its commit failed"),
+            Ok(()) => {}
+        })
+    })
 }
 
 /// A row whose caller waits for room. It is added without room if the caller goes away.

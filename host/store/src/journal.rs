@@ -8,7 +8,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, ToSql, param
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Store, StoreError};
+use crate::{OpenCall, Store, StoreError};
 
 /// What the journal keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -49,7 +49,7 @@ pub struct JournalRow {
     pub at: i64,
     /// The call itself.
     pub call: CallId,
-    /// The call that made it, if a tool did. That one's row is written later, when it has ended too.
+    /// The call that made it, if a tool did. That one's row comes later, when it has ended too.
     pub parent: Option<CallId>,
     /// The session it belongs to.
     pub session: SessionId,
@@ -175,7 +175,7 @@ impl Store {
                 "SELECT calls.id, at, call, parent, session, workspace, asker, root, skill, tool, component, input_hash, \
                  grants, fuel, time_us, peak_memory, host_calls, output_bytes, outcome, input, output \
                  FROM calls JOIN call_sites ON call_sites.id = site \
-                 WHERE calls.id > ?{condition} ORDER BY calls.id LIMIT ?"
+                 WHERE calls.id > ? AND outcome IS NOT NULL{condition} ORDER BY calls.id LIMIT ?"
             ))?;
             let mut rows = query.query(rusqlite::params_from_iter(values))?;
             let mut entries = Vec::new();
@@ -196,7 +196,7 @@ impl Store {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(&format!(
                 "SELECT calls.id FROM calls JOIN call_sites ON call_sites.id = site \
-                 WHERE true{condition} ORDER BY calls.id DESC LIMIT 1 OFFSET ?"
+                 WHERE outcome IS NOT NULL{condition} ORDER BY calls.id DESC LIMIT 1 OFFSET ?"
             ))?;
             let id: Option<i64> = query.query_row(rusqlite::params_from_iter(values), |row| row.get(0)).optional()?;
             Ok(id.unwrap_or(0).cast_unsigned())
@@ -210,7 +210,8 @@ impl Store {
     pub async fn journal_sessions(&self) -> Result<Vec<SessionId>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
-                "SELECT DISTINCT session FROM call_sites WHERE id IN (SELECT site FROM calls) ORDER BY session",
+                "SELECT DISTINCT session FROM call_sites WHERE id IN (SELECT site FROM calls WHERE outcome IS NOT NULL) \
+                 ORDER BY session",
             )?;
             let mut rows = query.query([])?;
             let mut sessions = Vec::new();
@@ -222,10 +223,11 @@ impl Store {
     }
 }
 
-/// Takes the contents of a session's rows away; that there were calls stays known.
+/// Deletes the contents of a session's rows, and ends its open calls; that there were calls stays known.
 pub(crate) fn forget_contents(connection: &Connection, session: SessionId) -> rusqlite::Result<()> {
     let mut forget = connection.prepare_cached(
-        "UPDATE calls SET input = NULL, output = NULL WHERE site IN (SELECT id FROM call_sites WHERE session = ?)",
+        "UPDATE calls SET input = NULL, output = NULL, outcome = coalesce(outcome, 'outcome_unknown'), unsettled = NULL, \
+         agent = NULL, line = NULL WHERE site IN (SELECT id FROM call_sites WHERE session = ?)",
     )?;
     forget.execute(params![session.to_string()])?;
     Ok(())
@@ -264,6 +266,43 @@ pub(crate) fn insert(connection: &Connection, rows: Vec<NewRow>) {
     }) {
         tracing::error!("{count} rows of the journal are lost: {error}");
     }
+}
+
+/// Writes the rows of calls that are about to have their first effect.
+pub(crate) fn insert_open(
+    connection: &Connection,
+    settings: JournalSettings,
+    calls: Vec<OpenCall>,
+) -> rusqlite::Result<()> {
+    let mut inserts = Inserts::new(connection)?;
+    calls.into_iter().try_for_each(|call| inserts.insert_open(settings, call))
+}
+
+/// Replaces the open row of a call by its row. Without an open row, the row is written only if the call has not `begun`.
+pub(crate) fn replace_open(
+    connection: &Connection,
+    settings: JournalSettings,
+    row: JournalRow,
+    begun: bool,
+) -> rusqlite::Result<()> {
+    let mut delete = connection.prepare_cached(
+        "DELETE FROM calls WHERE call = ? AND unsettled = 1 AND outcome IS NULL RETURNING agent, line",
+    )?;
+    let open = delete.query_row(params![row.call.as_bytes()], |open| {
+        Ok((open.get::<_, Option<String>>(0)?, open.get::<_, Option<String>>(1)?))
+    });
+    let open = open.optional()?;
+    if begun && open.is_none() {
+        return Ok(());
+    }
+    let is_outermost = row.parent.is_none();
+    Inserts::new(connection)?.insert(settings, row)?;
+    if let Some((agent, line)) = open.filter(|_| begun && is_outermost) {
+        connection
+            .prepare_cached("UPDATE calls SET unsettled = 1, agent = ?, line = ? WHERE id = ?")?
+            .execute(params![agent, line, connection.last_insert_rowid()])?;
+    }
+    Ok(())
 }
 
 /// The statements that write rows, and the sites that this commit has met.
@@ -306,16 +345,38 @@ impl<'c> Inserts<'c> {
             content(row.input),
             content(row.output),
         ])?;
-        // The number of the row decides, so that processes that make one call each trim, too.
-        let id = self.connection.last_insert_rowid();
-        if id % TRIM_EVERY == 0 {
-            self.trim(id, settings.keep)?;
-        }
-        Ok(())
+        self.trim(settings.keep)
     }
 
-    fn trim(&mut self, id: i64, keep: u32) -> rusqlite::Result<()> {
-        let mut trim = self.connection.prepare_cached("DELETE FROM calls WHERE id <= ?")?;
+    fn insert_open(&mut self, settings: JournalSettings, call: OpenCall) -> rusqlite::Result<()> {
+        let OpenCall { row, agent, line } = call;
+        let JournalRow { session, workspace, asker, root, skill, tool, component, .. } = *row;
+        let site = self.site(Site { session, workspace, asker, root, skill, tool, component })?;
+        let mut insert = self.connection.prepare_cached(
+            "INSERT INTO calls (at, call, parent, site, input_hash, fuel, time_us, peak_memory, host_calls, output_bytes, \
+             input, unsettled, agent, line) VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, 0, ?, 1, ?, ?) ON CONFLICT DO NOTHING",
+        )?;
+        let inserted = insert.execute(params![
+            row.at,
+            row.call.as_bytes(),
+            row.parent.as_ref().map(CallId::as_bytes),
+            site,
+            row.input_hash.as_bytes(),
+            row.input.filter(|_| settings.content).map(cut),
+            agent.to_string(),
+            line,
+        ])?;
+        if inserted > 0 { self.trim(settings.keep) } else { Ok(()) }
+    }
+
+    /// Deletes old rows after an insert. The number of the new row decides when, so that processes that make one call each
+    /// trim, too. Unsettled calls stay.
+    fn trim(&mut self, keep: u32) -> rusqlite::Result<()> {
+        let id = self.connection.last_insert_rowid();
+        if id % TRIM_EVERY != 0 {
+            return Ok(());
+        }
+        let mut trim = self.connection.prepare_cached("DELETE FROM calls WHERE id <= ? AND unsettled IS NULL")?;
         trim.execute(params![id - i64::from(keep)])?;
         if id % TRIM_SITES_EVERY == 0 {
             let sql = "DELETE FROM call_sites WHERE id NOT IN (SELECT site FROM calls)";
@@ -397,15 +458,15 @@ fn read(row: &Row<'_>) -> Result<JournalEntry, StoreError> {
     Ok(row)
 }
 
-const BAD: StoreError = StoreError::BadRow("row of the journal");
+pub(crate) const BAD: StoreError = StoreError::BadRow("row of the journal");
 
 /// The bytes of a column, exactly as many as are wanted.
-fn bytes<const N: usize>(row: &Row<'_>, column: usize) -> Result<Option<[u8; N]>, StoreError> {
+pub(crate) fn bytes<const N: usize>(row: &Row<'_>, column: usize) -> Result<Option<[u8; N]>, StoreError> {
     let bytes: Option<Vec<u8>> = row.get(column)?;
     bytes.map(|bytes| bytes.try_into().map_err(|_| BAD)).transpose()
 }
 
-fn parse<T: std::str::FromStr>(row: &Row<'_>, column: usize) -> Result<T, StoreError> {
+pub(crate) fn parse<T: std::str::FromStr>(row: &Row<'_>, column: usize) -> Result<T, StoreError> {
     let text: String = row.get(column)?;
     text.parse().map_err(|_| BAD)
 }

@@ -17,6 +17,7 @@ mod allowances;
 mod artefacts;
 mod authority;
 mod blocks;
+mod calls;
 mod components;
 mod database;
 mod error;
@@ -39,6 +40,7 @@ pub use agents::AgentModel;
 pub use allowances::{Allowance, Taken};
 pub use authority::GrantRow;
 pub use blocks::Block;
+pub use calls::{OpenCall, UnsettledCall};
 pub use components::HeldComponents;
 pub use error::StoreError;
 pub use hold::Hold;
@@ -81,6 +83,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/9.sql"),
     include_str!("../migrations/patchbay/10.sql"),
     include_str!("../migrations/patchbay/11.sql"),
+    include_str!("../migrations/patchbay/12.sql"),
 ];
 
 impl Store {

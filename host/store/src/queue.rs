@@ -34,6 +34,8 @@ pub(crate) struct Job {
     pub(crate) work: Work,
     /// Whether it changes what calls are allowed to do; see [`crate::generation`].
     pub(crate) decision: bool,
+    /// Whether it took room in the queue.
+    has_room: bool,
 }
 
 /// What one commit writes.
@@ -78,7 +80,13 @@ impl Queue {
 
     /// Adds a job whose caller waits for its commit. The caller has taken room.
     pub(crate) fn push(&self, work: Work, decision: bool) {
-        self.lock().jobs.push_back(Job { work, decision });
+        self.lock().jobs.push_back(Job { work, decision, has_room: true });
+        self.wake.notify_one();
+    }
+
+    /// Adds a job without a caller that waits, not even for room.
+    pub(crate) fn push_now(&self, work: Work) {
+        self.lock().jobs.push_back(Job { work, decision: false, has_room: false });
         self.wake.notify_one();
     }
 
@@ -121,7 +129,8 @@ impl Queue {
         let count = waiting.jobs.len().min(BATCH);
         let batch = Batch { rows: std::mem::take(&mut waiting.rows), jobs: waiting.jobs.drain(..count).collect() };
         drop(waiting);
-        self.room.add_permits(batch.rows.len() - extra + batch.jobs.len());
+        let jobs = batch.jobs.iter().filter(|job| job.has_room).count();
+        self.room.add_permits(batch.rows.len() - extra + jobs);
         Some(batch)
     }
 

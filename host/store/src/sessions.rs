@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use patchbay_core::{AgentId, Digest, PrincipalId, SessionId};
+use patchbay_core::{AgentId, CallId, Digest, PrincipalId, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
-    AgentModel, Hold, Message, NewMessage, Store, StoreError, agents,
+    AgentModel, Hold, Message, NewMessage, Store, StoreError, agents, calls,
     hold::FIRST_EPOCH,
     journal, messages, now, partials,
     snapshots::{self, NewSnapshot},
@@ -45,6 +45,8 @@ pub struct SessionChange {
     pub tokens: u64,
     /// The agent whose answer is no longer under way.
     pub ends_partial: Option<AgentId>,
+    /// Calls whose results are among `messages`; see [`Store::end_call`].
+    pub settles: Vec<CallId>,
     /// Rows to append.
     pub messages: Vec<NewMessage>,
 }
@@ -241,6 +243,9 @@ fn apply(connection: &Connection, hold: &Hold, change: SessionChange) -> Result<
     }
     if let Some(agent) = change.ends_partial {
         partials::end(connection, agent)?;
+    }
+    for call in change.settles {
+        calls::settle(connection, call)?;
     }
     messages::append(connection, hold.session(), last, change.messages)
 }

@@ -1,7 +1,10 @@
 //! What a call of a tool is made of. Callers of [`Tools::run`](crate::Tools::run) make it: a session for a person's command,
 //! an agent for a model, and a running call for the tools that it calls itself.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use patchbay_core::{AgentId, Asker, CallId, Digest, PrincipalId, ToolSpec};
 use patchbay_sandbox::{Budget, Inference, Progress};
@@ -9,7 +12,7 @@ use patchbay_skill::{Skill, Snapshot};
 use patchbay_store::Hold;
 use serde_json::Value;
 
-use crate::{Internal, ToolError, record::CallRecord};
+use crate::{Approvals, Internal, ToolError, record::CallRecord};
 
 /// What a call shares with all calls nested in it.
 pub struct CallContext {
@@ -29,6 +32,27 @@ pub struct CallContext {
     pub progress: Arc<dyn Progress>,
     /// Asks the model of `agent`; `None` makes `inference` unavailable.
     pub inference: Option<Arc<dyn Inference>>,
+    /// Asks a person for what is not granted; `None` where no person can be asked.
+    pub approvals: Option<Arc<Approvals>>,
+    /// The line as the person typed it, where a line makes the call.
+    pub line: Option<String>,
+    /// Set when the call begins its first effect.
+    pub effect: EffectFlag,
+}
+
+/// Whether a call has begun an effect. Before that, an interrupted call can be said not to have run.
+#[derive(Debug, Default)]
+pub struct EffectFlag(AtomicBool);
+
+impl EffectFlag {
+    /// Whether an effect has begun.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 /// One call of a tool.
@@ -85,6 +109,14 @@ impl<'a> ResolvedTool<'a> {
             Some(Self::Skill(SkillTool { full_name: name, skill, spec, component: skill.component? }))
         };
         snapshot.tool(name).and_then(of_skill).ok_or_else(|| ToolError::NotFound(name.to_owned()))
+    }
+
+    /// Returns its full name, `SKILL__TOOL`, or the bare one of a tool of the host's own.
+    pub fn full_name(&self) -> &'a str {
+        match self {
+            Self::Internal(tool) => tool.spec().name.as_str(),
+            Self::Skill(tool) => tool.full_name,
+        }
     }
 
     /// Returns its name, description and input schema.

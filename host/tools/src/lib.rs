@@ -4,12 +4,14 @@
 //! - [`ResolvedTool::find`]: the one look-up of a tool by its name.
 //! - [`CallContext`] and [`ToolCall`]: what a call shares with the calls nested in it, and what is its own.
 //! - [`Tools::run`]: the path.
+//! - [`Approver`]: asks a person for what a skill is not granted.
 //! - [`Internal`]: a tool of the host's own, which a model calls by the same path.
 //! - [`Tools::describe`]: the tools of a component, asked once a digest and kept.
 //! - [`Tools::permits`]: what a skill may do at this moment.
 //! - [`Tools::instructions`]: the text of a skill that is instructions.
 //! - [`input_from_text`]: the text of a command as a tool's input.
 
+mod approval;
 mod call;
 mod describe;
 mod error;
@@ -33,7 +35,8 @@ use patchbay_skill::{Skill, Snapshot, changed_files};
 use patchbay_store::{KvStore, Rules, Store, StoreError};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
-pub use call::{CallContext, ResolvedTool, SkillTool, ToolCall};
+pub use approval::{Approval, Approvals, Approver, Question};
+pub use call::{CallContext, EffectFlag, ResolvedTool, SkillTool, ToolCall};
 pub use describe::{Asked, Described, Group, ask_component, not_asked};
 pub use error::ToolError;
 pub use input::{InputError, input_from_text};

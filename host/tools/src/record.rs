@@ -1,16 +1,17 @@
-//! The record of a call while it runs, which becomes its row of the journal, however the call ends.
+//! The record of a call while it runs, which becomes its row of the journal, however the call ends. A pure call is written at
+//! its end alone; a call with effects before its first one too, so that a crash leaves a trace of it.
 
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU8, AtomicU32, Ordering},
     },
     time::SystemTime,
 };
 
 use patchbay_core::{Asker, CallId, Code, Digest};
 use patchbay_sandbox::{Content, Finished};
-use patchbay_store::{JournalRow, Store};
+use patchbay_store::{JournalRow, OpenCall, Store, StoreError};
 
 use crate::{CallContext, ResolvedTool, ToolCall, ToolError, call::SkillTool, internal};
 
@@ -20,12 +21,23 @@ pub(crate) struct CallRecord {
     pub(crate) id: CallId,
     /// The tool's full name, or the bare one of a tool of the host's own.
     pub(crate) tool: String,
+    /// The call that made this one.
+    parent: Option<Arc<CallRecord>>,
     /// Calls that it has made so far.
     nested: AtomicU32,
+    /// One of [`PURE`], [`BEGINNING`] and [`BEGUN`]; it never goes back.
+    phase: AtomicU8,
     store: Store,
     /// `None` once the row is written.
     row: Mutex<Option<Box<JournalRow>>>,
 }
+
+/// No effect was wanted.
+const PURE: u8 = 0;
+/// The open row is being written. No effect has happened.
+const BEGINNING: u8 = 1;
+/// The open row is committed. Effects may have happened.
+const BEGUN: u8 = 2;
 
 /// The name and component of a tool as the journal has them.
 pub(crate) struct JournalName<'a> {
@@ -38,11 +50,11 @@ pub(crate) struct JournalName<'a> {
 impl CallRecord {
     /// The record of `call`, whose input is `input` as JSON.
     pub(crate) fn new(store: &Store, context: &Arc<CallContext>, call: &ToolCall<'_>, input: &str) -> Arc<Self> {
-        let (tool, name) = match call.tool {
-            ResolvedTool::Internal(tool) => (tool.spec().name.as_str(), internal::journal_name(tool)),
-            ResolvedTool::Skill(SkillTool { full_name, skill, spec, component }) => {
+        let name = match call.tool {
+            ResolvedTool::Internal(tool) => internal::journal_name(tool),
+            ResolvedTool::Skill(SkillTool { skill, spec, component, .. }) => {
                 let (root, skill, tool) = (skill.root.as_str(), skill.name.as_str(), spec.name.as_str());
-                (full_name, JournalName { root, skill, tool, component })
+                JournalName { root, skill, tool, component }
             }
         };
         let parent = call.parent.as_ref().map(|(parent, _)| parent);
@@ -72,16 +84,71 @@ impl CallRecord {
         Arc::new(Self {
             context: Arc::clone(context),
             id: call.id,
-            tool: tool.to_owned(),
+            tool: call.tool.full_name().to_owned(),
+            parent: parent.cloned(),
             nested: AtomicU32::new(0),
+            phase: AtomicU8::new(PURE),
             store: store.clone(),
             row: Mutex::new(Some(Box::new(row))),
+        })
+    }
+
+    /// Returns the caller, as the journal names it.
+    pub(crate) fn asker(&self) -> impl std::fmt::Display {
+        std::fmt::from_fn(|f| match &self.parent {
+            Some(parent) => write!(f, "tool:{}", parent.tool),
+            None => write!(f, "{}", self.context.asker),
         })
     }
 
     /// Returns the id of the next call that this one makes.
     pub(crate) fn next_nested(&self) -> CallId {
         CallId::nested(self.id, self.nested.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Returns the full names of the tools that run, from the outermost to this one.
+    pub(crate) fn chain(&self) -> Vec<String> {
+        let mut chain: Vec<_> = self.and_callers().map(|record| record.tool.clone()).collect();
+        chain.reverse();
+        chain
+    }
+
+    /// Commits that this call, and so all calls around it, are about to have an effect. Called before each effect.
+    ///
+    /// # Errors
+    /// The store. The effect must not happen then.
+    pub(crate) async fn begin_effect(&self) -> Result<(), StoreError> {
+        if self.phase.load(Ordering::Acquire) == BEGUN {
+            return Ok(());
+        }
+        // In a box: it happens once in a call, and must not make the future of every effect larger.
+        Box::pin(self.write_open_rows()).await
+    }
+
+    async fn write_open_rows(&self) -> Result<(), StoreError> {
+        let mut chain: Vec<_> = self.and_callers().filter(|it| it.phase.load(Ordering::Acquire) != BEGUN).collect();
+        chain.reverse();
+        let calls = chain.iter().filter_map(|record| record.open_call()).collect();
+        chain.iter().for_each(|record| record.advance(BEGINNING));
+        self.store.begin_calls(&self.context.hold, calls).await?;
+        chain.iter().for_each(|record| record.advance(BEGUN));
+        self.context.effect.set();
+        Ok(())
+    }
+
+    fn advance(&self, phase: u8) {
+        self.phase.fetch_max(phase, Ordering::AcqRel);
+    }
+
+    fn open_call(&self) -> Option<OpenCall> {
+        let row = self.row.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let line = self.context.line.clone().filter(|_| self.parent.is_none());
+        Some(OpenCall { row, agent: self.context.agent, line })
+    }
+
+    /// Returns this call and those around it, the innermost first.
+    fn and_callers(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |record| record.parent.as_deref())
     }
 
     fn take_row(&self) -> Option<Box<JournalRow>> {
@@ -118,15 +185,21 @@ impl RunningCall {
                 Err(error) => error.to_string(),
             });
         }
-        self.0.store.journal(row).await;
+        match self.0.phase.load(Ordering::Acquire) {
+            PURE => self.0.store.journal(row).await,
+            phase => self.0.store.end_call(row, phase == BEGUN),
+        }
     }
 }
 
 impl Drop for RunningCall {
     fn drop(&mut self) {
-        if let Some(mut row) = self.0.take_row() {
-            row.failure = Some(Code::Cancelled);
-            self.0.store.journal_at_once(row);
+        let Some(mut row) = self.0.take_row() else { return };
+        let phase = self.0.phase.load(Ordering::Acquire);
+        row.failure = Some(if phase == BEGUN { Code::OutcomeUnknown } else { Code::Cancelled });
+        match phase {
+            PURE => self.0.store.journal_at_once(row),
+            phase => self.0.store.end_call(row, phase == BEGUN),
         }
     }
 }

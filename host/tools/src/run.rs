@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use patchbay_sandbox::{Call, Content, Finished};
+use tracing::Instrument as _;
 
 use crate::{
     CallContext, ResolvedTool, ToolCall, ToolError, Tools, blocked,
@@ -21,16 +22,22 @@ impl Tools {
         context: &Arc<CallContext>,
         call: ToolCall<'_>,
     ) -> Finished<Vec<Content>, ToolError> {
+        let (id, tool) = (call.id, call.tool.full_name());
         let input = call.input.to_string();
-        let running = RunningCall::new(CallRecord::new(&self.store, context, &call, &input));
-        let finished = match call.tool {
-            ResolvedTool::Internal(tool) => Box::pin(internal::run(tool, call.input)).await,
-            ResolvedTool::Skill(tool) => {
-                self.run_skill(running.record(), tool, call, input).await.unwrap_or_else(Finished::failed)
-            }
+        let record = CallRecord::new(&self.store, context, &call, &input);
+        let span = tracing::info_span!("call", %id, tool, asker = %record.asker());
+        let run = async {
+            let running = RunningCall::new(record);
+            let finished = match call.tool {
+                ResolvedTool::Internal(tool) => Box::pin(internal::run(tool, call.input)).await,
+                ResolvedTool::Skill(tool) => {
+                    self.run_skill(running.record(), tool, call, input).await.unwrap_or_else(Finished::failed)
+                }
+            };
+            running.finish(&finished).await;
+            finished
         };
-        running.finish(&finished).await;
-        finished
+        run.instrument(span).await
     }
 
     /// Runs the tool of a skill; `input` is the call's input as JSON. An error is of what comes before the guest runs.

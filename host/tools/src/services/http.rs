@@ -7,7 +7,7 @@ use patchbay_egress::{
 use patchbay_policy::{Capability, Denial, Host, Permits};
 use patchbay_sandbox::{Auth, BoxFuture, Fault, Http, HttpRequest, HttpResponse, Placement as AskedPlacement};
 
-use super::CallServices;
+use super::{CallServices, NOT_RECORDED};
 
 impl Http for CallServices {
     fn check(&self, url: &str, auth: &[Auth], permits: &Permits) -> Result<(), Fault> {
@@ -39,6 +39,7 @@ impl Http for CallServices {
                 used.push(capability);
             }
             let scrub = self.tools.credentials.secrets().scrub(target.origin()).await;
+            let has_effect = !matches!(&*request.method, "GET" | "HEAD" | "OPTIONS");
             let request = Request {
                 owner: self.owner.to_string(),
                 method: request.method,
@@ -49,6 +50,9 @@ impl Http for CallServices {
                 secrets,
                 scrub,
             };
+            if has_effect && !self.begin_effect().await {
+                return Err(Fault::Failed { kind: "failed".to_owned(), message: NOT_RECORDED.to_owned() });
+            }
             let answer = self.tools.egress.send(request).await.map_err(refused)?;
             Ok((HttpResponse { status: answer.status, headers: answer.headers, body: answer.body }, used))
         })

@@ -34,13 +34,21 @@ impl Kv for CallServices {
         value: Vec<u8>,
         expect: Option<u64>,
     ) -> BoxFuture<'a, Result<u64, KvError>> {
-        let put = self.tools.kv.put(self.scope(scope), key.to_owned(), value, expect);
-        Box::pin(async { put.await.map_err(guest_error) })
+        Box::pin(async move {
+            if !self.begin_effect().await {
+                return Err(KvError::Failed);
+            }
+            self.tools.kv.put(self.scope(scope), key.to_owned(), value, expect).await.map_err(guest_error)
+        })
     }
 
     fn delete<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<bool, KvError>> {
-        let delete = self.tools.kv.delete(self.scope(scope), key.to_owned());
-        Box::pin(async { delete.await.map_err(guest_error) })
+        Box::pin(async move {
+            if !self.begin_effect().await {
+                return Err(KvError::Failed);
+            }
+            self.tools.kv.delete(self.scope(scope), key.to_owned()).await.map_err(guest_error)
+        })
     }
 
     fn keys<'a>(

@@ -1,14 +1,17 @@
 //! Host services for one call, scoped to the skill's identity, session and workspace. One file for each capability.
 
+mod files;
 mod http;
+mod inference;
 mod kv;
 mod log;
 mod nested;
+mod permit;
 
 use std::sync::Arc;
 
 use patchbay_policy::{Capability, Identity, Permits};
-use patchbay_sandbox::{LocalFiles, Services};
+use patchbay_sandbox::{Inference, LocalFiles, PermitSource, Services};
 use patchbay_skill::Skill;
 
 use crate::{Tools, record::CallRecord};
@@ -19,7 +22,11 @@ pub(crate) struct CallServices {
     /// The owner of the skill's grants and stored state.
     owner: Identity,
     record: Arc<CallRecord>,
+    files: LocalFiles,
 }
+
+/// The message of an effect that did not happen, since the store failed to record the call before it.
+const NOT_RECORDED: &str = "the host could not record the call; nothing was changed";
 
 impl CallServices {
     /// Returns the services of the call of `record`, which runs a tool of `skill` with `permits`.
@@ -27,24 +34,35 @@ impl CallServices {
         let context = &record.context;
         let owner = Identity::new(skill.root, &context.workspace, skill.name.clone());
         let workspaces = &tools.workspaces;
-        let workspace = LocalFiles::new(workspaces.access(&context.workspace, permits.may_write_instructions()));
+        let files = LocalFiles::new(workspaces.access(&context.workspace, permits.may_write_instructions()));
         let written = if permits.allows(&Capability::WorkspaceWrite) {
             workspaces.written(context.hold.session(), &owner)
         } else {
             Arc::default()
         };
-        let (progress, inference) = (Arc::clone(&context.progress), context.inference.clone());
-        let services = Arc::new(Self { tools: Arc::clone(tools), owner, record: Arc::clone(record) });
+        let services = Arc::new(Self { tools: Arc::clone(tools), owner, record: Arc::clone(record), files });
+        let inference = context.inference.is_some().then(|| Arc::clone(&services) as Arc<dyn Inference>);
+        let permit_source = context.approvals.is_some().then(|| Arc::clone(&services) as Arc<dyn PermitSource>);
         Services {
             kv: Arc::clone(&services) as _,
             http: Arc::clone(&services) as _,
             tools: Arc::clone(&services) as _,
+            workspace: Arc::clone(&services) as _,
             log: services,
-            progress,
+            progress: Arc::clone(&context.progress),
             inference,
-            workspace: Arc::new(workspace),
             written,
-            permit_source: None,
+            permit_source,
         }
+    }
+
+    /// Records that the call is about to have an effect; returns whether that is committed. Without it, the effect must not
+    /// happen.
+    async fn begin_effect(&self) -> bool {
+        let begun = self.record.begin_effect().await;
+        if let Err(error) = &begun {
+            tracing::error!("a call with effects could not be recorded: {error}");
+        }
+        begun.is_ok()
     }
 }

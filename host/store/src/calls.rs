@@ -1,0 +1,106 @@
+//! Calls with effects, from their first effect until their result is committed. The tools write them, and a session that is
+//! resumed reads what the process before left behind.
+
+use patchbay_core::{AgentId, Asker, CallId, SessionId};
+use rusqlite::{Connection, params};
+
+use crate::{
+    Hold, JournalRow, Store, StoreError,
+    journal::{self, BAD},
+};
+
+/// A call that is about to have its first effect.
+#[derive(Clone, Debug)]
+pub struct OpenCall {
+    /// What is known of it so far.
+    pub row: Box<JournalRow>,
+    /// The agent whose model asked, or which the person was talking to.
+    pub agent: AgentId,
+    /// The line that a person typed, where it made this call.
+    pub line: Option<String>,
+}
+
+/// A call that had begun an effect and whose result is not committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnsettledCall {
+    /// The call.
+    pub id: CallId,
+    /// The call that made it, if a tool did.
+    pub parent: Option<CallId>,
+    /// Its caller.
+    pub asker: Asker,
+    /// The agent whose model asked, or which the person was talking to.
+    pub agent: AgentId,
+    /// The tool's full name.
+    pub tool: String,
+    /// The line that a person typed, where it made this call.
+    pub line: Option<String>,
+}
+
+impl Store {
+    /// Commits that calls of a session are about to have their first effect, the outermost first. A call that is stored already
+    /// stays as it is.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or the database. The effect must not happen then.
+    pub async fn begin_calls(&self, hold: &Hold, calls: Vec<OpenCall>) -> Result<(), StoreError> {
+        let (hold, settings) = (hold.clone(), self.journal_settings());
+        let begin = move |connection: &Connection| {
+            hold.check(connection)?;
+            Ok(journal::insert_open(connection, settings, calls)?)
+        };
+        self.database.write(begin).await
+    }
+
+    /// Queues the end of a call of [`Store::begin_calls`]: its row takes the place of the open one. Waits for nothing, not even
+    /// for room; what is written later is committed with it or after it. `begun` says that the open row was committed: if it
+    /// is gone, another process has settled it, and the row is dropped.
+    ///
+    /// An outermost call stays unsettled until [`SessionChange::settles`](crate::SessionChange) names it.
+    pub fn end_call(&self, row: Box<JournalRow>, begun: bool) {
+        let settings = self.journal_settings();
+        self.database.write_now("a row of the journal", move |connection| {
+            Ok(journal::replace_open(connection, settings, *row, begun)?)
+        });
+    }
+
+    /// Returns the unsettled calls of a session, in the order in which they began.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn unsettled_calls(&self, session: SessionId) -> Result<Vec<UnsettledCall>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare(
+                "SELECT call, parent, asker, agent, root, skill, tool, line FROM calls JOIN call_sites ON call_sites.id = site \
+                 WHERE unsettled = 1 AND session = ? ORDER BY calls.id",
+            )?;
+            let mut rows = query.query(params![session.to_string()])?;
+            let mut calls = Vec::new();
+            while let Some(row) = rows.next()? {
+                let (root, skill, tool): (String, String, String) = (row.get(4)?, row.get(5)?, row.get(6)?);
+                calls.push(UnsettledCall {
+                    id: journal::bytes(row, 0)?.map(CallId::from_bytes).ok_or(BAD)?,
+                    parent: journal::bytes(row, 1)?.map(CallId::from_bytes),
+                    asker: journal::parse(row, 2)?,
+                    agent: journal::parse(row, 3)?,
+                    tool: if root == "internal" { tool } else { format!("{skill}__{tool}") },
+                    line: row.get(7)?,
+                });
+            }
+            Ok(calls)
+        })
+    }
+}
+
+/// Settles a call: it ends as `outcome_unknown` if it has not ended, and nothing is kept of the line behind it.
+pub(crate) fn settle(connection: &Connection, call: CallId) -> rusqlite::Result<()> {
+    let mut settle = connection.prepare_cached(
+        "UPDATE calls SET outcome = coalesce(outcome, 'outcome_unknown'), unsettled = NULL, agent = NULL, line = NULL \
+         WHERE call = ? AND unsettled = 1",
+    )?;
+    settle.execute(params![call.as_bytes()])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

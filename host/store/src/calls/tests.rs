@@ -1,0 +1,153 @@
+use patchbay_core::{Code, Digest, PrincipalId};
+
+use super::*;
+use crate::{JournalFilter, JournalSettings, NewSnapshot, SessionRow};
+
+fn row(session: SessionId, parent: Option<CallId>) -> Box<JournalRow> {
+    Box::new(JournalRow {
+        at: 1,
+        call: CallId::random(),
+        parent,
+        session,
+        workspace: "/w".to_owned(),
+        asker: Asker::Person(PrincipalId::LOCAL),
+        root: "user".to_owned(),
+        skill: "notes".to_owned(),
+        tool: "add".to_owned(),
+        component: Digest::of(b"x"),
+        input_hash: Digest::of(b"{}"),
+        grants: Vec::new(),
+        fuel: 0,
+        time_us: 0,
+        peak_memory: 0,
+        host_calls: 0,
+        output_bytes: 0,
+        failure: None,
+        input: None,
+        output: None,
+    })
+}
+
+fn open(row: &JournalRow, line: Option<&str>) -> OpenCall {
+    OpenCall { row: Box::new(row.clone()), agent: AgentId::from_bytes([7; 16]), line: line.map(str::to_owned) }
+}
+
+async fn held(store: &Store) -> Hold {
+    let snapshot = NewSnapshot::empty(Digest::of(b"s"), "s".to_owned(), store.hold_components().unwrap());
+    let row = SessionRow {
+        id: SessionId::random(),
+        workspace: "/w".to_owned(),
+        agent: AgentId::random(),
+        persona: "{}".to_owned(),
+        snapshot: snapshot.digest,
+        snapshot_version: 1,
+        owner: PrincipalId::LOCAL,
+    };
+    store.create_session(row, snapshot).await.unwrap()
+}
+
+async fn finished(store: &Store) -> Vec<(CallId, Option<Code>)> {
+    let rows = store.journal_rows(&JournalFilter::default(), 0, 1_000).await.unwrap();
+    rows.into_iter().map(|entry| (entry.row.call, entry.row.failure)).collect()
+}
+
+async fn settle_all(store: &Store, calls: Vec<CallId>) {
+    let settled: Result<(), StoreError> = store
+        .database
+        .write(move |connection| Ok(calls.into_iter().try_for_each(|call| settle(connection, call))?))
+        .await;
+    settled.unwrap();
+}
+
+#[tokio::test]
+async fn open_call_is_not_in_the_journal_until_it_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    let hold = held(&store).await;
+    let session = hold.session();
+    let outer = row(session, None);
+    let inner = row(session, Some(outer.call));
+    let calls = || vec![open(&outer, Some("/note add x")), open(&inner, None)];
+    store.begin_calls(&hold, calls()).await.unwrap();
+    store.begin_calls(&hold, calls()).await.unwrap();
+    assert_eq!(finished(&store).await, []);
+    let unsettled = store.unsettled_calls(session).await.unwrap();
+    assert_eq!(unsettled.iter().map(|call| call.id).collect::<Vec<_>>(), [outer.call, inner.call]);
+    assert_eq!(unsettled[0].line.as_deref(), Some("/note add x"));
+    assert_eq!((unsettled[0].tool.as_str(), unsettled[1].parent), ("notes__add", Some(outer.call)));
+    assert_eq!(store.unsettled_calls(SessionId::random()).await.unwrap(), []);
+
+    store.end_call(inner.clone(), true);
+    store.end_call(outer.clone(), true);
+    store.settle().await.unwrap();
+    assert_eq!(finished(&store).await, [(inner.call, None), (outer.call, None)]);
+    // The outermost call waits for the commit of its result.
+    let unsettled = store.unsettled_calls(session).await.unwrap();
+    assert_eq!(unsettled.iter().map(|call| (call.id, call.line.is_some())).collect::<Vec<_>>(), [(outer.call, true)]);
+    settle_all(&store, vec![outer.call]).await;
+    assert_eq!(store.unsettled_calls(session).await.unwrap(), []);
+    assert_eq!(finished(&store).await, [(inner.call, None), (outer.call, None)]);
+    let database = rusqlite::Connection::open(folder.path().join("patchbay.db")).unwrap();
+    let lines: i64 = database.query_row("SELECT count(line) + count(agent) FROM calls", [], |row| row.get(0)).unwrap();
+    assert_eq!(lines, 0, "a line stays behind");
+}
+
+#[tokio::test]
+async fn interrupted_call_ends_as_unknown_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    let hold = held(&store).await;
+    let row = row(hold.session(), None);
+    store.begin_calls(&hold, vec![open(&row, None)]).await.unwrap();
+    settle_all(&store, vec![row.call, row.call]).await;
+    // The process that had begun it ends it after another one has settled it.
+    store.end_call(row.clone(), true);
+    store.settle().await.unwrap();
+    assert_eq!(finished(&store).await, [(row.call, Some(Code::OutcomeUnknown))]);
+}
+
+#[tokio::test]
+async fn call_whose_begin_was_given_up_has_one_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    let hold = held(&store).await;
+    let session = hold.session();
+    for committed in [true, false] {
+        let row = row(session, Some(CallId::random()));
+        if committed {
+            store.begin_calls(&hold, vec![open(&row, None)]).await.unwrap();
+        }
+        store.end_call(Box::new(JournalRow { failure: Some(Code::Cancelled), ..*row }), false);
+    }
+    store.settle().await.unwrap();
+    assert_eq!(finished(&store).await.len(), 2);
+    assert_eq!(store.unsettled_calls(session).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn unsettled_calls_are_never_trimmed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap().with_journal(JournalSettings { content: false, keep: 1 });
+    let hold = held(&store).await;
+    let session = hold.session();
+    let call = row(session, None);
+    store.begin_calls(&hold, vec![open(&call, None)]).await.unwrap();
+    for _ in 0..300 {
+        store.journal(row(session, None)).await;
+    }
+    store.settle().await.unwrap();
+    assert!(finished(&store).await.len() < 70);
+    assert_eq!(store.unsettled_calls(session).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn call_of_a_fenced_session_does_not_begin() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    let old = held(&store).await;
+    let new = store.hold(old.session()).await.unwrap();
+    let row = row(old.session(), None);
+    assert!(matches!(store.begin_calls(&old, vec![open(&row, None)]).await, Err(StoreError::Fenced(_))));
+    assert_eq!(store.unsettled_calls(old.session()).await.unwrap(), []);
+    store.begin_calls(&new, vec![open(&row, None)]).await.unwrap();
+}

@@ -1,0 +1,172 @@
+//! Asking a person for what a skill is not granted. A session that has a front gives an [`Approver`]; without one, the call is
+//! denied with the command that grants it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use futures_util::future::{FutureExt as _, Shared, WeakShared};
+use patchbay_core::{AgentId, Asker, Digest};
+use patchbay_policy::{Capability, Identity};
+use patchbay_sandbox::BoxFuture;
+
+/// Puts questions to a person.
+pub trait Approver: Send + Sync {
+    /// Asks `question` and waits for the answer. If the future is dropped, the question is withdrawn.
+    fn approve(&self, question: Question) -> BoxFuture<'_, Approval>;
+}
+
+/// What a person is asked: whether a skill may use a capability.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The agent whose model asked, or which the person was talking to.
+    pub agent: AgentId,
+    /// The caller of the outermost tool.
+    pub asker: Asker,
+    /// The skill that wants the capability.
+    pub skill: Identity,
+    /// The full names of the tools that run, from the outermost to the one that asks.
+    pub chain: Vec<String>,
+    /// The capability.
+    pub capability: Capability,
+}
+
+/// A person's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// For this call.
+    Once,
+    /// For this skill, as its files are, while this process holds the session.
+    Session,
+    /// As a grant.
+    Always,
+    /// Not allowed.
+    No,
+}
+
+/// The subject of a question. Questions with equal subjects are one.
+type Subject = (Identity, Digest, Capability);
+type Asking = Shared<BoxFuture<'static, Approval>>;
+
+/// The questions and answers of one session. A session keeps it as long as it is open.
+pub struct Approvals {
+    approver: Arc<dyn Approver>,
+    /// Subjects allowed for the session.
+    allowed: Mutex<BTreeSet<Subject>>,
+    /// Questions that wait for their answer.
+    open: Mutex<BTreeMap<Subject, WeakShared<BoxFuture<'static, Approval>>>>,
+}
+
+impl Approvals {
+    /// Approvals that come from `approver`; nothing is allowed yet.
+    pub fn new(approver: Arc<dyn Approver>) -> Arc<Self> {
+        Arc::new(Self { approver, allowed: Mutex::default(), open: Mutex::default() })
+    }
+
+    /// Returns the answer to `question` for a skill whose files have the digest `digest`. It may have been given before, and
+    /// calls that ask the same at the same time share one question.
+    pub(crate) async fn ask(&self, digest: Digest, question: Question) -> Approval {
+        let subject = (question.skill.clone(), digest, question.capability.clone());
+        if lock(&self.allowed).contains(&subject) {
+            return Approval::Session;
+        }
+        let answer = self.join(&subject, question).await;
+        lock(&self.open).remove(&subject);
+        if answer == Approval::Session {
+            lock(&self.allowed).insert(subject);
+        }
+        answer
+    }
+
+    /// Joins the open question on `subject`, or asks it.
+    fn join(&self, subject: &Subject, question: Question) -> Asking {
+        let mut open = lock(&self.open);
+        if let Some(asking) = open.get(subject).and_then(WeakShared::upgrade) {
+            return asking;
+        }
+        let approver = Arc::clone(&self.approver);
+        let asking = async move { approver.approve(question).await };
+        let asking: Asking = (Box::pin(asking) as BoxFuture<'static, Approval>).shared();
+        if let Some(weak) = asking.downgrade() {
+            open.insert(subject.clone(), weak);
+        }
+        asking
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::atomic::AtomicU32, sync::atomic::Ordering, time::Duration};
+
+    use patchbay_policy::Root;
+
+    use super::*;
+
+    struct FakePerson {
+        answer: Approval,
+        asked: AtomicU32,
+    }
+
+    impl Approver for FakePerson {
+        fn approve(&self, _: Question) -> BoxFuture<'_, Approval> {
+            Box::pin(async {
+                self.asked.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                self.answer
+            })
+        }
+    }
+
+    fn approvals(answer: Approval) -> (Arc<FakePerson>, Arc<Approvals>) {
+        let person = Arc::new(FakePerson { answer, asked: AtomicU32::new(0) });
+        (person.clone(), Approvals::new(person))
+    }
+
+    fn question(capability: Capability) -> Question {
+        Question {
+            agent: AgentId::from_bytes([1; 16]),
+            asker: Asker::Agent(AgentId::from_bytes([1; 16])),
+            skill: Identity::new(Root::User, "", "notes".parse().unwrap()),
+            chain: vec!["notes__add".to_owned()],
+            capability,
+        }
+    }
+
+    #[tokio::test]
+    async fn equal_questions_are_asked_once() {
+        let (person, approvals) = approvals(Approval::Once);
+        let digest = Digest::of(b"files");
+        let ask = |capability| approvals.ask(digest, question(capability));
+        let answers = tokio::join!(ask(Capability::Kv), ask(Capability::Kv), ask(Capability::Tools));
+        assert_eq!(answers, (Approval::Once, Approval::Once, Approval::Once));
+        assert_eq!(person.asked.load(Ordering::Relaxed), 2);
+        // The answer was for those calls.
+        ask(Capability::Kv).await;
+        assert_eq!(person.asked.load(Ordering::Relaxed), 3);
+    }
+
+    #[tokio::test]
+    async fn yes_for_the_session_holds_for_the_same_files() {
+        let (person, approvals) = approvals(Approval::Session);
+        for files in [b"one", b"one", b"two"] {
+            assert_eq!(approvals.ask(Digest::of(files), question(Capability::Kv)).await, Approval::Session);
+        }
+        assert_eq!(person.asked.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn question_outlives_the_call_that_asked_it_first() {
+        let (person, approvals) = approvals(Approval::Once);
+        let digest = Digest::of(b"files");
+        let ask = || approvals.ask(digest, question(Capability::Kv));
+        let first = tokio::time::timeout(Duration::from_millis(5), ask());
+        let (first, second) = tokio::join!(first, ask());
+        assert!(first.is_err() && second == Approval::Once);
+        assert_eq!(person.asked.load(Ordering::Relaxed), 1);
+    }
+}

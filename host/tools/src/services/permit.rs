@@ -1,0 +1,67 @@
+//! Asking a person for a permit that a call lacks.
+
+use patchbay_policy::{Capability, Root};
+use patchbay_sandbox::{BoxFuture, PermitSource};
+use patchbay_skill::Skill;
+use patchbay_store::{GrantRow, StoreError};
+
+use super::CallServices;
+use crate::{Approval, Question};
+
+impl PermitSource for CallServices {
+    fn request<'a>(&'a self, capability: &'a Capability) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let context = &self.record.context;
+            let (Some(approvals), Some(skill)) = (&context.approvals, context.snapshot.skill(self.owner.name.as_str()))
+            else {
+                return false;
+            };
+            // A grant may have been given since the call began.
+            match self.tools.permits(skill, &context.workspace).await {
+                Ok(permits) if permits.allows(capability) => return true,
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::error!("the grants could not be read: {error}");
+                    return false;
+                }
+            }
+            let question = Question {
+                agent: context.agent,
+                asker: context.asker.clone(),
+                skill: self.owner.clone(),
+                chain: self.record.chain(),
+                capability: capability.clone(),
+            };
+            let answer = approvals.ask(skill.digest, question).await;
+            if answer == Approval::Always
+                && let Err(error) = self.grant(skill, capability).await
+            {
+                tracing::error!("the grant of '{capability}' to '{}' could not be kept: {error}", self.owner);
+            }
+            answer != Approval::No
+        })
+    }
+}
+
+impl CallServices {
+    /// Writes the grant that `patchbay grant add` would write. A bundled skill follows the binary; any other grant is for the
+    /// files of the skill.
+    async fn grant(&self, skill: &Skill, capability: &Capability) -> Result<(), StoreError> {
+        let (digest, files) = match self.owner.root {
+            Root::Bundled => (String::new(), String::new()),
+            Root::User | Root::Workspace => match self.tools.store.skill_files(&skill.digest).await? {
+                Some(files) => (skill.digest.to_string(), files),
+                // A snapshot of an older build has no list of its files, so that nothing can be granted to them.
+                None => return Ok(()),
+            },
+        };
+        let grant = GrantRow {
+            root: self.owner.root.as_str().to_owned(),
+            workspace: self.owner.workspace.clone(),
+            skill: self.owner.name.to_string(),
+            capability: capability.to_string(),
+            skill_digest: digest,
+        };
+        self.tools.store.add_grant(grant, files).await
+    }
+}
