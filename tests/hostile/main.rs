@@ -6,6 +6,7 @@
 
 mod adapters;
 mod answers;
+mod approvals;
 mod bytes;
 mod capabilities;
 mod compiler;

@@ -135,6 +135,23 @@ impl Live {
         }
     }
 
+    /// Gives it one line and waits for nothing.
+    ///
+    /// # Panics
+    /// Where it takes no lines.
+    pub fn start(&mut self, line: &str) {
+        writeln!(self.input.as_mut().expect("standard input"), "{line}").expect("it takes lines");
+    }
+
+    /// Kills it with SIGKILL.
+    ///
+    /// # Panics
+    /// Where it cannot be waited for.
+    pub fn kill(mut self) {
+        self.child.kill().expect("a process to kill");
+        self.child.wait().expect("it ends");
+    }
+
     /// The message of the answer.
     ///
     /// # Panics

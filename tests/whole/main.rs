@@ -9,6 +9,7 @@ mod building;
 mod bundled;
 mod commands;
 mod conversation;
+mod crashes;
 mod credentials;
 mod determinism;
 mod documents;

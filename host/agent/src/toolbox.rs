@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use patchbay_core::{
-    Asker, CallId, PrincipalId, ToolRecord, ToolRecordPart,
+    Asker, CallId, Code, PrincipalId, ToolRecord, ToolRecordPart,
     completion::{ToolCall, ToolDeclaration},
     text,
 };
@@ -119,8 +119,13 @@ fn pieces(content: Vec<Content>) -> Vec<ToolRecordPart> {
 }
 
 fn failure(error: &ToolError) -> String {
-    let message = Value::from(cut(error.to_string()));
-    format!(r#"{{"tool_success":false,"error":{message},"error_code":"{}"}}"#, error.code())
+    envelope(error.to_string(), error.code())
+}
+
+/// The envelope of a failure.
+pub(crate) fn envelope(message: String, code: Code) -> String {
+    let message = Value::from(cut(message));
+    format!(r#"{{"tool_success":false,"error":{message},"error_code":"{code}"}}"#)
 }
 
 fn cut(mut text: String) -> String {

@@ -18,6 +18,7 @@ use crate::{
     Agent, compaction,
     conversation::{Conversation, Reader, conversation},
     inference::AgentInference,
+    interrupted::interrupted,
     receive::{Desk, PartialAnswer, Quiet, Receiver},
     repeats::Repeats,
     toolbox::Toolbox,
@@ -239,9 +240,20 @@ impl Agent {
         let inference = Arc::new(AgentInference::new(self, turn.cancel.clone()));
         let progress = self.progress(&call.name);
         let context = toolbox.context(&self.place, progress, inference);
-        let (shown, answer) = self.unless_cancelled(turn, toolbox.call(id, call, &context)).await?;
+        let called = self.unless_cancelled(turn, toolbox.call(id, call, &context)).await;
+        let (shown, answer) = match called {
+            Ok(answered) => answered,
+            Err(cancelled) => {
+                if context.effect.is_set() {
+                    // The model must know that the effect may have happened.
+                    let (shown, answer) = interrupted(call, Code::OutcomeUnknown);
+                    self.commit_row(MessageKind::Tool, shown, json!(answer), vec![id]).await?;
+                }
+                return Err(cancelled);
+            }
+        };
         let repeated = repeats.notice(call, &answer);
-        self.commit(MessageKind::Tool, shown, json!(answer)).await?;
+        self.commit_row(MessageKind::Tool, shown, json!(answer), vec![id]).await?;
         if let Some(text) = repeated {
             self.log.publish(self.place.agent, EventKind::Notice { text });
         }
@@ -259,9 +271,21 @@ impl Agent {
 
     /// Commits a row; returns its number.
     async fn commit(&self, kind: MessageKind, content: String, data: serde_json::Value) -> Result<u64, Outcome> {
+        self.commit_row(kind, content, data, Vec::new()).await
+    }
+
+    /// Commits a row, which is the result of the calls that it `settles`; returns its number.
+    async fn commit_row(
+        &self,
+        kind: MessageKind,
+        content: String,
+        data: serde_json::Value,
+        settles: Vec<CallId>,
+    ) -> Result<u64, Outcome> {
         let agent = self.place.agent;
         let change = SessionChange {
             ends_partial: (kind == MessageKind::Assistant).then_some(agent),
+            settles,
             messages: vec![NewMessage { agent, kind, content, data: Some(data) }],
             ..SessionChange::default()
         };

@@ -19,6 +19,7 @@ use crate::{
     Observer, Session, SessionError, Unobserved,
     lock::SessionLock,
     persona::{DEFAULT, Personas},
+    recovery,
     roots::Roots,
     session::Opened,
 };
@@ -239,6 +240,7 @@ impl Host {
         let json = self.store.snapshot(&row.snapshot).await?;
         let hold = self.store.hold(id).await?;
         self.store.recover(&hold, patchbay_agent::join_pieces).await?;
+        recovery::settle_interrupted(&self.store, &hold).await?;
         let last_seq = self.store.last_seq(id).await?;
         let snapshot =
             Snapshot::from_json(json, row.snapshot, row.snapshot_version).map_err(|source| match source {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use patchbay_core::{Asker, CallId, Code, MessageKind, Outcome, PrincipalId, text};
 use patchbay_sandbox::Content;
 use patchbay_skill::{InvocationMode, Skill};
-use patchbay_tools::{CallContext, EffectFlag, ResolvedTool, ToolCall, input_from_text};
+use patchbay_tools::{CallContext, ResolvedTool, ToolCall, input_from_text};
 use serde_json::json;
 
 use crate::{
@@ -54,7 +54,7 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
         approvals: None,
         // As it was typed, but for white space around the input.
         line: Some(format!("{command} {input}", input = typed).trim_end().to_owned()),
-        effect: EffectFlag::default(),
+        effect: line.effect.clone(),
     });
     let call = ToolCall::new(CallId::of_line(line.line), resolved, &input);
     match session.host.tools.run(&context, call).await.result {

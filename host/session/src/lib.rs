@@ -24,6 +24,7 @@ mod notices;
 mod persona;
 mod platform;
 mod recap;
+mod recovery;
 mod roots;
 mod session;
 mod watch;

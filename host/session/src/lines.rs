@@ -13,9 +13,10 @@ use std::{
 
 use patchbay_agent::{Agent, AgentInference, Turn, TurnPermit, system_context};
 use patchbay_command::{Line, Resolved, resolve};
-use patchbay_core::{Code, EventKind, LineId, MessageKind, Outcome};
+use patchbay_core::{CallId, Code, EventKind, LineId, MessageKind, Outcome};
 use patchbay_sandbox::Inference;
 use patchbay_store::{Message, NewMessage, SessionChange, StoreError};
+use patchbay_tools::EffectFlag;
 use tokio::sync::oneshot;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
@@ -23,7 +24,7 @@ use tracing::Instrument as _;
 use crate::{
     Session,
     builtin::{self, Change, Effect},
-    host, invoke,
+    host, invoke, recovery,
     session::State,
 };
 
@@ -104,6 +105,8 @@ pub(crate) struct LineContext {
     pub(crate) state: State,
     /// Cancelled when the line is stopped.
     pub(crate) stop: CancellationToken,
+    /// Set when a tool that the line calls begins its first effect.
+    pub(crate) effect: EffectFlag,
 }
 
 impl LineContext {
@@ -127,7 +130,8 @@ impl Session {
         let (sender, outcome) = oneshot::channel();
         let stop = self.lines.begin(id);
         let agent = self.agent_in_view();
-        let context = LineContext { session: Arc::clone(self), agent, line: id, state: self.state(), stop };
+        let effect = EffectFlag::default();
+        let context = LineContext { session: Arc::clone(self), agent, line: id, state: self.state(), stop, effect };
         // A message takes its place in the queue of its agent before this returns.
         let permit = (!line.starts_with('/')).then(|| context.agent.begin_turn());
         let line = line.to_owned();
@@ -194,7 +198,7 @@ impl LineContext {
         loop {
             let effect = tokio::select! {
                 biased;
-                () = self.stop.cancelled() => return stopped(),
+                () = self.stop.cancelled() => return self.stopped(line).await,
                 effect = self.effect(&command) => effect,
             };
             let (outcome, change) = match effect {
@@ -206,6 +210,19 @@ impl LineContext {
                 Ok(outcome) => return outcome,
                 Err(Outdated) => self.state = self.session.state(),
             }
+        }
+    }
+
+    /// Returns the outcome of a command that was stopped. If its tool had begun an effect, the command's row says that the
+    /// outcome is not known.
+    async fn stopped(&self, line: &str) -> Outcome {
+        if !self.effect.is_set() {
+            return stopped();
+        }
+        match recovery::unknown_outcome(self.session.log().hold(), &self.session.host.store, self.line).await {
+            // Only a change of the snapshot can be outdated.
+            Ok(outcome) => self.settle(line, outcome, None).await.unwrap_or_else(|Outdated| stopped()),
+            Err(error) => not_kept(error),
         }
     }
 
@@ -257,6 +274,7 @@ impl LineContext {
         };
         messages.push(self.message(MessageKind::Command, line, serde_json::to_value(&outcome).ok()));
         stored.messages = messages;
+        stored.settles = vec![CallId::of_line(self.line)];
         Ok(match self.session.log().commit(stored, apply).await {
             Ok(_) => outcome,
             Err(error) => not_kept(error),

@@ -5,8 +5,9 @@ use patchbay_core::{AgentId, Asker, CallId, SessionId};
 use rusqlite::{Connection, params};
 
 use crate::{
-    Hold, JournalRow, Store, StoreError,
+    Hold, JournalRow, Message, Store, StoreError,
     journal::{self, BAD},
+    messages,
 };
 
 /// A call that is about to have its first effect.
@@ -62,6 +63,33 @@ impl Store {
         self.database.write_now("a row of the journal", move |connection| {
             Ok(journal::replace_open(connection, settings, *row, begun)?)
         });
+    }
+
+    /// Returns, for each agent of a session, its rows from its last answer on.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn rows_since_answers(&self, session: SessionId) -> Result<Vec<Vec<Message>>, StoreError> {
+        self.database.read(|connection| {
+            let mut agents =
+                connection.prepare("SELECT uuid FROM agents WHERE session = ? ORDER BY created_at, uuid")?;
+            let agents = agents.query_map(params![session.to_string()], |row| row.get(0))?;
+            let agents: Vec<String> = agents.collect::<Result<_, _>>()?;
+            let mut query = connection.prepare(
+                "SELECT seq, agent, kind, content, data FROM messages WHERE agent = ?1 AND seq >= \
+                 (SELECT max(seq) FROM messages WHERE agent = ?1 AND kind = 'assistant') ORDER BY seq",
+            )?;
+            let mut found = Vec::with_capacity(agents.len());
+            for agent in agents {
+                let mut rows = query.query(params![agent])?;
+                let mut since = Vec::new();
+                while let Some(row) = rows.next()? {
+                    since.push(messages::read(row)?);
+                }
+                found.push(since);
+            }
+            Ok(found)
+        })
     }
 
     /// Returns the unsettled calls of a session, in the order in which they began.

@@ -40,9 +40,9 @@ pub struct CallContext {
     pub effect: EffectFlag,
 }
 
-/// Whether a call has begun an effect. Before that, an interrupted call can be said not to have run.
-#[derive(Debug, Default)]
-pub struct EffectFlag(AtomicBool);
+/// Whether a call has begun an effect. Before that, an interrupted call can be said not to have run. Clones are one flag.
+#[derive(Clone, Debug, Default)]
+pub struct EffectFlag(Arc<AtomicBool>);
 
 impl EffectFlag {
     /// Whether an effect has begun.

@@ -1,0 +1,163 @@
+//! A person is asked for what is not granted, where a front gives an approver; else the call is denied as ever.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use patchbay_core::{Asker, CallId, Digest, PrincipalId, RootAllowance, RootLimits};
+use patchbay_egress::{Credentials, Egress, EgressLimits};
+use patchbay_policy::Root;
+use patchbay_sandbox::{BoxFuture, Content, Limits, Sandbox};
+use patchbay_skill::{NoCache, Snapshot, SnapshotRules, build, discover};
+use patchbay_store::{GrantRow, Hold, KvStore, Store};
+use patchbay_tests::{calls::SAY, guest::Guest, services};
+use patchbay_tools::{Approval, Approvals, Approver, CallContext, Question, ResolvedTool, ToolCall, ToolError, Tools};
+use serde_json::json;
+
+use crate::{
+    internal::Nowhere,
+    support::{bounded, failure, small},
+};
+
+/// Gives one answer after a while, and remembers what it was asked.
+struct FakePerson {
+    answer: Approval,
+    asked: Mutex<Vec<Question>>,
+}
+
+impl Approver for FakePerson {
+    fn approve(&self, question: Question) -> BoxFuture<'_, Approval> {
+        Box::pin(async {
+            self.asked.lock().unwrap().push(question);
+            tokio::time::sleep(Duration::from_millis(1_500)).await;
+            self.answer
+        })
+    }
+}
+
+/// A skill of the user's that asks for `kv`, and puts an entry.
+struct Host {
+    _folder: tempfile::TempDir,
+    store: Store,
+    tools: Arc<Tools>,
+    snapshot: Arc<Snapshot>,
+    hold: Hold,
+}
+
+impl Host {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let kv = KvStore::open(folder.path(), store.clone()).unwrap();
+        let egress = Egress::new(EgressLimits::default()).unwrap();
+        let credentials = Credentials::open(folder.path(), BTreeMap::new());
+        // Less time than a person takes to answer.
+        let sandbox = Sandbox::new(Limits { time_ms: 1_000, ..small() });
+        let tools = Arc::new(Tools::new(Arc::new(sandbox), store.clone(), kv, egress, credentials, &[]));
+        let put = "(call $put (i32.const 2) (i32.const 310) (i32.const 1) (i32.const 300) (i32.const 4) (i32.const 0) (i64.const 0) (i32.const 512))";
+        let denied = failure((300, 4), (300, 4));
+        let body = format!(
+            "{put} (if (i32.load8_u (i32.const 512)) (then (return {denied}))) (call $say (i32.const 300) (i32.const 4))"
+        );
+        let import =
+            "\n(import \"patchbay:host/kv@0.1.0\" \"put\" (func $put (param i32 i32 i32 i32 i32 i32 i64 i32)))\n";
+        let guest = Guest::calling(&body)
+            .with(import)
+            .with(SAY)
+            .with("\n(data (i32.const 300) \"done\")\n(data (i32.const 310) \"k\")\n");
+        let skills = folder.path().join("skills");
+        std::fs::create_dir(&skills).unwrap();
+        std::fs::write(skills.join("keeper.wasm"), guest.packaged("---\ncapabilities: [{name: kv}]\n---\n")).unwrap();
+        let found = discover(Root::User, &skills, &NoCache, &RootAllowance::default()).unwrap().found;
+        let candidate = found[0].candidate.as_ref().unwrap();
+        let component = candidate.component.clone().unwrap();
+        // A session stores the list of a skill's files with its snapshot; here another grant does.
+        let clock = GrantRow {
+            root: "user".to_owned(),
+            workspace: String::new(),
+            skill: "keeper".to_owned(),
+            capability: "clock".to_owned(),
+            skill_digest: candidate.digest().to_string(),
+        };
+        store.add_grant(clock, candidate.files.as_text().to_owned()).await.unwrap();
+        store.hold_components().unwrap().add(&component.bytes().unwrap()).unwrap();
+        let answers = tools.describe([&component], &|_, _| {}).await.unwrap().answers;
+        let tools_of = |digest: &Digest| answers[digest].clone();
+        let rules = SnapshotRules {
+            trusted: true,
+            reserved: &[],
+            internal_tools: &[],
+            limits: &RootLimits::default(),
+            surroundings: &Nowhere,
+            tools: &tools_of,
+        };
+        let snapshot = Arc::new(build(&found, 1, &rules));
+        let hold = services::session(&store).await;
+        Self { _folder: folder, store, tools, snapshot, hold }
+    }
+
+    async fn call(&self, approvals: Option<&Arc<Approvals>>) -> Result<Vec<Content>, ToolError> {
+        let asker = Asker::Person(PrincipalId::LOCAL);
+        let context = services::context(asker, &self.hold, "/w", &self.snapshot);
+        let context = CallContext { approvals: approvals.cloned(), ..Arc::into_inner(context).unwrap() };
+        let context = Arc::new(context);
+        let tool = ResolvedTool::find(&self.snapshot, &[], "keeper__run")?;
+        let input = json!({});
+        let finished = bounded(self.tools.run(&context, ToolCall::new(CallId::random(), tool, &input))).await;
+        assert_eq!(context.effect.is_set(), finished.result.is_ok());
+        finished.result
+    }
+}
+
+fn approvals(answer: Approval) -> (Arc<FakePerson>, Arc<Approvals>) {
+    let person = Arc::new(FakePerson { answer, asked: Mutex::default() });
+    (Arc::clone(&person), Approvals::new(person))
+}
+
+const DENIED: &str = "skill 'keeper' may not use 'kv': it is not granted. To grant it: patchbay grant add keeper kv";
+
+#[tokio::test]
+async fn answer_of_a_person_decides_and_the_clock_waits() {
+    let host = Host::new().await;
+    assert_eq!(host.call(None).await.unwrap_err().to_string(), DENIED);
+
+    let (person, no) = approvals(Approval::No);
+    assert_eq!(host.call(Some(&no)).await.unwrap_err().to_string(), DENIED);
+    {
+        let asked = person.asked.lock().unwrap();
+        let [question] = &asked[..] else { panic!("{asked:?}") };
+        assert_eq!((question.skill.name.as_str(), &question.chain[..]), ("keeper", &["keeper__run".to_owned()][..]));
+        assert_eq!((question.capability.to_string(), question.asker.to_string()), ("kv".into(), "person".into()));
+    }
+
+    // Side by side, one question; and then another one, since the answer was for those calls.
+    let (person, once) = approvals(Approval::Once);
+    let (one, two) = tokio::join!(host.call(Some(&once)), host.call(Some(&once)));
+    assert_eq!((one.unwrap(), two.unwrap().len()), (vec![Content::Text("done".into())], 1));
+    assert_eq!(person.asked.lock().unwrap().len(), 1);
+    host.call(Some(&once)).await.unwrap();
+    assert_eq!(person.asked.lock().unwrap().len(), 2);
+    assert_eq!(host.call(None).await.unwrap_err().to_string(), DENIED);
+}
+
+#[tokio::test]
+async fn yes_for_ever_is_a_grant() {
+    let host = Host::new().await;
+    let (person, session) = approvals(Approval::Session);
+    host.call(Some(&session)).await.unwrap();
+    host.call(Some(&session)).await.unwrap();
+    assert_eq!(person.asked.lock().unwrap().len(), 1);
+    assert_eq!(host.store.grants().await.unwrap().len(), 1);
+
+    let (person, always) = approvals(Approval::Always);
+    host.call(Some(&always)).await.unwrap();
+    let granted = host.store.grants().await.unwrap();
+    assert_eq!(granted.iter().map(|grant| grant.capability.as_str()).collect::<Vec<_>>(), ["clock", "kv"]);
+    assert_eq!(granted[0].skill_digest, granted[1].skill_digest);
+    // It holds without an approver, too.
+    host.call(None).await.unwrap();
+    host.call(Some(&always)).await.unwrap();
+    assert_eq!(person.asked.lock().unwrap().len(), 1);
+}
