@@ -90,7 +90,7 @@ impl Host {
             reserved: &[],
             internal_tools: &[],
             limits: &RootLimits::default(),
-            surroundings: &Nowhere,
+            platform: &Nowhere,
             tools: &tools_of,
         };
         let snapshot = Arc::new(build(&found, 1, &rules));
@@ -100,7 +100,7 @@ impl Host {
 
     async fn call(&self, approvals: Option<&Arc<Approvals>>) -> Result<Vec<Content>, ToolError> {
         let asker = Asker::Person(PrincipalId::LOCAL);
-        let context = services::context(asker, &self.hold, "/w", &self.snapshot);
+        let context = services::context(asker, self.hold.clone(), "/w", &self.snapshot);
         let context = CallContext { approvals: approvals.cloned(), ..Arc::into_inner(context).unwrap() };
         let context = Arc::new(context);
         let tool = ResolvedTool::find(&self.snapshot, &[], "keeper__run")?;

@@ -244,7 +244,7 @@ fn killed_calls_are_told_as_they_were() {
         let mut live = patchbay.live(&[]);
         let session = live.session().to_owned();
         live.start(line);
-        thread::sleep(Duration::from_micros(any(250_000)));
+        thread::sleep(Duration::from_micros(any(120_000)));
         live.kill();
 
         // Resumed: what was left behind is told, and the conversation goes on.
@@ -285,7 +285,7 @@ fn stopped_call_with_an_effect_is_unknown() {
     let hangs = format!("{PUT} (loop $for_ever (br $for_ever))");
     skill(&patchbay, "hang", &hangs, IMPORT_PUT, "kv");
     let session = patchbay.live(&[]).session().to_owned();
-    let stopped = patchbay.run(&["exec", "--session", &session, "--timeout", "2", "/hang now"]);
+    let stopped = patchbay.run(&["exec", "--session", &session, "--timeout", "2", "/hang {}"]);
     assert_eq!(stopped.code, Some(3), "{stopped:?}");
     assert_eq!(count(&database(&patchbay, "kv.db"), "SELECT count(*) FROM entries"), 1);
     let journal = json_lines(&patchbay.run(&["journal", "--json"]).out);
@@ -294,7 +294,7 @@ fn stopped_call_with_an_effect_is_unknown() {
     for _ in 0..2 {
         patchbay.answers_in(&["--session", &session], &["/skills"]);
         let rows = rows(&patchbay, &session);
-        let told: Vec<_> = rows.iter().filter(|(kind, text, _)| kind == "command" && text == "/hang now").collect();
+        let told: Vec<_> = rows.iter().filter(|(kind, text, _)| kind == "command" && text == "/hang {}").collect();
         let [(_, _, data)] = &told[..] else { panic!("{rows:?}") };
         assert_eq!(data["code"], "outcome_unknown");
         let words = "'hang__run' was interrupted after it had begun; whether it took effect is not known. Check before you call it again.";
