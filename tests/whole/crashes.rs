@@ -297,7 +297,7 @@ fn stopped_call_with_an_effect_is_unknown() {
         let told: Vec<_> = rows.iter().filter(|(kind, text, _)| kind == "command" && text == "/hang {}").collect();
         let [(_, _, data)] = &told[..] else { panic!("{rows:?}") };
         assert_eq!(data["code"], "outcome_unknown");
-        let words = "'hang__run' was interrupted after it had begun; whether it took effect is not known. Check before you call it again.";
+        let words = "Error: 'hang__run' was interrupted after it had begun; whether it took effect is not known. Check before you call it again.";
         assert_eq!(data["message"], words);
     }
 }
