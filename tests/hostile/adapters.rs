@@ -135,7 +135,7 @@ fn looping(body: &str) -> [(&'static str, Adapter); 2] {
 }
 
 #[tokio::test]
-async fn asking_has_a_small_budget_and_nobody_listens() {
+async fn describe_has_a_small_budget_and_no_log() {
     let ring = Ring::new();
     let before = |body: &str| Adapter { before_describe: body.into(), ..Adapter::default() };
     for (body, code) in [
@@ -158,7 +158,7 @@ async fn asking_has_a_small_budget_and_nobody_listens() {
 }
 
 #[tokio::test]
-async fn what_an_adapter_says_of_a_level_is_cleaned_and_bounded() {
+async fn thinking_description_is_cleaned_and_bounded() {
     let ring = Ring::new();
     let explain = async |plan| {
         let loaded = ring.load(&Adapter { plan, ..Adapter::default() }).await;
@@ -178,7 +178,7 @@ async fn what_an_adapter_says_of_a_level_is_cleaned_and_bounded() {
 }
 
 #[tokio::test]
-async fn a_manifest_that_breaks_the_contract_is_refused() {
+async fn invalid_manifest_is_rejected() {
     let ring = Ring::new();
     for (changed, words) in [
         (json!({ "models": [{ "id": "a b", "size": "small" }] }), "the model id 'a b' is not"),
@@ -194,7 +194,7 @@ async fn a_manifest_that_breaks_the_contract_is_refused() {
 }
 
 #[tokio::test]
-async fn a_component_of_the_other_world_is_told_so() {
+async fn skill_component_is_rejected_as_adapter() {
     let ring = Ring::new();
     let words = "another world: it is a skill, not a provider's adapter; a skill belongs into a folder 'skills'";
     assert_eq!(
@@ -212,7 +212,7 @@ async fn a_component_of_the_other_world_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_step_without_end_is_stopped() {
+async fn endless_step_is_stopped() {
     let ring = Ring::new();
     for (place, adapter) in looping("") {
         let failure = ring.refuses(&adapter).await;
@@ -237,7 +237,7 @@ async fn a_step_without_end_is_stopped() {
 }
 
 #[tokio::test]
-async fn steps_draw_on_one_measure_of_fuel() {
+async fn steps_share_one_fuel_budget() {
     // Some five million units each time.
     let work = "(func $work (local $n i32)
                   (local.set $n (i32.const 1000000))
@@ -247,7 +247,7 @@ async fn steps_draw_on_one_measure_of_fuel() {
 }
 
 #[tokio::test]
-async fn a_memory_that_grows_is_stopped_at_the_ceiling() {
+async fn growing_memory_is_stopped_at_the_limit() {
     let grow = for_ever("(drop (memory.grow (i32.const 1)))");
     let adapter = Adapter { before_resume: grow, ..Adapter::default() };
     let failure = Ring::new().refuses_to_go_on(&adapter).await;
@@ -259,7 +259,7 @@ async fn a_memory_that_grows_is_stopped_at_the_ceiling() {
 }
 
 #[tokio::test]
-async fn floods_of_actions_are_stopped() {
+async fn action_floods_are_stopped() {
     let ring = Ring::new();
     assert_eq!(ring.begin(&Adapter::script(&[emit(100)])).await.unwrap().1.len(), 100);
     let step = Failure::Exceeded(Exceeded::StepActions(100));
@@ -294,7 +294,7 @@ async fn huge_values_are_stopped() {
 }
 
 #[tokio::test]
-async fn what_the_contract_does_not_know_is_refused() {
+async fn unknown_variant_cases_are_rejected() {
     let ring = Ring::new();
     for (actions, words) in [
         (json!([9]), "unexpected discriminant: 9"),
@@ -309,7 +309,7 @@ async fn what_the_contract_does_not_know_is_refused() {
 }
 
 #[tokio::test]
-async fn an_instance_that_trapped_is_not_called_again() {
+async fn trapped_instance_is_not_called_again() {
     let adapter = Adapter { before_resume: "(unreachable)".into(), ..Adapter::default() };
     let failure = Ring::new().refuses_to_go_on(&adapter).await;
     assert_eq!(failure.to_string(), "the component trapped: wasm trap: wasm `unreachable` instruction executed");
@@ -317,7 +317,7 @@ async fn an_instance_that_trapped_is_not_called_again() {
 
 /// Whoever asks is gone in the middle of a step.
 #[tokio::test]
-async fn an_instance_whose_step_was_given_up_is_not_called_again() {
+async fn instance_with_a_cancelled_step_is_not_called_again() {
     let fuel = Budgets { step_fuel: u64::MAX >> 1, fuel: u64::MAX >> 1, ..budgets() };
     let ring = Ring::within(small(), fuel);
     let adapter = Adapter { before_resume: for_ever(""), ..Adapter::default() };
@@ -329,7 +329,7 @@ async fn an_instance_whose_step_was_given_up_is_not_called_again() {
 }
 
 #[tokio::test]
-async fn a_log_is_heard_and_bounded() {
+async fn log_is_forwarded_and_bounded() {
     let write = "(call $write (i32.const 1) (i32.const 0) (i32.const 1))";
     let ring = Ring::new();
     let adapter = Adapter { before_resume: write.into(), ..then(json!([])) }.with(&imports(LOG));
@@ -361,7 +361,7 @@ async fn an_adapter_has_no_capability() {
 }
 
 #[tokio::test]
-async fn blobs_are_known_by_their_order() {
+async fn blobs_are_identified_by_their_order() {
     let (running, _) = Ring::new().begin(&Adapter::default()).await.unwrap();
     assert_eq!(&*running.blob(0).unwrap().data, b"one");
     assert_eq!(&*running.blob(1).unwrap().data, b"two");
@@ -369,7 +369,7 @@ async fn blobs_are_known_by_their_order() {
 }
 
 #[tokio::test]
-async fn texts_are_cleaned_but_for_what_goes_back() {
+async fn texts_are_cleaned_except_replayed_data() {
     let start = |index: u32, kind: Value| json!({ "emit": { "block-start": { "index": index, "kind": kind } } });
     let delta = |index: u32, text: &str| json!({ "emit": { "block-delta": { "index": index, "text": text } } });
     let steps = [
@@ -396,7 +396,7 @@ async fn texts_are_cleaned_but_for_what_goes_back() {
 }
 
 #[tokio::test]
-async fn a_hundred_completions_run_at_once_and_give_their_places_back() {
+async fn hundred_concurrent_completions_release_their_slots() {
     let ring = Ring::within(Limits { concurrent_calls: 100, ..small() }, budgets());
     let loaded = ring.load(&then(emit(1))).await;
     let mut running = Vec::new();

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::{Ward, data, failure, one_piece, pieces, small, text};
 
 #[tokio::test]
-async fn an_answer_that_breaks_the_abi_is_invalid() {
+async fn result_that_violates_the_abi_is_invalid() {
     let ward = Ward::new(small());
     let bad = |bytes: &[u8]| {
         Guest::calling(&text("(i32.const 131072)", &format!("(i32.const {})", bytes.len()))).with(&data(131_072, bytes))
@@ -52,7 +52,7 @@ async fn an_answer_that_breaks_the_abi_is_invalid() {
 
 /// Where the host is to put its input.
 #[tokio::test]
-async fn memory_that_the_guest_does_not_have_is_no_place_for_input() {
+async fn input_is_never_written_outside_guest_memory() {
     let ward = Ward::new(small());
     for (place, words) in
         [("-8", "realloc return: beyond end of memory"), ("262143", "realloc return: beyond end of memory")]
@@ -63,7 +63,7 @@ async fn memory_that_the_guest_does_not_have_is_no_place_for_input() {
 }
 
 #[tokio::test]
-async fn content_marked_json_is_json() {
+async fn json_content_must_be_valid_json() {
     let ward = Ward::new(small());
     let json = |text: &str| {
         let stores = format!(
@@ -98,7 +98,7 @@ const DECEIT: &str = "red\u{1b}[31m \u{202e}desrever\u{2066} z\u{200b}ero\u{feff
 const CLEANED: &str = "red[31m desrever zero tag 2J end";
 
 #[tokio::test]
-async fn whatever_is_shown_is_cleaned() {
+async fn displayed_content_is_cleaned() {
     let ward = Ward::new(small());
     let len = DECEIT.len();
     let store = |at: u32| {
@@ -122,7 +122,7 @@ async fn whatever_is_shown_is_cleaned() {
 }
 
 #[tokio::test]
-async fn a_failures_kind_is_a_short_word() {
+async fn failure_kind_is_a_short_word() {
     let guest = Guest::calling(&failure((131_072, 5000), (131_072, 5000))).with(&data(131_072, [b'k'; 5000]));
     let Failure::Failed { kind, message } = Ward::new(small()).refuses(&guest).await else { panic!("not its own") };
     assert_eq!(kind, format!("{}…", "k".repeat(64)));
@@ -130,7 +130,7 @@ async fn a_failures_kind_is_a_short_word() {
 }
 
 #[tokio::test]
-async fn no_content_is_an_answer_too() {
+async fn empty_content_is_a_valid_result() {
     let ward = Ward::new(small());
     assert_eq!(ward.call(&Guest::calling(&pieces("(i32.const 0)", "(i32.const 0)"))).await.unwrap().content, []);
     assert_eq!(ward.text(&Guest::calling(&text("(i32.const 0)", "(i32.const 0)"))).await, "");

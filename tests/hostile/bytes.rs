@@ -19,7 +19,7 @@ async fn why(bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn what_is_no_webassembly_is_told_so() {
+async fn bytes_that_are_not_webassembly_are_rejected() {
     let words = "not WebAssembly: it does not begin with the four bytes '\\0asm'";
     for bytes in [&b""[..], b"\0as", b"#!/bin/sh\necho no", b"(component)", b"\x7fELF\x02\x01\x01", &[0; 1000]] {
         assert_eq!(why(bytes).await, words);
@@ -27,14 +27,14 @@ async fn what_is_no_webassembly_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_core_module_is_told_what_to_do() {
+async fn core_module_error_says_how_to_build_a_component() {
     let words = "a core module, not a component; 'patchbay plugin build' makes a component of it";
     assert_eq!(why(&component("(module)")).await, words);
     assert_eq!(why(&component(&Guest::default().wat())).await, words);
 }
 
 #[tokio::test]
-async fn a_component_cut_short_is_refused_wherever_it_ends() {
+async fn component_truncated_at_any_byte_is_rejected() {
     let ward = Ward::new(small());
     let whole = Guest::default().component();
     let first_end = first_end_of_needs(&whole);
@@ -56,7 +56,7 @@ fn first_end_of_needs(bytes: &[u8]) -> usize {
 
 /// Whatever a flipped bit makes of a component: it works, or ends in a typed failure, and takes nothing else along.
 #[tokio::test]
-async fn a_component_with_a_wrong_byte_harms_nobody() {
+async fn component_with_a_flipped_byte_does_no_harm() {
     let ward = Ward::new(small());
     let whole = Guest::default().component();
     let step = whole.len() / 200;
@@ -72,7 +72,7 @@ async fn a_component_with_a_wrong_byte_harms_nobody() {
 }
 
 #[tokio::test]
-async fn another_world_is_named() {
+async fn component_of_another_world_is_named() {
     let expects = "another world: a skill exports patchbay:skill/skill@0.1.x, this component exports";
     assert_eq!(why(&component("(component)")).await, format!("{expects} nothing"));
     let other = r#"(component (instance $i) (export "acme:robot/arm@1.2.0" (instance $i)))"#;
@@ -88,7 +88,7 @@ fn claiming(more: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn an_import_that_the_host_does_not_have_is_named() {
+async fn unknown_import_is_named() {
     let foreign = |name: &str| format!("it imports '{name}', which this host does not offer to a skill");
     for name in ["wasi:cli/environment@0.3.0", "wasi:keyvalue/store@0.2.0", "wasi:sockets/tcp", "acme:robot/arm@1.0.0"]
     {
@@ -110,7 +110,7 @@ async fn an_import_that_the_host_does_not_have_is_named() {
 }
 
 #[tokio::test]
-async fn a_known_import_of_another_shape_is_refused() {
+async fn known_import_with_another_type_is_rejected() {
     for (import, expected) in [
         // A module under the name of an interface.
         (r#"(import "patchbay:host/log@0.1.0" (core module))"#, "expected module found instance"),
@@ -130,7 +130,7 @@ async fn a_known_import_of_another_shape_is_refused() {
 }
 
 #[tokio::test]
-async fn an_export_of_another_shape_is_refused() {
+async fn export_with_another_type_is_rejected() {
     let ward = Ward::new(small());
     let words = why(&claiming("")).await;
     assert!(words.contains("tools") || words.contains("call"), "{words}");
@@ -150,7 +150,7 @@ async fn an_export_of_another_shape_is_refused() {
 }
 
 #[tokio::test]
-async fn the_async_abi_is_refused() {
+async fn async_abi_is_rejected() {
     let words = why(&component(
         r#"(component
              (core module $m
@@ -167,7 +167,7 @@ async fn the_async_abi_is_refused() {
 
 /// Names of imports and exports are the component's own words.
 #[tokio::test]
-async fn names_are_cleaned_and_bounded() {
+async fn names_in_errors_are_cleaned_and_bounded() {
     use wasm_encoder::{ComponentExportKind, ComponentExportSection, ComponentImportSection, ComponentTypeRef};
     let mut imports = ComponentImportSection::new();
     imports.import("\u{1b}[2J\u{202e}evil\nline", ComponentTypeRef::Component(0));
@@ -188,7 +188,7 @@ async fn names_are_cleaned_and_bounded() {
 
 /// Who asked for the wrong bytes may ask again.
 #[tokio::test]
-async fn a_refusal_sticks_to_nobody_else() {
+async fn rejected_component_does_not_affect_others() {
     let ward = Ward::new(small());
     let bytes = Guest::default().component();
     let digest = patchbay_core::Digest::of(&bytes);

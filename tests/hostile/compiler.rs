@@ -16,7 +16,7 @@ async fn survives(what: &str, bytes: &[u8]) {
 }
 
 #[tokio::test]
-async fn components_in_components_without_end() {
+async fn deeply_nested_components_do_no_harm() {
     let mut inner = Component::new().finish();
     for _ in 0..2_000 {
         let mut outer = Component::new();
@@ -38,7 +38,7 @@ async fn components_in_components_without_end() {
 }
 
 #[tokio::test]
-async fn functions_that_are_hard_to_compile() {
+async fn functions_hard_to_compile_do_no_harm() {
     let blocks = |count: usize| format!("{}{} {ECHO}", "block ".repeat(count), "end ".repeat(count));
     let loops = |count: usize| format!("{}{} {ECHO}", "loop ".repeat(count), "end ".repeat(count));
     let sum = |count: usize| {

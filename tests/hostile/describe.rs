@@ -28,7 +28,7 @@ fn schema(schema: &str) -> Guest {
 }
 
 #[tokio::test]
-async fn asking_for_tools_has_budgets_of_its_own() {
+async fn describe_has_its_own_budget() {
     let ward = Ward::new(small());
     let looping = before_tools(&for_ever(""));
     assert_eq!(ward.refuses_to_describe(&looping).await, Failure::Fuel { budget: 10_000_000 });
@@ -44,7 +44,7 @@ async fn asking_for_tools_has_budgets_of_its_own() {
 }
 
 #[tokio::test]
-async fn nothing_is_granted_and_nobody_listens_meanwhile() {
+async fn describe_has_no_grants_and_no_log() {
     // Asked for and granted: for a call, that is.
     let ward = Ward::new(small()).with_permits(permits(&["kv"], &["kv"]));
     let body = "(call $write (i32.const 3) (i32.const 1024) (i32.const 4))
@@ -70,7 +70,7 @@ async fn nothing_is_granted_and_nobody_listens_meanwhile() {
 }
 
 #[tokio::test]
-async fn tools_that_break_the_contract_are_refused() {
+async fn invalid_tool_descriptions_are_rejected() {
     let object = r#"{"type":"object"}"#;
     let many = |count: usize, name: fn(usize) -> String| Guest {
         tools: (0..count).map(|i| (name(i), "Runs".into(), object.into())).collect(),
@@ -126,14 +126,14 @@ async fn tools_that_break_the_contract_are_refused() {
 }
 
 #[tokio::test]
-async fn a_description_is_cleaned() {
+async fn tool_description_is_cleaned() {
     let guest = tool("run", " Runs\u{1b}[31m \u{202e}it\u{200b} ", r#"{"type":"object"}"#);
     assert_eq!(Ward::new(small()).describe(&guest).await.unwrap()[0].description, "Runs[31m it");
 }
 
 /// Listed, and then unknown: that is for the skill to say.
 #[tokio::test]
-async fn a_tool_that_denies_itself_has_failed() {
+async fn tool_returning_unknown_tool_has_failed() {
     let guest = Guest::calling(&failure((131_072, 12), (131_084, 2))).with(&data(131_072, "unknown-toolNo"));
     let ward = Ward::new(small());
     assert_eq!(ward.describe(&guest).await.unwrap()[0].name.as_str(), "run");
@@ -170,7 +170,7 @@ impl Asker {
 }
 
 #[tokio::test]
-async fn deterministic_answers_are_kept_and_not_asked_for_again() {
+async fn deterministic_descriptions_are_cached() {
     let asker = Asker::new();
     let refused = |words: &str| Err(Problem::new(Code::InvalidComponent, words));
     let no_object =
@@ -219,7 +219,7 @@ async fn deterministic_answers_are_kept_and_not_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_schema_that_reaches_out_or_explodes_is_refused() {
+async fn schema_with_remote_or_exploding_references_is_rejected() {
     let asker = Asker::new();
     let huge_pattern =
         format!("{{\"type\":\"object\",\"properties\":{{\"a\":{{\"pattern\":\"{}\"}}}}}}", "(a{1000}){1000}");
@@ -245,7 +245,7 @@ async fn a_schema_that_reaches_out_or_explodes_is_refused() {
 /// The machine may have been busy, but not every start repeats it: it is tried again on request, or under
 /// other limits.
 #[tokio::test]
-async fn a_time_out_is_kept_until_it_is_tried_again() {
+async fn timeout_is_cached_until_a_retry_is_requested() {
     let asker = Asker::new();
     let guest = before_tools(&for_ever(""));
     let component = Component::in_memory(guest.component());
@@ -275,7 +275,7 @@ async fn a_time_out_is_kept_until_it_is_tried_again() {
 
 /// The skills of a root have a total of time. What is over it is kept out until a reload asks for another try.
 #[tokio::test]
-async fn compiling_for_a_root_stops_at_its_total() {
+async fn root_compilation_stops_at_its_total_limit() {
     let asker = Asker::new();
     let component = Component::in_memory(Guest::default().component());
     let digest = component.digest();

@@ -19,7 +19,7 @@ async fn over_output(guest: &Guest) {
 
 /// The engine stops these, and keeps the type of its error to itself: the sandbox goes by its words, pinned here.
 #[tokio::test]
-async fn a_result_over_its_limit_is_not_read() {
+async fn result_over_the_limit_is_not_read() {
     // One long text.
     over_output(&Guest { pages: 40, ..Guest::calling(&text("(i32.const 131072)", "(i32.const 65537)")) }).await;
     over_output(&Guest { pages: 40, ..Guest::calling(&text("(i32.const 131072)", "(i32.const 2000000)")) }).await;
@@ -40,7 +40,7 @@ async fn a_result_over_its_limit_is_not_read() {
 }
 
 #[tokio::test]
-async fn a_host_call_carries_no_more_than_a_result() {
+async fn host_call_arguments_have_the_limit_of_results() {
     let put = import("kv", "put", "(param i32 i32 i32 i32 i32 i32 i64 i32)");
     let guest = Guest::calling(&format!(
         "(call $put (i32.const 0) (i32.const 1024) (i32.const 1) (i32.const 0) (i32.const 100000)
@@ -53,7 +53,7 @@ async fn a_host_call_carries_no_more_than_a_result() {
 }
 
 #[tokio::test]
-async fn progress_and_result_draw_on_one_budget() {
+async fn progress_and_result_share_one_output_budget() {
     let report = "(call $report (i32.const 131072) (i32.const 1000))";
     let flood = format!("{} (unreachable)", for_ever(report));
     over_output(&Guest::calling(&flood).with(&imports(PROGRESS)).with(&data(131_072, [b'p'; 1000]))).await;
@@ -68,7 +68,7 @@ async fn progress_and_result_draw_on_one_budget() {
 }
 
 #[tokio::test]
-async fn a_flood_of_log_is_stopped() {
+async fn log_flood_is_stopped() {
     let ward = Ward::new(small());
     let write = |len: u32| format!("(call $write (i32.const 1) (i32.const 131072) (i32.const {len}))");
     let guest =
@@ -105,7 +105,7 @@ async fn log_and_progress_are_cleaned() {
 }
 
 #[tokio::test]
-async fn host_calls_are_counted_whatever_they_answer() {
+async fn failed_host_calls_count_against_the_limit() {
     let ward = Ward::new(Limits { log_lines: 1_000_000, ..small() });
     let get = "(call $get (i32.const 0) (i32.const 1024) (i32.const 1) (i32.const 512))";
     let walk = "(call $walk (i32.const 1024) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1)

@@ -104,7 +104,7 @@ impl Model {
 }
 
 #[tokio::test]
-async fn it_is_found_by_its_bare_name_and_answers_cleaned() {
+async fn internal_tool_is_found_by_bare_name_and_cleaned() {
     let model = Model::new();
     let echo = async |text: &str| bounded(model.call("echo", &json!({ "text": text }))).await;
     assert_eq!(echo("a\u{200b}b").await.unwrap(), [Content::Text("ab".into())]);
@@ -118,7 +118,7 @@ async fn it_is_found_by_its_bare_name_and_answers_cleaned() {
 }
 
 #[tokio::test]
-async fn its_input_satisfies_its_schema() {
+async fn internal_tool_input_is_checked_against_its_schema() {
     let model = Model::new();
     for (input, problem) in [
         (json!({}), r#""text" is a required property"#),
@@ -132,7 +132,7 @@ async fn its_input_satisfies_its_schema() {
 }
 
 #[tokio::test]
-async fn the_journal_has_each_call_however_it_ended() {
+async fn journal_records_internal_calls_with_every_outcome() {
     let model = Model::new();
     bounded(model.call("echo", &json!({"text": "four"}))).await.unwrap();
     bounded(model.call("echo", &json!({"text": "fail"}))).await.unwrap_err();

@@ -37,7 +37,7 @@ fn post_return(body: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_loop_without_end_uses_up_its_fuel() {
+async fn endless_loop_runs_out_of_fuel() {
     let ward = Ward::new(small());
     for (place, guest) in loopers() {
         let failure = ward.refuses(&guest).await;
@@ -48,7 +48,7 @@ async fn a_loop_without_end_uses_up_its_fuel() {
 }
 
 #[tokio::test]
-async fn a_loop_with_fuel_without_end_runs_into_the_clock() {
+async fn endless_loop_with_unlimited_fuel_times_out() {
     let ward = Ward::new(by_the_clock(60));
     for (place, guest) in loopers() {
         // Without the look at a good guest: on a busy machine it could itself run over so short a time.
@@ -60,7 +60,7 @@ async fn a_loop_with_fuel_without_end_runs_into_the_clock() {
 }
 
 #[tokio::test]
-async fn the_same_guest_uses_the_same_fuel() {
+async fn fuel_use_is_deterministic() {
     let (one, other) = (Ward::new(small()), Ward::new(Limits { concurrent_calls: 1, ..small() }));
     let fuel = one.call(&Guest::default()).await.unwrap().usage.fuel;
     assert!(fuel > 0 && fuel < 1000, "{fuel}");
@@ -70,7 +70,7 @@ async fn the_same_guest_uses_the_same_fuel() {
 
 /// One bulk operation cannot be interrupted; a loop of the largest ends all the same.
 #[tokio::test]
-async fn a_loop_of_the_largest_copies_ends() {
+async fn loop_of_largest_memory_copies_ends() {
     let copy = for_ever("(memory.copy (i32.const 0) (i32.const 65536) (i32.const 4128768))");
     let fill = for_ever("(memory.fill (i32.const 0) (i32.const 7) (i32.const 4194304))");
     for body in [copy, fill] {
@@ -84,7 +84,7 @@ async fn a_loop_of_the_largest_copies_ends() {
 
 /// On one thread: while a guest loops, others get their turn at each tick.
 #[tokio::test(flavor = "current_thread")]
-async fn a_loop_starves_nobody() {
+async fn endless_loop_does_not_starve_other_calls() {
     let ward = Arc::new(Ward::new(by_the_clock(5_000)));
     let guest = Guest::calling(&format!(
         "(call $write (i32.const 0) (i32.const 1024) (i32.const 0)) {} (unreachable)",
@@ -137,7 +137,7 @@ impl Kv for Stuck {
 
 /// No guest runs then, so that no tick is seen.
 #[tokio::test]
-async fn a_host_call_that_hangs_runs_into_the_clock() {
+async fn hanging_host_call_times_out() {
     let ward = Ward::new(Limits { time_ms: 500, ..small() }).with_permits(permits(&["kv"], &["kv"]));
     let ward = ward.with_kv(Arc::new(Stuck));
     let guest =
@@ -146,7 +146,7 @@ async fn a_host_call_that_hangs_runs_into_the_clock() {
 }
 
 #[tokio::test]
-async fn an_input_over_its_limit_is_not_handed_over() {
+async fn input_over_the_limit_is_not_passed_to_the_guest() {
     let ward = Ward::new(Limits { input_bytes: 100, ..small() });
     let loaded = ward.load(&Guest::default().component()).await.unwrap();
     let mut call = ward.call_of("{}");

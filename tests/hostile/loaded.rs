@@ -13,7 +13,7 @@ fn component(n: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_nobody_holds_is_dropped_but_for_the_last_ones() {
+async fn unreferenced_components_are_evicted_except_recent_ones() {
     let ward = Ward::new(small());
     let held = ward.load(&component(0)).await.unwrap();
     let mut others: Vec<Weak<Loaded>> = Vec::new();
@@ -30,7 +30,7 @@ async fn what_nobody_holds_is_dropped_but_for_the_last_ones() {
 }
 
 #[tokio::test]
-async fn who_asks_at_once_gets_the_same() {
+async fn concurrent_loads_share_one_component() {
     let ward = Arc::new(Ward::new(small()));
     let loading: Vec<_> = (0..8)
         .map(|_| {

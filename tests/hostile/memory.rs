@@ -18,7 +18,7 @@ async fn wanted(guest: &Guest) -> String {
 }
 
 #[tokio::test]
-async fn a_memory_that_grows_without_end_is_stopped_at_the_ceiling() {
+async fn growing_memory_is_stopped_at_the_limit() {
     let guest = Guest::calling(&format!("{} (unreachable)", for_ever("(drop (memory.grow (i32.const 1)))")));
     assert_eq!(wanted(&guest).await, format!("{} bytes of memory and tables", (4 << 20) + (64 << 10)));
     // In one leap, to all that an address can reach.
@@ -27,7 +27,7 @@ async fn a_memory_that_grows_without_end_is_stopped_at_the_ceiling() {
 }
 
 #[tokio::test]
-async fn a_memory_declared_over_the_ceiling_is_refused() {
+async fn memory_declared_over_the_limit_is_rejected() {
     for pages in [65, 1000, 65536] {
         let bytes = u64::from(pages) << 16;
         assert_eq!(wanted(&Guest { pages, ..Guest::default() }).await, format!("{bytes} bytes of memory and tables"));
@@ -35,7 +35,7 @@ async fn a_memory_declared_over_the_ceiling_is_refused() {
 }
 
 #[tokio::test]
-async fn a_memory_of_exactly_the_ceiling_works() {
+async fn memory_of_exactly_the_limit_works() {
     let ward = Ward::new(small());
     let output = ward.call(&Guest { pages: 64, ..Guest::default() }).await.unwrap();
     assert_eq!(output.usage.peak_memory, 4 << 20);
@@ -48,7 +48,7 @@ async fn a_memory_of_exactly_the_ceiling_works() {
 
 /// Each alone is below the ceiling.
 #[tokio::test]
-async fn several_memories_draw_on_one_ceiling() {
+async fn several_memories_share_one_limit() {
     let memories: String = (1..16).map(|i| format!("(memory $m{i} 1)\n")).collect();
     let growth: String = (1..16).map(|i| format!("(drop (memory.grow $m{i} (i32.const 1)))")).collect();
     let guest = Guest::calling(&format!("{} (unreachable)", for_ever(&growth))).with(&memories);
@@ -59,7 +59,7 @@ async fn several_memories_draw_on_one_ceiling() {
 }
 
 #[tokio::test]
-async fn more_memories_or_tables_than_a_component_may_have_are_refused() {
+async fn too_many_memories_or_tables_are_rejected() {
     let memories: String = (0..16).map(|_| "(memory 0)\n").collect();
     assert_eq!(wanted(&Guest::default().with(&memories)).await, "17 memories");
     let tables: String = (0..65).map(|_| "(table 0 funcref)\n").collect();
@@ -67,7 +67,7 @@ async fn more_memories_or_tables_than_a_component_may_have_are_refused() {
 }
 
 #[tokio::test]
-async fn a_table_that_grows_without_end_is_stopped() {
+async fn growing_table_is_stopped() {
     let grow = for_ever("(drop (table.grow $t (ref.null func) (i32.const 1000)))");
     let guest = Guest::calling(&format!("{grow} (unreachable)")).with("(table $t 0 funcref)");
     assert_eq!(wanted(&guest).await, "101000 table elements");
@@ -80,7 +80,7 @@ async fn a_table_that_grows_without_end_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_table_declared_too_large_is_refused() {
+async fn table_declared_too_large_is_rejected() {
     assert_eq!(wanted(&Guest::default().with("(table 100001 funcref)")).await, "100001 table elements");
     assert_eq!(wanted(&Guest::default().with("(table 10000000 funcref)")).await, "10000000 table elements");
     // Each within its own bound, together over the ceiling.
@@ -90,7 +90,7 @@ async fn a_table_declared_too_large_is_refused() {
 }
 
 #[tokio::test]
-async fn a_guest_that_reaches_its_own_maximum_is_told_so_and_lives() {
+async fn growth_beyond_a_declared_maximum_fails_without_a_trap() {
     let ward = Ward::new(small());
     let check = "(if (i32.ne (memory.grow $own (i32.const 2)) (i32.const -1)) (then (unreachable)))
                  (if (i32.ne (memory.grow $own (i32.const 1)) (i32.const 1)) (then (unreachable)))
@@ -104,7 +104,7 @@ async fn a_guest_that_reaches_its_own_maximum_is_told_so_and_lives() {
 }
 
 #[tokio::test]
-async fn recursion_without_end_exhausts_the_guests_stack_alone() {
+async fn endless_recursion_exhausts_only_the_guest_stack() {
     let ward = Ward::new(small());
     let deep = "(func $deep (param $n i64) (result i64)
                   (i64.add (call $deep (i64.add (local.get $n) (i64.const 1))) (local.get $n)))";
@@ -136,7 +136,7 @@ async fn a_host_call_from_the_bottom_of_the_stack_works() {
 }
 
 #[tokio::test]
-async fn a_big_answer_within_all_limits_works() {
+async fn large_result_within_all_limits_works() {
     let guest = Guest::calling(&text("(i32.const 131072)", "(i32.const 60000)")).with(&data(131_072, [b'x'; 60_000]));
     assert_eq!(Ward::new(small()).text(&guest).await, "x".repeat(60_000));
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::support::{LOG, Ward, bounded, by_the_clock, data, for_ever, imports, small, text, text_of};
 
 #[tokio::test]
-async fn nothing_survives_in_a_guest() {
+async fn guest_memory_is_fresh_in_every_call() {
     // One slot, so that the next instance lies where the last one lay.
     let ward = Ward::new(Limits { concurrent_calls: 1, ..small() });
     let memories = "(memory $other 2)\n(global $kept (mut i32) (i32.const 0))\n(table $table 4 funcref)\n(elem declare func $mark)";
@@ -36,7 +36,7 @@ async fn nothing_survives_in_a_guest() {
 }
 
 #[tokio::test]
-async fn a_guest_finds_nothing_that_another_left() {
+async fn guest_finds_no_data_of_another_guest() {
     let ward = Ward::new(Limits { concurrent_calls: 1, ..small() });
     // Fills all it may have with a secret, also beyond what it began with.
     let fill = "(drop (memory.grow (i32.const 60)))
@@ -61,7 +61,7 @@ async fn a_guest_finds_nothing_that_another_left() {
 
 /// A pool that is full fails; the sandbox waits instead.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn more_calls_than_slots_all_have_their_turn() {
+async fn calls_beyond_the_slots_are_queued() {
     let ward = Arc::new(Ward::new(small()));
     // An answer that takes the host a while to read, when the guest has ended.
     let guest = Guest::calling(&text("(i32.const 131072)", "(i32.const 60000)")).with(&data(131_072, [b'x'; 60_000]));
@@ -78,7 +78,7 @@ async fn more_calls_than_slots_all_have_their_turn() {
 
 /// A pool has fewer memories and tables than all calls at once might want.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_guest_of_many_memories_and_tables_leaves_room_for_others() {
+async fn guest_with_many_memories_leaves_slots_for_others() {
     let ward = Arc::new(Ward::new(Limits { concurrent_calls: 8, ..small() }));
     let memories = Guest::default().with(&"(memory 0)\n".repeat(15));
     let tables = Guest::default().with(&"(table 0 funcref)\n".repeat(64));
@@ -99,7 +99,7 @@ async fn a_guest_of_many_memories_and_tables_leaves_room_for_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn good_calls_go_on_among_bad_ones() {
+async fn good_calls_succeed_among_failing_ones() {
     let ward = Arc::new(Ward::new(Limits { fuel: 1_000_000, ..small() }));
     let loop_for_ever = for_ever("");
     let grow = for_ever("(drop (memory.grow (i32.const 1)))");
@@ -123,7 +123,7 @@ async fn good_calls_go_on_among_bad_ones() {
 
 /// Whoever asked does not want the answer any more.
 #[tokio::test]
-async fn a_call_that_is_dropped_frees_its_slot() {
+async fn dropped_call_releases_its_slot() {
     let ward = Arc::new(Ward::new(Limits { concurrent_calls: 1, ..by_the_clock(25_000) }));
     let looping = Guest::calling(&format!(
         "(call $write (i32.const 0) (i32.const 1024) (i32.const 0)) {} (unreachable)",

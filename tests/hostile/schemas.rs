@@ -84,7 +84,7 @@ impl Host {
 }
 
 #[tokio::test]
-async fn hostile_schemas_are_refused_or_cheap() {
+async fn hostile_schemas_are_rejected_or_cheap() {
     let host = Host::new();
     for (name, schema, refusal) in hostile() {
         let start = Instant::now();
@@ -105,7 +105,7 @@ async fn hostile_schemas_are_refused_or_cheap() {
 
 /// What was accepted is checked in place, on the caller's thread: the input is the attacker's, too.
 #[tokio::test]
-async fn inputs_are_checked_within_steps_and_depth() {
+async fn input_validation_is_bounded_in_steps_and_depth() {
     let host = Host::new();
     let words: Vec<_> = (0..4_000).map(|n| json!([n, "word"])).collect();
     let schemas = [
@@ -131,7 +131,7 @@ async fn inputs_are_checked_within_steps_and_depth() {
 
 /// Schemas that an older build accepted are in snapshots of its sessions.
 #[tokio::test]
-async fn a_refused_schema_of_an_old_snapshot_costs_one_tool() {
+async fn rejected_schema_of_an_old_snapshot_disables_one_tool() {
     let host = Host::new();
     let schemas =
         [("good", json!({"type": "object"})), ("bad", json!({"type": "object", "unevaluatedProperties": false}))];
@@ -148,7 +148,7 @@ async fn a_refused_schema_of_an_old_snapshot_costs_one_tool() {
 
 /// An answer that an older build kept has no verdict of these rules: the component is asked again.
 #[tokio::test]
-async fn answers_that_other_rules_accepted_are_not_used() {
+async fn descriptions_accepted_by_other_rules_are_not_reused() {
     let host = Host::new();
     let component = Component::in_memory(
         guest(&[("run", json!({"type": "object", "properties": {"a": {"$anchor": "a"}}}))]).component(),
@@ -164,7 +164,7 @@ async fn answers_that_other_rules_accepted_are_not_used() {
 }
 
 #[tokio::test]
-async fn schemas_and_extras_are_cleaned() {
+async fn schemas_and_extra_fields_are_cleaned() {
     let ward = Ward::new(small());
     let dirty = json!({"type": "object", "title": "a\u{9b}2J\u{202e}b", "enum": [{"x": "\u{e0041}c"}]});
     let specs = ward.describe(&guest(&[("run", dirty)])).await.unwrap();

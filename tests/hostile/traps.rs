@@ -7,7 +7,7 @@ use patchbay_tests::guest::{ECHO, Guest};
 use crate::support::{KV_GET, LOG, Ward, data, imports, small};
 
 #[tokio::test]
-async fn a_trap_is_told_with_its_words() {
+async fn trap_message_is_reported() {
     let ward = Ward::new(small());
     let table = "(table 2 funcref) (elem (i32.const 0) $other) (type $none (func)) (func $other (param i32))";
     for (body, more, words) in [
@@ -30,7 +30,7 @@ async fn a_trap_is_told_with_its_words() {
 }
 
 #[tokio::test]
-async fn a_trap_in_any_place_is_a_trap() {
+async fn trap_in_any_function_is_reported() {
     let ward = Ward::new(small());
     let words = "the component trapped: wasm trap: wasm `unreachable` instruction executed";
     let post_return = "(func (export \"cabi_post_patchbay:skill/skill@0.1.0#call\") (param i32) (unreachable))";
@@ -48,7 +48,7 @@ async fn a_trap_in_any_place_is_a_trap() {
 
 /// While the host hands something over, or after the answer, a guest may not call out.
 #[tokio::test]
-async fn a_host_call_where_none_may_be_is_a_trap() {
+async fn host_call_in_a_forbidden_phase_traps() {
     let ward = Ward::new(small());
     let write = "(call $write (i32.const 0) (i32.const 1024) (i32.const 1))";
     let post_return = format!("(func (export \"cabi_post_patchbay:skill/skill@0.1.0#call\") (param i32) {write})");
@@ -64,7 +64,7 @@ async fn a_host_call_where_none_may_be_is_a_trap() {
 
 /// The addresses that a guest gives the host are checked like its own.
 #[tokio::test]
-async fn a_host_call_with_a_bad_address_is_no_way_out() {
+async fn host_call_with_a_bad_address_is_rejected() {
     let ward = Ward::new(small());
     let get = |key: &str, len: &str, answer: &str| {
         Guest::calling(&format!(
@@ -100,7 +100,7 @@ fn talking() -> String {
 }
 
 #[tokio::test]
-async fn the_last_lines_stand_with_a_trap() {
+async fn trap_report_contains_the_last_output_lines() {
     let ward = Ward::new(small());
     let last = ["line 5", "line 6", "line 7", "line 8", "line 9"];
     let more = format!("{}{}", imports(LOG), data(131_072, "line x"));
@@ -126,7 +126,7 @@ async fn printed_lines_are_cleaned_and_bounded() {
 }
 
 #[tokio::test]
-async fn a_component_that_traps_while_it_is_asked_says_its_last_lines() {
+async fn trap_during_describe_reports_the_last_output_lines() {
     let ward = Ward::new(small());
     // Statements before the answer cannot declare a local.
     let body = "(call $write (i32.const 1) (i32.const 131072) (i32.const 6)) (unreachable)";

@@ -62,7 +62,7 @@ fn done() -> Vec<Content> {
 }
 
 #[tokio::test]
-async fn calls_of_wasi_are_host_calls() {
+async fn wasi_calls_count_as_host_calls() {
     let flooded = Flooded::new(small());
     assert_eq!(flooded.of("readings of the clock", 100).await.unwrap(), done());
     for count in [201, 100_000] {
@@ -72,7 +72,7 @@ async fn calls_of_wasi_are_host_calls() {
 }
 
 #[tokio::test]
-async fn a_guest_that_prints_too_much_is_cut_off_and_goes_on() {
+async fn excess_output_is_truncated_and_the_guest_continues() {
     let plenty = Limits { host_calls: 100_000, ..small() };
     let flooded = Flooded::new(plenty);
     assert_eq!(flooded.of("lines", 1_000).await.unwrap(), done());
@@ -84,7 +84,7 @@ async fn a_guest_that_prints_too_much_is_cut_off_and_goes_on() {
 }
 
 #[tokio::test]
-async fn the_hosts_resources_are_few() {
+async fn number_of_host_resources_is_limited() {
     let flooded = Flooded::new(Limits { host_calls: 100_000, ..small() });
     assert_eq!(flooded.of("sleeps", 20).await.unwrap(), done());
     let failure = flooded.of("sleeps", 5_000).await.unwrap_err();
@@ -92,7 +92,7 @@ async fn the_hosts_resources_are_few() {
 }
 
 #[tokio::test]
-async fn no_read_of_randomness_takes_the_hosts_memory() {
+async fn random_reads_are_bounded_in_host_memory() {
     let flooded = Flooded::new(small());
     assert_eq!(flooded.of("random bytes", 1_000).await.unwrap(), done());
     for count in [u64::from(u32::MAX), u64::MAX] {
@@ -133,7 +133,7 @@ impl Http for Large {
 
 /// The permit is asked for before any of a body is read, and what was written before is little.
 #[tokio::test]
-async fn bodies_of_requests_without_a_grant_are_not_taken() {
+async fn request_bodies_without_a_grant_are_rejected() {
     let http = Arc::new(Large::default());
     let limits = Limits { host_calls: 1_000_000, memory_bytes: 8 << 20, output_bytes: 4 << 20, ..small() };
     let flooded = Flooded::new(limits).with_http(http.clone(), false);
@@ -146,7 +146,7 @@ async fn bodies_of_requests_without_a_grant_are_not_taken() {
 
 /// With a grant a few are read at once, and all of them count as the call's memory.
 #[tokio::test]
-async fn bodies_of_requests_count_as_memory() {
+async fn request_bodies_count_as_memory() {
     let http = Arc::new(Large::default());
     let limits = Limits { host_calls: 1_000_000, memory_bytes: 8 << 20, output_bytes: 4 << 20, ..small() };
     let flooded = Flooded::new(limits).with_http(http.clone(), true);
@@ -158,7 +158,7 @@ async fn bodies_of_requests_count_as_memory() {
 }
 
 #[tokio::test]
-async fn answers_that_are_kept_unread_count_as_memory() {
+async fn unread_responses_count_as_memory() {
     let http = Arc::new(Large::default());
     let limits = Limits { host_calls: 100_000, memory_bytes: 16 << 20, ..small() };
     let flooded = Flooded::new(limits).with_http(http.clone(), true);
@@ -172,12 +172,12 @@ async fn answers_that_are_kept_unread_count_as_memory() {
 }
 
 #[tokio::test]
-async fn there_are_no_sockets() {
+async fn sockets_are_unavailable() {
     assert_eq!(Flooded::new(small()).of("sockets", 50).await.unwrap(), done());
 }
 
 #[tokio::test]
-async fn a_guest_that_ends_itself_has_failed() {
+async fn guest_that_exits_has_failed() {
     let failure = Flooded::new(small()).of("exit codes", 3).await.unwrap_err();
     assert_eq!(failure.code(), Code::Trap);
     assert_eq!(failure.to_string(), "the component trapped: it ended itself with exit code 1");

@@ -63,7 +63,7 @@ fn place(name: &str) -> usize {
 }
 
 #[test]
-fn imports_point_down() {
+fn crates_import_only_lower_crates() {
     let crates = crates();
     assert!(crates.len() >= 10, "the house is not found");
     for (name, dependencies) in &crates {
@@ -74,7 +74,7 @@ fn imports_point_down() {
 }
 
 #[test]
-fn the_sandbox_imports_no_store() {
+fn sandbox_does_not_import_store() {
     let crates = crates();
     let (_, sandbox) = crates.iter().find(|(name, _)| name == "sandbox").unwrap();
     assert!(!sandbox.contains("patchbay-store"), "capabilities reach the sandbox as traits");
@@ -93,7 +93,7 @@ fn each_heavy_library_has_one_owner() {
 }
 
 #[test]
-fn the_pure_crates_touch_neither_network_nor_clock() {
+fn pure_crates_use_neither_network_nor_clock() {
     for (name, dependencies) in crates().into_iter().filter(|(name, _)| PURE.contains(&name.as_str())) {
         for library in IMPURE {
             assert!(!dependencies.contains(*library), "host/{name} is pure and names {library}");

@@ -66,7 +66,7 @@ fn check(resolve: &Resolve, before: &Packages, now: &Packages, (package, world):
 }
 
 #[test]
-fn nothing_that_was_released_is_broken() {
+fn released_contract_versions_remain_compatible() {
     for folder in frozen() {
         let mut resolve = guest::contract();
         let named = |package: &&'static str| {
@@ -85,7 +85,7 @@ fn nothing_that_was_released_is_broken() {
 
 /// The check itself would notice.
 #[test]
-fn a_record_that_grows_is_noticed() {
+fn added_record_field_is_detected() {
     let folder = &frozen()[0];
     for (world, record) in
         WORLDS.into_iter().zip(["record link { path: string,", "record response-head { status: u16,"])
@@ -106,7 +106,7 @@ fn released(folder: &Path) -> Resolve {
 
 /// A component built against a frozen copy loads and answers in this build.
 #[tokio::test]
-async fn a_component_of_each_released_version_still_works() {
+async fn components_of_released_versions_still_work() {
     for folder in frozen() {
         let bytes = guest::component_of(&released(&folder), &Guest::default().wat(), "patchbay:skill/skill-plugin");
         let sandbox = Arc::new(Sandbox::new(Limits::default()));
@@ -132,7 +132,7 @@ async fn a_component_of_each_released_version_still_works() {
 
 /// So does an adapter.
 #[tokio::test]
-async fn an_adapter_of_each_released_version_still_works() {
+async fn adapters_of_released_versions_still_work() {
     for folder in frozen() {
         let bytes = Adapter::default().component_of(&released(&folder));
         let sandbox = Arc::new(Sandbox::new(Limits::default()));

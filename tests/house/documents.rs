@@ -69,7 +69,7 @@ fn paths_in_the_architecture_document_exist() {
 
 /// Every control of docs/security.md names the tests that show it, and they are there.
 #[test]
-fn the_tests_that_the_security_document_names_exist() {
+fn tests_named_in_the_security_document_exist() {
     let text = fs::read_to_string(repository("docs/security.md")).unwrap();
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| ") && line.contains(" | ")).collect();
     let mut named = 0;

@@ -11,7 +11,7 @@ use patchbay_tests::{
 use serde_json::json;
 
 #[test]
-fn without_a_skill_md_it_is_a_provider_s_adapter() {
+fn build_without_skill_md_makes_an_adapter() {
     let patchbay = Patchbay::new();
     patchbay.write("workspace/core.wasm", Adapter::default().module());
     patchbay.write("workspace/scripted/README.md", "");
@@ -52,7 +52,7 @@ fn rust_sources_become_an_adapter() {
 }
 
 #[test]
-fn inspect_tells_what_a_provider_is() {
+fn inspect_describes_a_provider() {
     let patchbay = Patchbay::new();
     let adapter = Adapter::manifest(&json!({
         "model-prefixes": ["scripted-", "s3"],
@@ -109,7 +109,7 @@ model scripted-2: large, none high, 200000 tokens, image/png application/pdf, de
 }
 
 #[test]
-fn inspect_tells_what_is_wrong_with_a_provider() {
+fn inspect_reports_faults_of_a_provider() {
     let patchbay = Patchbay::new();
     let with = |changed: serde_json::Value| Adapter::manifest(&changed).component();
     let looping = Adapter { before_describe: "(loop $on (br $on))".into(), ..Adapter::default() };

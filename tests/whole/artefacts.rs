@@ -33,7 +33,7 @@ fn used() -> Patchbay {
 }
 
 #[test]
-fn a_bundled_component_is_compiled_when_it_is_called() {
+fn bundled_component_is_compiled_on_first_call() {
     let patchbay = Patchbay::new();
     assert!(patchbay.line("/skills").contains("calc"));
     assert_eq!(artefacts(&patchbay).len(), 0);
@@ -43,7 +43,7 @@ fn a_bundled_component_is_compiled_when_it_is_called() {
 
 /// What the binary says of a bundled component is what the component says.
 #[test]
-fn what_the_binary_knows_of_a_component_is_true() {
+fn embedded_metadata_matches_the_components() {
     let patchbay = Patchbay::new();
     let dist = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../plugins/dist");
     let mut looked_at = 0;
@@ -65,7 +65,7 @@ fn what_the_binary_knows_of_a_component_is_true() {
 }
 
 #[test]
-fn a_component_is_compiled_once() {
+fn component_is_compiled_once() {
     let patchbay = used();
     let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     for file in artefacts(&patchbay) {
@@ -78,7 +78,7 @@ fn a_component_is_compiled_once() {
 }
 
 #[test]
-fn a_damaged_file_is_compiled_anew_and_the_log_says_so() {
+fn damaged_artefact_is_recompiled_and_logged() {
     let patchbay = used();
     let originals: Vec<_> = artefacts(&patchbay).iter().map(|file| fs::read(file).unwrap()).collect();
     for (file, original) in artefacts(&patchbay).iter().zip(&originals) {
@@ -93,7 +93,7 @@ fn a_damaged_file_is_compiled_anew_and_the_log_says_so() {
 
 /// Native code that the engine itself made, but of another component: the engine would run it.
 #[test]
-fn a_forged_file_is_not_run() {
+fn forged_artefact_is_not_run() {
     let patchbay = used();
     let files = artefacts(&patchbay);
     let contents: Vec<_> = files.iter().map(|file| fs::read(file).unwrap()).collect();
@@ -107,7 +107,7 @@ fn a_forged_file_is_not_run() {
 
 /// A file that stands there before anything was compiled has no digest in the database.
 #[test]
-fn a_planted_file_is_not_run() {
+fn planted_artefact_is_not_run() {
     let (patchbay, other) = (Patchbay::new(), used());
     for (n, file) in artefacts(&other).iter().enumerate() {
         let wrong = &artefacts(&other)[(n + 1) % 3];
@@ -127,7 +127,7 @@ fn a_planted_file_is_not_run() {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_that_others_may_use_is_not_used() {
+fn artefact_folder_with_open_mode_is_not_used() {
     use std::os::unix::fs::PermissionsExt as _;
     let patchbay = used();
     fs::set_permissions(patchbay.home().join("cache/aot"), fs::Permissions::from_mode(0o755)).unwrap();
@@ -142,7 +142,7 @@ fn a_folder_that_others_may_use_is_not_used() {
 }
 
 #[test]
-fn a_compiler_that_takes_too_long_or_too_much_is_stopped_and_nothing_is_kept_of_it() {
+fn compiler_over_limits_is_killed_and_leaves_no_artefact() {
     for limit in ["compile_ms = 1", "compile_bytes = 50000000"] {
         let patchbay = Patchbay::new();
         patchbay.write("home/config/config.toml", format!("[limits]\n{limit}\n"));
@@ -161,7 +161,7 @@ fn a_compiler_that_takes_too_long_or_too_much_is_stopped_and_nothing_is_kept_of_
 }
 
 #[test]
-fn what_no_session_needs_is_collected() {
+fn gc_removes_unreferenced_artefacts() {
     let patchbay = used();
     patchbay.run(&["sessions", "gc"]);
     assert_eq!(artefacts(&patchbay).len(), 3);
@@ -174,7 +174,7 @@ fn what_no_session_needs_is_collected() {
 /// If memory runs out, the system ends the compiler and not the host.
 #[cfg(target_os = "linux")]
 #[test]
-fn the_system_ends_the_compiler_first() {
+fn out_of_memory_kills_the_compiler_first() {
     let patchbay = Patchbay::new();
     let mut command = patchbay.command(&["compile", "1073741824", "60"]);
     command.env_clear().envs(patchbay_sandbox::COMPILER_ENVIRONMENT);

@@ -25,7 +25,7 @@ fn said(patchbay: &Patchbay, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_block_holds_at_once_in_a_running_session_and_so_does_its_lifting() {
+fn block_and_unblock_apply_immediately_to_a_running_session() {
     let (patchbay, digest) = echoing();
     let mut live = patchbay.live(&[]);
     assert_eq!(live.say("/echo {}"), "{}");
@@ -47,7 +47,7 @@ fn a_block_holds_at_once_in_a_running_session_and_so_does_its_lifting() {
 }
 
 #[test]
-fn a_block_is_for_the_component_not_for_the_skill() {
+fn block_applies_to_the_component_not_the_skill_name() {
     let (patchbay, digest) = echoing();
     said(&patchbay, &["plugin", "block", &digest]);
     // Another skill with the same bytes, in another root.
@@ -62,7 +62,7 @@ fn a_block_is_for_the_component_not_for_the_skill() {
 }
 
 #[test]
-fn skill_digest_blocks_the_skill_as_a_whole() {
+fn blocked_skill_digest_blocks_the_whole_skill() {
     let (patchbay, component) = echoing();
     patchbay.skill("plan", "summary: Plans", "Plan it.");
     for (skill, line) in [("echo", "/echo {}"), ("plan", "/skill plan")] {
@@ -81,7 +81,7 @@ fn skill_digest_blocks_the_skill_as_a_whole() {
 }
 
 #[test]
-fn bundled_components_can_be_blocked_too() {
+fn bundled_components_can_be_blocked() {
     let patchbay = Patchbay::new();
     let digest = patchbay.answers(&["/help calc"])[0].data()["component"].as_str().unwrap().to_owned();
     said(&patchbay, &["plugin", "block", &digest]);
@@ -89,7 +89,7 @@ fn bundled_components_can_be_blocked_too() {
 }
 
 #[test]
-fn blocking_and_lifting_twice_changes_nothing_and_says_so() {
+fn repeated_block_and_unblock_report_no_change() {
     let (patchbay, digest) = echoing();
     let plugin = |word: &str| said(&patchbay, &["plugin", word, &digest]);
     assert_eq!(said(&patchbay, &["plugin", "blocked"]), "No component is blocked.\n");
@@ -104,7 +104,7 @@ fn blocking_and_lifting_twice_changes_nothing_and_says_so() {
 }
 
 #[test]
-fn a_digest_is_named_in_whole_or_by_a_beginning_that_was_seen_here() {
+fn block_accepts_full_digests_and_known_digest_prefixes() {
     let (patchbay, digest) = echoing();
     let hex = digest.strip_prefix("sha256:").unwrap();
     for name in [hex, &hex[..8], &hex[..63], &format!("sha256:{}", &hex[..8]), &hex[..8].to_uppercase()] {
@@ -136,7 +136,7 @@ fn a_digest_is_named_in_whole_or_by_a_beginning_that_was_seen_here() {
 }
 
 #[test]
-fn a_component_that_is_blocked_before_it_comes_is_not_even_asked_for_its_tools() {
+fn component_blocked_in_advance_is_never_described() {
     let patchbay = Patchbay::new();
     // Were it asked, it would be excluded for its trap.
     let trap = Guest { before_tools: "unreachable".into(), ..Guest::default() };
@@ -164,7 +164,7 @@ fn a_component_that_is_blocked_before_it_comes_is_not_even_asked_for_its_tools()
 }
 
 #[test]
-fn a_block_outlives_the_component() {
+fn block_remains_after_the_component_is_removed() {
     let (patchbay, digest) = echoing();
     said(&patchbay, &["plugin", "block", &digest]);
     // No session needs it, and it is collected; the block stays.
@@ -184,7 +184,7 @@ fn a_block_outlives_the_component() {
 
 /// The adapter of a provider is a component like any other; this one has begun a conversation already.
 #[test]
-fn a_blocked_adapter_answers_nothing_from_the_next_message_on() {
+fn blocked_adapter_fails_the_next_message() {
     let patchbay = Patchbay::quick();
     let mut live = patchbay.live(&[]);
     let providers = live.answer("/providers").data()["providers"].clone();
@@ -208,7 +208,7 @@ fn a_blocked_adapter_answers_nothing_from_the_next_message_on() {
 
 /// Nobody asks a blocked file what it is.
 #[test]
-fn a_blocked_file_is_not_even_asked_what_it_is() {
+fn blocked_adapter_file_is_never_described() {
     let patchbay = Patchbay::new();
     let component = patchbay_tests::adapter::Adapter::default().component();
     let digest = Digest::of(&component).to_string();

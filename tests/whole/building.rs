@@ -100,7 +100,7 @@ fn shown(session: &Session) -> (Vec<String>, Vec<String>) {
 }
 
 #[tokio::test]
-async fn who_waits_is_told_of_new_components_and_of_no_others() {
+async fn observer_is_notified_of_new_components_only() {
     let stage = Stage::new();
     for name in ["a", "b", "c"] {
         stage.write(&format!("{name}.wasm"), skill(name));
@@ -123,7 +123,7 @@ async fn who_waits_is_told_of_new_components_and_of_no_others() {
 }
 
 #[tokio::test]
-async fn who_gives_up_is_told_that_it_is_over() {
+async fn cancelled_load_reports_its_end_to_the_observer() {
     let stage = Stage::new();
     stage.write("a.wasm", skill("a"));
     let begun = Arc::new(Notify::new());
@@ -138,7 +138,7 @@ async fn who_gives_up_is_told_that_it_is_over() {
 }
 
 #[tokio::test]
-async fn a_component_that_changes_before_it_is_asked_is_looked_at_again() {
+async fn component_changed_before_describe_is_read_again() {
     let stage = Stage::new();
     stage.write("a.wasm", skill("before"));
     let path = stage.path("a.wasm");
@@ -149,7 +149,7 @@ async fn a_component_that_changes_before_it_is_asked_is_looked_at_again() {
 }
 
 #[tokio::test]
-async fn a_component_that_changes_before_it_is_stored_is_looked_at_again() {
+async fn component_changed_before_storing_is_read_again() {
     let stage = Stage::new();
     stage.write("a.wasm", skill("before"));
     let path = stage.path("a.wasm");
@@ -167,7 +167,7 @@ async fn a_component_that_changes_before_it_is_stored_is_looked_at_again() {
 }
 
 #[tokio::test]
-async fn a_component_that_never_stays_the_same_is_kept_out() {
+async fn constantly_changing_component_is_rejected() {
     for when in ["asked", "stored"] {
         let stage = Stage::new();
         stage.write("a.wasm", skill("a"));
@@ -190,7 +190,7 @@ async fn a_component_that_never_stays_the_same_is_kept_out() {
 }
 
 #[tokio::test]
-async fn a_component_that_vanishes_meanwhile_is_gone() {
+async fn component_deleted_while_loading_is_skipped() {
     let stage = Stage::new();
     stage.write("a.wasm", skill("a"));
     let path = stage.path("a.wasm");
@@ -201,7 +201,7 @@ async fn a_component_that_vanishes_meanwhile_is_gone() {
 /// A compiler that waits until another one runs beside it, and blames the component in any case.
 #[cfg(unix)]
 #[tokio::test]
-async fn components_are_compiled_on_all_cores_at_once() {
+async fn components_are_compiled_on_all_cores() {
     use std::os::unix::fs::PermissionsExt as _;
     let stage = Stage::new();
     let running = stage.patchbay.folder().join("running");

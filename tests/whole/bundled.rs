@@ -53,7 +53,7 @@ fn files_are_listed_and_read() {
 }
 
 #[test]
-fn files_are_written_once_that_is_granted() {
+fn files_are_written_after_a_grant() {
     let patchbay = with_files();
     let path = patchbay.workspace().join("src/größe.rs");
     let write = r#"/write {"path": "src/größe.rs", "text": "fn a() {}\nfn b() {}\n"}"#;
@@ -132,7 +132,7 @@ fn grep_finds_lines() {
 
 /// Every kind of text a pattern goes through at its slowest, and twice as much of it as one call searches.
 #[test]
-fn grep_stays_within_its_limits() {
+fn grep_respects_its_limits() {
     let patchbay = Patchbay::new();
     for number in 0..5 {
         let text = "straße zum größten Nebenfluß, an der Mündung 0101101\n".repeat(140_000);
@@ -152,7 +152,7 @@ fn grep_stays_within_its_limits() {
 }
 
 #[test]
-fn web_asks_for_its_grant_and_for_an_address() {
+fn web_requires_a_grant_and_an_address() {
     let patchbay = Patchbay::new();
     let answers = patchbay.answers(&["/web example.com/page", "/web two words", "/web ftp://example.com", "/help web"]);
     assert_eq!(answers[0].code(), "denied");
@@ -183,7 +183,7 @@ fn web_asks_for_its_grant_and_for_an_address() {
 
 /// The component of `web`, under a manifest that asks for a server of this machine.
 #[test]
-fn pages_are_fetched_and_redirects_followed() {
+fn web_fetches_pages_and_follows_redirects() {
     let server = Server::new(|request| {
         let html = |status: &str, head: &str, body: &str| {
             let length = body.len();
@@ -231,7 +231,7 @@ fn pages_are_fetched_and_redirects_followed() {
 
 /// They are the same bytes wherever they are built, and tell nothing of the machine that built them.
 #[test]
-fn bundled_components_hold_no_path_of_this_machine() {
+fn bundled_components_contain_no_local_paths() {
     let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/dist");
     let folders = [&dist, &dist.join("providers")].map(|folder| fs::read_dir(folder).unwrap());
     let files = folders.into_iter().flatten().map(|entry| entry.unwrap().path());

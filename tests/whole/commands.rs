@@ -36,19 +36,19 @@ fn assert_unknown(names: &[&str]) {
 }
 
 #[test]
-fn names_match_exactly_and_nothing_is_suggested() {
+fn command_names_match_exactly_without_suggestions() {
     assert_unknown(&["nope", "Skills", "SKILLS", "skill_", "skil", "skills/", "/", "reload-skills"]);
     assert_unknown(&["Calc", "cal", "calc1", "notes", "plan_compiler"]);
 }
 
 #[test]
-fn what_the_first_version_rules_out_stays_unknown() {
+fn excluded_commands_are_unknown() {
     // `web` is one of these names, too: no built-in, but a bundled skill's alias.
     assert_unknown(&["test", "think", "verbose", "reset", "status", "memory", "models", "approve", "sessions"]);
 }
 
 #[test]
-fn a_skill_may_bring_a_name_that_is_no_built_in() {
+fn skill_may_define_a_command_name_without_a_built_in() {
     let patchbay = Patchbay::new();
     patchbay.skill("recall", "command: memory", "Look it up.");
     check(
@@ -58,12 +58,12 @@ fn a_skill_may_bring_a_name_that_is_no_built_in() {
 }
 
 #[test]
-fn a_control_character_in_a_name_does_not_reach_the_terminal() {
+fn control_characters_in_command_names_are_escaped() {
     check(&Patchbay::new(), &[("/a\u{1b}[31mb", "unknown_command", "Error: unknown command '/a[31mb'.")]);
 }
 
 #[test]
-fn a_command_that_takes_nothing_accepts_nothing() {
+fn command_without_parameters_rejects_arguments() {
     let patchbay = Patchbay::new();
     for name in ["skills", "reload_skills", "commands", "quit"] {
         let words = format!("Error: /{name} does not accept arguments.");
@@ -73,13 +73,13 @@ fn a_command_that_takes_nothing_accepts_nothing() {
 }
 
 #[test]
-fn white_space_is_no_argument() {
+fn white_space_is_not_an_argument() {
     let answers = Patchbay::new().answers(&["/skills  ", "/commands\t", "/reload_skills "]);
     assert_eq!(statuses(&answers), ["ok"; 3]);
 }
 
 #[test]
-fn a_command_that_lacks_its_argument_says_which() {
+fn missing_argument_is_named() {
     check(
         &Patchbay::new(),
         &[
@@ -92,7 +92,7 @@ fn a_command_that_lacks_its_argument_says_which() {
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn unknown_objects_are_named_in_the_error() {
     check(
         &Patchbay::new(),
         &[
@@ -109,7 +109,7 @@ fn what_is_not_there_is_named() {
 }
 
 #[test]
-fn commands_lists_built_ins_first_then_aliases() {
+fn commands_lists_built_ins_before_aliases() {
     let patchbay = Patchbay::new();
     patchbay.skill("bare", "command: bare", "Do it.");
     let expected = "\
@@ -133,7 +133,7 @@ fn commands_lists_built_ins_first_then_aliases() {
 }
 
 #[test]
-fn quit_ends_and_says_how_to_go_on() {
+fn quit_prints_how_to_resume() {
     let patchbay = Patchbay::new();
     let answers = patchbay.answers(&["/quit", "/skills"]);
     let session = patchbay.last_session();
@@ -143,7 +143,7 @@ fn quit_ends_and_says_how_to_go_on() {
 }
 
 #[test]
-fn an_alias_is_its_skill() {
+fn alias_runs_its_skill() {
     let answers = Patchbay::new().answers(&["/calc 2^100", "/skill calc 2^100"]);
     assert_eq!(answers[0].message(), "1267650600228229401496703205376");
     assert_eq!(
@@ -153,7 +153,7 @@ fn an_alias_is_its_skill() {
 }
 
 #[test]
-fn an_alias_that_two_skills_claim_works_for_neither() {
+fn ambiguous_alias_is_disabled() {
     let patchbay = Patchbay::new();
     patchbay.skill("b", "command: go", "Of b.");
     patchbay.skill("a", "command: go", "Of a.");
@@ -167,7 +167,7 @@ fn an_alias_that_two_skills_claim_works_for_neither() {
 }
 
 #[test]
-fn built_ins_win_over_aliases() {
+fn built_ins_take_precedence_over_aliases() {
     let patchbay = Patchbay::new();
     patchbay.skill("thief", "command: skills", "Never.");
     let answers = patchbay.answers(&["/skills", "/skill thief"]);
@@ -176,7 +176,7 @@ fn built_ins_win_over_aliases() {
 }
 
 #[test]
-fn a_leading_space_makes_conversation() {
+fn leading_space_makes_a_message() {
     let patchbay = Patchbay::new();
     for answer in patchbay.answers(&[" /skills", "hello", "what is /skills"]) {
         let line = answer.outcome["line"].as_str().unwrap();

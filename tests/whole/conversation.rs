@@ -15,7 +15,7 @@ fn a_message_is_answered() {
 }
 
 #[test]
-fn an_answer_streams_and_is_kept_with_what_it_took() {
+fn answer_is_streamed_and_stored_with_usage() {
     let patchbay = Patchbay::quick();
     let answer = &patchbay.answers(&["Good day"])[0];
     assert_eq!((answer.code(), answer.message()), ("answered", "You said: Good day"));
@@ -36,7 +36,7 @@ fn an_answer_streams_and_is_kept_with_what_it_took() {
 }
 
 #[test]
-fn the_model_calls_tools_by_the_one_path() {
+fn model_tool_calls_use_the_ordinary_call_path() {
     let patchbay = Patchbay::quick();
     let lines = ["call calc__eval {\"expression\": \"6 * 7\"}\ncall no__tool {}\ncall calc__eval {\"wrong\": 1}"];
     let answer = &patchbay.answers(&lines)[0];
@@ -55,7 +55,7 @@ fn the_model_calls_tools_by_the_one_path() {
 }
 
 #[test]
-fn a_turn_goes_on_for_as_many_rounds_as_it_takes() {
+fn turn_continues_until_the_model_stops_calling_tools() {
     let call = "call calc__eval {\"expression\": \"1 + 1\"}";
     let lines = [format!("{call}\nthen {call}\nthen say Done."), "show context".to_owned()];
     let answers = Patchbay::quick().answers(&lines.each_ref().map(String::as_str));
@@ -64,7 +64,7 @@ fn a_turn_goes_on_for_as_many_rounds_as_it_takes() {
 }
 
 #[test]
-fn thinking_comes_back_with_its_signature_over_three_turns() {
+fn thinking_signatures_are_replayed_over_three_turns() {
     let patchbay = Patchbay::quick();
     let answers = patchbay.answers(&["/model demo-1/high", "one", "two", "three"]);
     for (answer, word) in answers[1..].iter().zip(["one", "two", "three"]) {
@@ -78,7 +78,7 @@ fn thinking_comes_back_with_its_signature_over_three_turns() {
 }
 
 #[test]
-fn what_a_provider_fails_with_is_said_and_the_session_goes_on() {
+fn provider_error_is_reported_and_session_continues() {
     let patchbay = Patchbay::quick();
     let answers = patchbay.answers(&["fail authentication", "fail invalid-request", "say Here I am."]);
     assert_eq!(answers[0].code(), "provider_authentication");
@@ -87,7 +87,7 @@ fn what_a_provider_fails_with_is_said_and_the_session_goes_on() {
 }
 
 #[test]
-fn an_answer_that_breaks_is_kept_as_far_as_it_came() {
+fn interrupted_answer_keeps_its_received_part() {
     let answers = Patchbay::quick().answers(&["say one two three\nfail server after 2", "show context"]);
     assert_eq!(answers[0].code(), "provider_server");
     let row = &rows(&answers[0].events, "assistant")[0];
@@ -96,7 +96,7 @@ fn an_answer_that_breaks_is_kept_as_far_as_it_came() {
 }
 
 #[test]
-fn a_failure_is_tried_again_and_the_person_hears_of_it() {
+fn retry_is_performed_and_shown() {
     let answer = &Patchbay::quick().answers(&["fail rate-limit 0"])[0];
     assert_eq!(answer.code(), "provider_rate_limit");
     let notices: Vec<_> = answer
@@ -112,7 +112,7 @@ fn a_failure_is_tried_again_and_the_person_hears_of_it() {
 }
 
 #[test]
-fn instructions_with_an_input_are_a_turn() {
+fn instructions_with_input_start_a_turn() {
     let patchbay = Patchbay::quick();
     patchbay.skill("guide", "command: guide\nsummary: Shows the way", "say The way to $INPUT.");
     let answer = &patchbay.answers(&["/guide the sea"])[0];
@@ -122,7 +122,7 @@ fn instructions_with_an_input_are_a_turn() {
 }
 
 #[test]
-fn the_model_asks_for_instructions_itself() {
+fn model_can_load_instructions() {
     let patchbay = Patchbay::quick();
     patchbay.skill("guide", "summary: Shows the way", "Go to $INPUT by foot.");
     let lines = [
@@ -145,7 +145,7 @@ fn the_model_asks_for_instructions_itself() {
 }
 
 #[test]
-fn the_system_context_says_who_the_agent_is() {
+fn system_prompt_contains_the_persona() {
     let patchbay = Patchbay::quick();
     patchbay.write("workspace/AGENTS.md", "Mind the workspace.");
     let answer = &patchbay.answers(&["show context"])[0];
@@ -158,7 +158,7 @@ fn the_system_context_says_who_the_agent_is() {
 }
 
 #[test]
-fn a_conversation_goes_on_in_another_process() {
+fn conversation_resumes_in_another_process() {
     let patchbay = Patchbay::quick();
     patchbay.run(&["exec", "/model demo-big/low", "the first word"]);
     let session = patchbay.last_session();
@@ -169,7 +169,7 @@ fn a_conversation_goes_on_in_another_process() {
 }
 
 #[test]
-fn a_long_conversation_is_summarised_by_its_model() {
+fn long_conversation_is_summarised_by_its_model() {
     let patchbay = Patchbay::quick();
     // demo-small reads 4,000 tokens.
     let long = format!("say {}", "word ".repeat(900));
@@ -185,7 +185,7 @@ fn a_long_conversation_is_summarised_by_its_model() {
 }
 
 #[test]
-fn a_session_has_a_ceiling_of_tokens() {
+fn session_has_a_token_limit() {
     let patchbay = Patchbay::new();
     let config = "[limits]\nsession_tokens = 40\n[providers.demo]\noptions = { delay-ms = \"0\" }\n";
     patchbay.write("home/config/config.toml", config);

@@ -36,7 +36,7 @@ fn log(patchbay: &Patchbay) -> String {
 }
 
 #[test]
-fn a_secret_of_the_file_goes_into_the_request() {
+fn secret_from_file_is_sent_in_the_request() {
     let server = Server::echo();
     let patchbay = asking(&server);
     for key in ["token", "api_key"] {
@@ -50,7 +50,7 @@ fn a_secret_of_the_file_goes_into_the_request() {
 }
 
 #[test]
-fn a_file_that_others_may_read_is_a_warning_once_a_process() {
+fn readable_credentials_file_warns_once_per_process() {
     let server = Server::echo();
     let patchbay = asking(&server);
     // Without the credential, so that it is looked for each time.
@@ -65,7 +65,7 @@ fn a_file_that_others_may_read_is_a_warning_once_a_process() {
 }
 
 #[test]
-fn a_malformed_file_is_said_with_the_place_and_nothing_of_what_stands_there() {
+fn malformed_credentials_error_names_position_not_content() {
     let server = Server::echo();
     let patchbay = asking(&server);
     for (text, words) in [
@@ -84,7 +84,7 @@ fn a_malformed_file_is_said_with_the_place_and_nothing_of_what_stands_there() {
 }
 
 #[test]
-fn a_secret_in_config_toml_is_refused_and_not_shown() {
+fn secret_in_config_toml_is_rejected_and_not_shown() {
     let patchbay = Patchbay::new();
     for text in [
         format!("[credentials.forge]\norigin = \"https://forge.example\"\ntoken = \"{SENTINEL}\"\n"),
@@ -100,7 +100,7 @@ fn a_secret_in_config_toml_is_refused_and_not_shown() {
 }
 
 #[test]
-fn mistakes_in_the_new_tables_are_named() {
+fn mistakes_in_credential_tables_are_named() {
     let patchbay = Patchbay::new();
     for (text, words) in [
         ("[journal]\nkept = 5\n", "line 2, column 1: unknown field `kept`"),
@@ -122,7 +122,7 @@ fn mistakes_in_the_new_tables_are_named() {
 
 /// The examples of docs/config.md are such as the binary takes.
 #[test]
-fn the_documented_tables_are_taken() {
+fn documented_credential_tables_are_accepted() {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/config.md")).unwrap();
     let examples: Vec<_> = text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert!(!examples.is_empty());

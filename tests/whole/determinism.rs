@@ -35,7 +35,7 @@ fn outcomes(out: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_hundred_runs_in_one_session_give_the_same_bytes() {
+fn hundred_runs_in_one_session_return_identical_bytes() {
     let patchbay = Patchbay::new();
     let lines: Vec<&str> = std::iter::repeat_n(LINES, 100).flatten().copied().collect();
     let outcomes = outcomes(&patchbay.run(&options(&lines)).out);
@@ -47,7 +47,7 @@ fn a_hundred_runs_in_one_session_give_the_same_bytes() {
 }
 
 #[test]
-fn surroundings_do_not_matter() {
+fn output_does_not_depend_on_the_environment() {
     let patchbay = Patchbay::new();
     let expected = outcomes(&patchbay.run(&options(LINES)).out);
     assert_eq!(expected.len(), LINES.len());
@@ -74,7 +74,7 @@ fn surroundings_do_not_matter() {
 }
 
 #[test]
-fn a_resumed_session_gives_the_same_bytes_again() {
+fn resumed_session_returns_identical_bytes() {
     let patchbay = Patchbay::new();
     let expected = outcomes(&patchbay.run(&options(LINES)).out);
     let session = patchbay.last_session();
@@ -86,7 +86,7 @@ fn a_resumed_session_gives_the_same_bytes_again() {
 }
 
 #[test]
-fn the_order_in_which_files_were_made_does_not_matter() {
+fn output_does_not_depend_on_file_creation_order() {
     let names = ["m", "a", "z", "k", "b"];
     let digest = |names: &mut dyn Iterator<Item = &&str>| {
         let patchbay = Patchbay::new();

@@ -58,7 +58,7 @@ fn build(patchbay: &Patchbay, document: &str, name: &str) {
 }
 
 #[test]
-fn the_first_skill_of_the_authors_guide_works() {
+fn first_skill_of_the_author_guide_works() {
     let patchbay = Patchbay::new();
     let guide = "docs/skills.md";
     patchbay.write("greet/SKILL.md", block(guide, "", "---\nname: greet"));
@@ -72,7 +72,7 @@ fn the_first_skill_of_the_authors_guide_works() {
 
 /// The adapter that the guide writes waits for a yes, has one by its table, and carries a conversation.
 #[test]
-fn the_adapter_of_the_providers_guide_works() {
+fn adapter_of_the_provider_guide_works() {
     let patchbay = Patchbay::new();
     patchbay.write("plain/src/lib.rs", block("docs/providers.md", "rust", "use patchbay_provider_sdk"));
     build(&patchbay, "docs/providers.md", "plain");
@@ -96,7 +96,7 @@ fn the_adapter_of_the_providers_guide_works() {
 
 /// What the guide writes into `config.toml` is taken, and gives providers that can be asked.
 #[test]
-fn the_tables_of_the_providers_guide_are_right() {
+fn tables_of_the_provider_guide_are_correct() {
     let tables: Vec<_> = blocks("docs/providers.md").into_iter().filter(|(of, _)| of == "toml").collect();
     let tables: Vec<_> = tables.iter().map(|(_, text)| text).filter(|text| !text.starts_with("[package]")).collect();
     assert!(tables.len() > 5);
@@ -119,7 +119,7 @@ fn the_tables_of_the_providers_guide_are_right() {
 
 /// The local server of the guide, with one that answers as such servers do in its place.
 #[test]
-fn a_local_server_answers_as_the_providers_guide_says() {
+fn provider_guide_setup_works_with_a_local_server() {
     let chunk = |delta: Value, end: Value| {
         json!({"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "llama3.2:3b",
             "choices": [{"index": 0, "delta": delta, "finish_reason": end}]})
@@ -159,7 +159,7 @@ fn transcript(text: &str) -> (Vec<&str>, Vec<String>) {
 
 /// What the README and the providers' guide show of the terminal is what the lines come to.
 #[test]
-fn transcripts_of_the_documents_are_real() {
+fn documented_transcripts_match_real_output() {
     for (document, beginning) in
         [("README.md", "$ patchbay\n"), ("docs/providers.md", "> /model claude-sonnet-4-5/med\n")]
     {
@@ -178,7 +178,7 @@ fn transcripts_of_the_documents_are_real() {
 
 /// The lines of a table of commands choose what the table says.
 #[test]
-fn model_lines_of_the_providers_guide_work() {
+fn model_lines_of_the_provider_guide_work() {
     let guide = fs::read_to_string(checkout().join("docs/providers.md")).unwrap();
     let lines: Vec<&str> = guide.lines().filter_map(|row| row.strip_prefix("| `/model")?.split('`').next()).collect();
     assert!(lines.len() > 2);
@@ -192,7 +192,7 @@ fn model_lines_of_the_providers_guide_work() {
 /// Every line that starts the binary works as it is pasted into a shell. Only the names in capitals are filled in. What
 /// builds a plugin has tests above.
 #[test]
-fn command_lines_of_the_documents_work_in_a_shell() {
+fn documented_command_lines_work_in_a_shell() {
     let patchbay = Patchbay::quick();
     let keep = Guest::default().packaged("---\nname: keep\ncapabilities: [kv]\n---\n");
     let digest = Digest::of(&keep).to_string();

@@ -66,7 +66,7 @@ fn database(patchbay: &Patchbay, name: &str) -> Connection {
 }
 
 #[test]
-fn nothing_acknowledged_is_lost_or_doubled_by_kill_9() {
+fn kill_9_neither_loses_nor_repeats_acknowledged_lines() {
     let patchbay = Patchbay::new();
     let session = patchbay.live(&[]).session().to_owned();
     let acknowledged: Vec<(String, String)> = (0..ROUNDS).flat_map(|n| round(&patchbay, &session, n)).collect();
@@ -109,7 +109,7 @@ fn nothing_acknowledged_is_lost_or_doubled_by_kill_9() {
 }
 
 #[test]
-fn a_reload_that_was_killed_is_there_whole_or_not_at_all() {
+fn killed_reload_is_atomic() {
     let patchbay = Patchbay::new();
     let session = patchbay.live(&[]).session().to_owned();
     let mut version = 1;

@@ -137,7 +137,7 @@ fn commands_are_completed_hinted_and_run() {
 }
 
 #[test]
-fn the_history_outlives_the_terminal() {
+fn history_persists_across_terminals() {
     let patchbay = Patchbay::new();
     let terminal = Terminal::open(&patchbay, &[]);
     terminal.shows("/commands lists what works, Tab completes, /quit leaves.");
@@ -169,7 +169,7 @@ fn the_history_outlives_the_terminal() {
 
 /// A guest that says that it runs and then loops, with budgets that would last for minutes.
 #[test]
-fn ctrl_c_cancels_what_runs_and_the_next_line_works() {
+fn ctrl_c_cancels_the_running_line_only() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[limits]\nfuel = 9000000000000\ntime_ms = 600000\n");
     let guest = Guest::calling(
@@ -195,7 +195,7 @@ fn ctrl_c_cancels_what_runs_and_the_next_line_works() {
 
 /// With what is typed left as it is.
 #[test]
-fn who_waits_at_the_prompt_is_told_of_providers() {
+fn provider_changes_are_shown_at_the_prompt() {
     let patchbay = Patchbay::new();
     let terminal = Terminal::open(&patchbay, &[]);
     let greeting =
@@ -220,7 +220,7 @@ fn who_waits_at_the_prompt_is_told_of_providers() {
 }
 
 #[test]
-fn who_has_a_default_model_is_not_told_of_it() {
+fn welcome_omits_model_hint_if_a_default_is_set() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "default_model = \"demo-big\"\n");
     let terminal = Terminal::open(&patchbay, &[]);
@@ -237,7 +237,7 @@ fn who_has_a_default_model_is_not_told_of_it() {
 }
 
 #[test]
-fn a_resumed_session_shows_its_model_and_its_last_exchange() {
+fn resumed_session_shows_its_model_and_last_exchange() {
     let patchbay = Patchbay::quick();
     patchbay.run(&["exec", "/model demo-1/high", "one", "say First.", "/calc 1"]);
     let session = patchbay.last_session();
@@ -270,7 +270,7 @@ fn differs(terminal: &Terminal) -> usize {
 }
 
 #[test]
-fn an_open_terminal_is_told_once_that_skills_differ_on_disk() {
+fn changed_skill_files_are_announced_once_in_a_terminal() {
     let patchbay = Patchbay::new();
     let terminal = Terminal::open(&patchbay, &[]);
     terminal.shows("/commands lists what works, Tab completes, /quit leaves.");
@@ -303,7 +303,7 @@ fn an_open_terminal_is_told_once_that_skills_differ_on_disk() {
 
 /// What changed while no terminal was open is said when the session is resumed.
 #[test]
-fn a_resumed_session_is_told_that_skills_differ_on_disk() {
+fn resumed_session_announces_changed_skill_files() {
     let patchbay = Patchbay::new();
     patchbay.skill("other", "summary: Other", "Do it.");
     patchbay.run(&["exec", "/calc 1"]);

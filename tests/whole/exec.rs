@@ -25,7 +25,7 @@ fn expect(ran: &Ran, code: i32, out: &str, err: &str) {
 }
 
 #[test]
-fn lines_are_arguments_or_standard_input() {
+fn lines_come_from_arguments_or_standard_input() {
     let patchbay = Patchbay::new();
     expect(&patchbay.run(&["exec", "/calc 1 + 1", "/calc 2 * 3"]), 0, "2\n6\n", "");
     expect(&with_input(&patchbay, &[], b"/calc 1 + 1\n/calc 2 * 3"), 0, "2\n6\n", "");
@@ -34,7 +34,7 @@ fn lines_are_arguments_or_standard_input() {
 }
 
 #[test]
-fn blank_lines_are_skipped_and_windows_lines_are_lines() {
+fn blank_lines_are_skipped_and_crlf_is_accepted() {
     let patchbay = Patchbay::new();
     expect(&with_input(&patchbay, &[], b"\n  \n/calc 1\r\n\t\r\n\n/calc 2\n\n"), 0, "1\n2\n", "");
     expect(&patchbay.run(&["exec", "", "  ", "/calc 1"]), 0, "1\n", "");
@@ -42,7 +42,7 @@ fn blank_lines_are_skipped_and_windows_lines_are_lines() {
 }
 
 #[test]
-fn an_error_ends_it_unless_told_to_keep_going() {
+fn error_stops_exec_without_keep_going() {
     let patchbay = Patchbay::new();
     let error = "Error: unknown command '/nope'.\n";
     expect(&patchbay.run(&["exec", "/calc 1", "/nope", "/calc 2"]), 1, "1\n", error);
@@ -52,12 +52,12 @@ fn an_error_ends_it_unless_told_to_keep_going() {
 }
 
 #[test]
-fn conversation_is_answered_also_before_a_model_is_chosen() {
+fn message_is_answered_before_a_model_is_chosen() {
     expect(&Patchbay::new().run(&["exec", "hello"]), 0, "You said: hello\n", "");
 }
 
 #[test]
-fn quit_ends_without_a_look_at_later_lines() {
+fn quit_ignores_later_lines() {
     let patchbay = Patchbay::new();
     let quit = patchbay.run(&["exec", "/quit", "/nope"]);
     let words = format!("The session is kept. To go on: patchbay --session {}\n", patchbay.last_session());
@@ -67,7 +67,7 @@ fn quit_ends_without_a_look_at_later_lines() {
 }
 
 #[test]
-fn wrong_usage_is_exit_code_2() {
+fn usage_error_is_exit_code_2() {
     let patchbay = Patchbay::new();
     for arguments in [
         &["exec", "--nope"][..],
@@ -88,7 +88,7 @@ fn wrong_usage_is_exit_code_2() {
 }
 
 #[test]
-fn a_line_that_begins_with_a_dash_follows_two_dashes() {
+fn line_with_leading_dash_follows_double_dash() {
     expect(&Patchbay::new().run(&["exec", "--", "--not-an-option"]), 0, "You said: --not-an-option\n", "");
 }
 
@@ -103,7 +103,7 @@ fn spinning() -> Patchbay {
 }
 
 #[test]
-fn out_of_time_is_exit_code_3() {
+fn timeout_is_exit_code_3() {
     let patchbay = spinning();
     // Compiles what is called below.
     assert_eq!(patchbay.line("/calc 1"), "1");
@@ -115,7 +115,7 @@ fn out_of_time_is_exit_code_3() {
 }
 
 #[test]
-fn out_of_time_while_it_waits_for_a_line_ends_it_too() {
+fn timeout_applies_while_waiting_for_input() {
     let patchbay = Patchbay::new();
     let mut child = patchbay.command(&["exec", "--timeout", "1"]).stdin(Stdio::piped()).spawn().unwrap();
     // Held open: nobody will ever write to it.
@@ -137,7 +137,7 @@ fn out_of_time_while_it_waits_for_a_line_ends_it_too() {
 }
 
 #[test]
-fn json_is_the_session_then_events_and_an_object_for_each_line() {
+fn json_output_has_session_events_and_line_results() {
     let patchbay = Patchbay::new();
     let ran = patchbay.run(&["exec", "--json", "--keep-going", "/calc 1 + 1", "hello", "", "/nope"]);
     assert_eq!((ran.code, &*ran.err), (Some(1), ""), "everything is on standard output");
@@ -195,7 +195,7 @@ fn json_is_the_session_then_events_and_an_object_for_each_line() {
 }
 
 #[test]
-fn events_are_numbered_on_and_on_across_processes() {
+fn event_numbers_continue_across_processes() {
     let patchbay = Patchbay::quick();
     let mut seqs = Vec::new();
     let mut session = String::new();
@@ -211,13 +211,13 @@ fn events_are_numbered_on_and_on_across_processes() {
 }
 
 #[test]
-fn what_is_not_utf_8_is_not_run() {
+fn invalid_utf_8_is_not_run() {
     let words = "Error: a line of standard input is not UTF-8; it and what follows was not run. [parse_error]\n";
     expect(&with_input(&Patchbay::new(), &["--keep-going"], b"/calc 1\n/calc \xff\n/calc 3\n"), 1, "1\n", words);
 }
 
 #[test]
-fn a_line_over_the_limit_is_refused_and_the_next_one_runs() {
+fn line_over_the_limit_is_rejected_and_next_line_runs() {
     let mut input = vec![b'x'; (1 << 20) + 1];
     input.extend(b"\n/calc 1\n");
     let words = "Error: a line of 1048577 bytes is over the limit of 1048576; nothing of it was kept.\n";
@@ -225,7 +225,7 @@ fn a_line_over_the_limit_is_refused_and_the_next_one_runs() {
 }
 
 #[test]
-fn a_workspace_that_is_none_is_named() {
+fn invalid_workspace_is_named() {
     let ran = Patchbay::new().run(&["exec", "--workspace", "nowhere", "/skills"]);
     assert_eq!((ran.code, &*ran.out), (Some(1), ""));
     assert!(ran.err.starts_with("Error: cannot use the workspace 'nowhere': "), "{}", ran.err);
@@ -233,7 +233,7 @@ fn a_workspace_that_is_none_is_named() {
 }
 
 #[test]
-fn a_mistake_in_the_configuration_is_named_with_its_place() {
+fn configuration_error_names_its_position() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[limits]\nfule = 1\n");
     let ran = patchbay.run(&["exec", "/skills"]);
@@ -250,7 +250,7 @@ fn last_answer(patchbay: &Patchbay) -> String {
 }
 
 #[test]
-fn an_answer_is_printed_as_it_comes() {
+fn answer_is_printed_while_it_streams() {
     let patchbay = Patchbay::new();
     // A word in 20 ms: this takes two seconds.
     let mut child = patchbay.command(&["exec", "repeat 100 word"]).spawn().unwrap();
@@ -267,7 +267,7 @@ fn an_answer_is_printed_as_it_comes() {
 }
 
 #[test]
-fn a_long_answer_is_printed_whole_and_once() {
+fn long_answer_is_printed_completely_and_once() {
     let patchbay = Patchbay::quick();
     let ran = patchbay.run(&["exec", "repeat 30000 word"]);
     assert_eq!((ran.code, ran.errors()), (Some(0), ""));
@@ -275,14 +275,14 @@ fn a_long_answer_is_printed_whole_and_once() {
 }
 
 #[test]
-fn every_text_of_a_turn_is_printed() {
+fn all_texts_of_a_turn_are_printed() {
     let patchbay = Patchbay::quick();
     let turn = "say I look.\ncall calc__eval {\"expression\": \"6 * 7\"}\nthen say It is 42.";
     expect(&patchbay.run(&["exec", turn]), 0, "I look.\nIt is 42.\n", "");
 }
 
 #[test]
-fn what_came_of_a_failed_answer_is_printed() {
+fn partial_text_of_a_failed_answer_is_printed() {
     let patchbay = Patchbay::quick();
     let ran = patchbay.run(&["exec", "--keep-going", "say one two three\nfail server never after 2", "say next"]);
     assert_eq!((ran.code, &*ran.out), (Some(1), "one two\nnext\n"));
@@ -290,7 +290,7 @@ fn what_came_of_a_failed_answer_is_printed() {
 }
 
 #[test]
-fn what_came_until_the_time_out_is_printed_and_kept() {
+fn partial_answer_at_timeout_is_printed_and_stored() {
     let patchbay = Patchbay::new();
     // Time enough for a start on a busy machine, and too little for 1,000 words.
     let ran = patchbay.run(&["exec", "--timeout", "3", "repeat 1000 word"]);
@@ -300,7 +300,7 @@ fn what_came_until_the_time_out_is_printed_and_kept() {
 }
 
 #[test]
-fn waits_are_said_on_standard_error() {
+fn waits_are_reported_on_standard_error() {
     let patchbay = Patchbay::quick();
     let ran = patchbay.run(&["exec", "fail rate-limit 0"]);
     assert_eq!((ran.code, &*ran.out), (Some(1), ""));
@@ -310,7 +310,7 @@ fn waits_are_said_on_standard_error() {
 }
 
 #[test]
-fn skills_that_are_kept_out_are_said_on_standard_error() {
+fn rejected_skills_are_reported_on_standard_error() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/skills/bad/SKILL.md", "---\nname: other\n---\n");
     expect(&patchbay.run(&["exec", "/calc 1"]), 0, "1\n", "1 kept out or limited; /skills says why.\n");
@@ -318,7 +318,7 @@ fn skills_that_are_kept_out_are_said_on_standard_error() {
 }
 
 #[test]
-fn a_session_with_a_conversation_is_named_at_the_end() {
+fn session_id_is_printed_at_the_end_of_conversations() {
     let patchbay = Patchbay::quick();
     let ran = patchbay.run(&["exec", "hello"]);
     let session = patchbay.last_session();
@@ -338,7 +338,7 @@ fn a_session_with_a_conversation_is_named_at_the_end() {
 
 /// As `patchbay exec … | head -c 64`.
 #[test]
-fn a_reader_that_goes_ends_it_quietly() {
+fn closed_output_pipe_ends_exec_quietly() {
     let patchbay = Patchbay::new();
     let mut child = patchbay.command(&["exec", "repeat 1000 word", "/calc 1"]).spawn().unwrap();
     let mut output = child.stdout.take().unwrap();

@@ -16,12 +16,12 @@ fn ten_at_once(patchbay: &Patchbay) {
 }
 
 #[test]
-fn ten_first_starts_at_once_all_work() {
+fn ten_concurrent_first_starts_work() {
     ten_at_once(&Patchbay::new());
 }
 
 #[test]
-fn ten_starts_at_once_after_an_update_all_work() {
+fn ten_concurrent_starts_after_an_update_work() {
     let patchbay = Patchbay::new();
     let data = patchbay.home().join("data");
     std::fs::create_dir_all(&data).unwrap();

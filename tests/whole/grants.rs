@@ -55,7 +55,7 @@ fn paste(patchbay: &Patchbay, message: &str, begins: &str) {
 }
 
 #[test]
-fn a_denial_names_the_command_and_that_works_at_once() {
+fn denial_names_a_grant_command_that_works_immediately() {
     let patchbay = Patchbay::new();
     patchbay.write(KEEPER, keeper("Keeps").packaged(SKILL_MD));
     let mut live = patchbay.live(&[]);
@@ -72,7 +72,7 @@ fn a_denial_names_the_command_and_that_works_at_once() {
 }
 
 #[test]
-fn a_replaced_component_needs_the_grant_anew() {
+fn replaced_component_needs_a_new_grant() {
     let patchbay = Patchbay::new();
     patchbay.write(KEEPER, keeper("Keeps").packaged(SKILL_MD));
     patchbay.run(&["grant", "add", "keeper", "kv"]);
@@ -89,7 +89,7 @@ fn a_replaced_component_needs_the_grant_anew() {
 }
 
 #[test]
-fn a_denial_in_any_workspace_names_a_command_that_can_be_pasted() {
+fn denial_command_can_be_pasted_in_any_workspace() {
     let patchbay = Patchbay::new();
     let odd = "it's $HOME (my) *project*";
     let skill = format!("{odd}/.patchbay/skills/keeper.wasm");
@@ -109,14 +109,14 @@ fn a_denial_in_any_workspace_names_a_command_that_can_be_pasted() {
 }
 
 #[test]
-fn no_denial_advises_to_edit_a_bundled_skill() {
+fn denial_never_suggests_editing_a_bundled_skill() {
     let message = Patchbay::new().line("/web https://example.com:8443/");
     assert!(message.contains("may not use 'http:example.com:8443'"), "{message}");
     assert!(message.contains("it is a bundled skill") && !message.contains("Add it under"), "{message}");
 }
 
 #[test]
-fn grant_is_for_every_file_of_the_skill() {
+fn grant_covers_all_files_of_the_skill() {
     let patchbay = Patchbay::new();
     let write = |file: &str, bytes: &[u8]| patchbay.write(&format!("home/config/skills/keeper/{file}"), bytes);
     write("SKILL.md", SKILL_MD.as_bytes());
@@ -151,7 +151,7 @@ fn grant_is_for_every_file_of_the_skill() {
 }
 
 #[test]
-fn a_capability_that_is_not_asked_for_stays_denied() {
+fn unrequested_capability_remains_denied() {
     let patchbay = Patchbay::new();
     let skill_md = SKILL_MD.replace("capabilities: [{name: kv}]\n", "");
     patchbay.write(KEEPER, keeper("Keeps").packaged(&skill_md));
@@ -167,7 +167,7 @@ fn a_capability_that_is_not_asked_for_stays_denied() {
 }
 
 #[test]
-fn grants_are_listed_and_taken_back_once() {
+fn grants_are_listed_and_revoked() {
     let patchbay = Patchbay::new();
     assert_eq!(patchbay.run(&["grant", "list"]).out, "No grants.\n");
     patchbay.write(KEEPER, keeper("Keeps").packaged(SKILL_MD));
@@ -198,7 +198,7 @@ fn grants_are_listed_and_taken_back_once() {
 }
 
 #[test]
-fn nothing_is_granted_to_what_is_not_there() {
+fn grant_for_an_unknown_skill_is_rejected() {
     let ran = Patchbay::new().run(&["grant", "add", "keeper", "kv"]);
     let words = "Error: there is no skill 'keeper' with a component among the user skills, so that nothing can be granted to \
                  it. [skill_not_found]\n";
@@ -206,7 +206,7 @@ fn nothing_is_granted_to_what_is_not_there() {
 }
 
 #[test]
-fn a_skill_that_takes_a_name_does_not_take_what_was_kept_under_it() {
+fn replacement_skill_does_not_inherit_stored_data() {
     let patchbay = Patchbay::new();
     assert_eq!(patchbay.line("/note add a secret"), "Note 1 added.");
     let skill_md = SKILL_MD.replace("command: keep", "command: note");
@@ -227,7 +227,7 @@ fn a_skill_that_takes_a_name_does_not_take_what_was_kept_under_it() {
 }
 
 #[test]
-fn a_grant_for_a_skill_of_another_root_names_the_root() {
+fn grant_for_a_skill_of_another_root_names_it() {
     let patchbay = Patchbay::new();
     let ran = patchbay.run(&["grant", "add", "calc", "kv"]);
     assert_eq!((ran.code, &*ran.out), (Some(1), ""));

@@ -63,7 +63,7 @@ fn paste(patchbay: &Patchbay, message: &str) -> Ran {
 }
 
 #[test]
-fn no_plugin_reads_patchbays_own_folders() {
+fn plugins_cannot_read_the_home_folders() {
     let patchbay = with_home_inside();
     symlink("ph", patchbay.workspace().join("link-home")).unwrap();
     symlink("ph/config", patchbay.workspace().join("link-config")).unwrap();
@@ -93,7 +93,7 @@ fn no_plugin_reads_patchbays_own_folders() {
 }
 
 #[test]
-fn no_plugin_writes_patchbays_own_folders() {
+fn plugins_cannot_write_the_home_folders() {
     let patchbay = with_home_inside();
     grant_writing(&patchbay);
     symlink("ph/config", patchbay.workspace().join("link-config")).unwrap();
@@ -124,7 +124,7 @@ fn no_plugin_writes_patchbays_own_folders() {
 }
 
 #[test]
-fn a_session_in_the_home_folder_says_so_once_and_writing_needs_a_yes() {
+fn home_folder_workspace_warns_once_and_needs_consent_to_write() {
     let patchbay = with_xdg_home(Path::new("workspace"));
     grant_writing(&patchbay);
     let folder = patchbay.workspace().canonicalize().unwrap();
@@ -166,7 +166,7 @@ fn a_session_in_the_home_folder_says_so_once_and_writing_needs_a_yes() {
 }
 
 #[test]
-fn a_workspace_that_holds_the_home_folder_is_recognised_by_identity() {
+fn workspace_containing_the_home_is_recognised_by_file_identity() {
     let patchbay = with_xdg_home(Path::new("users/me"));
     grant_writing(&patchbay);
     symlink(patchbay.folder().join("users"), patchbay.folder().join("people")).unwrap();
@@ -182,7 +182,7 @@ fn a_workspace_that_holds_the_home_folder_is_recognised_by_identity() {
 }
 
 #[test]
-fn instructions_for_agents_are_written_after_a_yes() {
+fn agent_instructions_are_written_after_consent() {
     let patchbay = Patchbay::new();
     add_aliases(&patchbay, "home/config");
     grant_writing(&patchbay);
@@ -201,7 +201,7 @@ fn instructions_for_agents_are_written_after_a_yes() {
 }
 
 #[test]
-fn instructions_of_a_workspace_are_no_way_to_its_secrets() {
+fn workspace_instructions_cannot_expose_its_secrets() {
     let patchbay = Patchbay::new();
     patchbay.write("workspace/.git/config", SECRET);
     patchbay.write("workspace/.env", SECRET);
@@ -231,7 +231,7 @@ fn instructions_of_a_workspace_are_no_way_to_its_secrets() {
 }
 
 #[test]
-fn the_first_start_makes_the_folders() {
+fn first_start_creates_the_folders() {
     let patchbay = Patchbay::new();
     assert_eq!(patchbay.line("/calc 1"), "1");
     for folder in ["config", "config/skills", "config/agents", "config/providers", "data", "cache", "state"] {
@@ -241,7 +241,7 @@ fn the_first_start_makes_the_folders() {
 }
 
 #[test]
-fn a_file_in_place_of_a_folder_is_named_and_not_fatal() {
+fn file_in_place_of_a_folder_is_reported() {
     let patchbay = Patchbay::new();
     for folder in ["skills", "agents", "providers"] {
         patchbay.write(&format!("home/config/{folder}"), "a slip of cp");
@@ -258,7 +258,7 @@ fn a_file_in_place_of_a_folder_is_named_and_not_fatal() {
 }
 
 #[test]
-fn folders_that_others_may_write_are_closed_or_refused() {
+fn folders_writable_by_others_are_restricted_or_rejected() {
     let patchbay = Patchbay::new();
     assert_eq!(patchbay.line("/calc 1"), "1");
     let config = patchbay.home().join("config");
@@ -278,7 +278,7 @@ fn folders_that_others_may_write_are_closed_or_refused() {
 }
 
 #[test]
-fn paths_are_shown_without_what_acts_on_a_terminal() {
+fn displayed_paths_contain_no_control_characters() {
     let patchbay = Patchbay::new();
     let odd = patchbay.folder().join("a\u{1b}[31mb\u{202e}c");
     fs::create_dir(&odd).unwrap();
@@ -293,7 +293,7 @@ fn paths_are_shown_without_what_acts_on_a_terminal() {
 }
 
 #[test]
-fn a_skill_writes_only_so_much_in_a_session() {
+fn writes_of_a_skill_are_limited_per_session() {
     let patchbay = Patchbay::new();
     add_aliases(&patchbay, "home/config");
     patchbay.write("home/config/config.toml", "[limits]\nwrite_bytes = 10000\n");

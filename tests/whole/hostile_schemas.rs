@@ -55,7 +55,7 @@ fn memory_peak(process: u32) -> Option<u64> {
 }
 
 #[test]
-fn hostile_schemas_of_an_untrusted_workspace_cost_only_their_skills() {
+fn hostile_workspace_schemas_disable_only_their_own_skills() {
     let patchbay = Patchbay::quick();
     let hostile = hostile();
     for (name, schema, _) in &hostile {

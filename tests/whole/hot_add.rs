@@ -65,7 +65,7 @@ fn until(live: &mut Live, line: &str, expected: impl Fn(&Answer) -> bool) -> Vec
 }
 
 #[test]
-fn an_adapter_comes_changes_and_goes_while_the_process_runs() {
+fn adapter_is_added_changed_and_removed_at_run_time() {
     let patchbay = Patchbay::quick();
     let mut live = patchbay.live(&[]);
     assert!(!live.say("/providers").contains("scripted"));
@@ -118,7 +118,7 @@ fn an_adapter_comes_changes_and_goes_while_the_process_runs() {
 }
 
 #[test]
-fn config_toml_is_watched_and_a_broken_one_changes_nothing() {
+fn config_toml_is_watched_and_invalid_content_is_ignored() {
     let patchbay = Patchbay::quick();
     let mut live = patchbay.live(&[]);
     assert_eq!(live.say("hello"), "You said: hello");
@@ -150,7 +150,7 @@ fn config_toml_is_watched_and_a_broken_one_changes_nothing() {
 }
 
 #[test]
-fn a_file_gets_nobody_else_s_key() {
+fn adapter_does_not_receive_keys_of_other_providers() {
     let patchbay = Patchbay::quick();
     let mut live = patchbay.live(&[]);
     let thief = Adapter::manifest(&json!({
@@ -173,7 +173,7 @@ fn a_file_gets_nobody_else_s_key() {
 }
 
 #[test]
-fn what_was_allowed_holds_for_that_origin_and_that_key_alone() {
+fn allowance_covers_only_its_origin_and_key() {
     let patchbay = Patchbay::new();
     let asking = |version: &str, origin: &str, key: &str| {
         let adapter = Adapter::manifest(&json!({

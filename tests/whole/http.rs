@@ -42,7 +42,7 @@ fn nowhere(folder: &Path, needle: &str) {
 }
 
 #[test]
-fn a_request_takes_the_grant_of_its_very_host() {
+fn request_needs_a_grant_for_its_exact_host() {
     let (patchbay, server) = (Patchbay::new(), Server::echo());
     let capability = format!("http:{}", server.host());
     fetcher(&patchbay, &format!("http://{}/a?b=c", server.host()), None, &[&capability]);
@@ -62,7 +62,7 @@ fn a_request_takes_the_grant_of_its_very_host() {
 }
 
 #[test]
-fn any_public_host_is_no_host_of_this_machine_or_its_network() {
+fn public_host_grant_excludes_loopback_and_private_networks() {
     let server = Server::echo();
     let port = server.host().rsplit(':').next().unwrap().to_owned();
     let urls = [
@@ -99,7 +99,7 @@ fn any_public_host_is_no_host_of_this_machine_or_its_network() {
 }
 
 #[test]
-fn a_credential_is_seen_by_its_server_alone() {
+fn credential_reaches_only_its_server() {
     let (patchbay, server) = (Patchbay::new(), Server::echo());
     let host = format!("http:{}", server.host());
     patchbay.write(
@@ -166,7 +166,7 @@ fn storing() -> Server {
 
 /// Each `exec` is a process: the second one has never sent the secret.
 #[test]
-fn a_secret_stored_by_one_process_is_scrubbed_in_another() {
+fn secret_stored_by_one_process_is_redacted_in_another() {
     let (patchbay, server) = (Patchbay::new(), storing());
     let (host, base) = (format!("http:{}", server.host()), format!("http://{}", server.host()));
     patchbay.write("home/config/config.toml", format!("[credentials.forge]\norigin = \"{base}\"\nenv = \"FORGE\"\n"));
@@ -186,7 +186,7 @@ fn a_secret_stored_by_one_process_is_scrubbed_in_another() {
 
 /// A provider's key is bound to its origin as a credential is: a skill that may ask the same server does not read it.
 #[test]
-fn a_providers_key_is_scrubbed_from_answers_to_skills() {
+fn provider_key_is_redacted_from_responses_to_skills() {
     let (patchbay, server) = (Patchbay::new(), Server::new(|_| page(&format!("stored: {SENTINEL}"))));
     let (host, base) = (format!("http:{}", server.host()), format!("http://{}", server.host()));
     let table =
@@ -198,7 +198,7 @@ fn a_providers_key_is_scrubbed_from_answers_to_skills() {
 }
 
 #[test]
-fn a_credential_goes_into_the_query_only_where_config_toml_allows_it() {
+fn credential_in_query_requires_configuration() {
     let (patchbay, server) = (Patchbay::new(), Server::echo());
     let (host, base) = (format!("http:{}", server.host()), format!("http://{}", server.host()));
     let table = |more: &str| {
@@ -222,7 +222,7 @@ fn a_credential_goes_into_the_query_only_where_config_toml_allows_it() {
 }
 
 #[test]
-fn a_credential_goes_to_its_own_origin_alone() {
+fn credential_is_sent_only_to_its_origin() {
     let (patchbay, server, other) = (Patchbay::new(), Server::echo(), Server::echo());
     patchbay.write(
         "home/config/config.toml",
@@ -240,7 +240,7 @@ fn a_credential_goes_to_its_own_origin_alone() {
 }
 
 #[test]
-fn a_credential_that_is_not_there_says_what_to_do() {
+fn missing_credential_error_says_how_to_set_it() {
     let (patchbay, server) = (Patchbay::new(), Server::echo());
     let host = format!("http:{}", server.host());
     let credential = Some(("forge", "Authorization", "Bearer "));

@@ -43,7 +43,7 @@ fn grant(patchbay: &Patchbay) {
 }
 
 #[test]
-fn a_skill_asks_the_model_of_the_agent_that_runs_it() {
+fn skill_uses_the_model_of_its_agent() {
     let patchbay = with("");
     let denied = &patchbay.answers(&["/ask"])[0];
     assert_eq!(denied.code(), "denied");
@@ -54,7 +54,7 @@ fn a_skill_asks_the_model_of_the_agent_that_runs_it() {
 }
 
 #[test]
-fn what_a_skill_asks_counts_against_its_ceiling_and_the_sessions() {
+fn skill_inference_counts_against_call_and_session_limits() {
     // The request has four words, the answer one; by its bytes it is estimated at six.
     let patchbay = with("[limits]\nsession_tokens = 8\n");
     grant(&patchbay);

@@ -14,7 +14,7 @@ fn echo(patchbay: &Patchbay, schema: &str) {
 const ONE_STRING: &str = r#"{"type":"object","properties":{"n":{"type":"integer"},"text":{"type":"string"}},"required":["text"],"additionalProperties":false}"#;
 
 #[test]
-fn text_is_the_object_that_satisfies_or_the_one_required_string() {
+fn text_input_is_parsed_as_object_or_single_string() {
     let patchbay = Patchbay::new();
     echo(&patchbay, ONE_STRING);
     let expected = [
@@ -35,7 +35,7 @@ fn text_is_the_object_that_satisfies_or_the_one_required_string() {
 }
 
 #[test]
-fn what_is_no_input_is_answered_with_the_schema_in_one_line() {
+fn invalid_input_is_answered_with_the_schema() {
     let patchbay = Patchbay::new();
     echo(&patchbay, ONE_STRING);
     let schema = r#"{"additionalProperties":false,"properties":{"n":{"type":"integer"},"text":{"type":"string"}},"required":["text"],"type":"object"}"#;
@@ -47,7 +47,7 @@ fn what_is_no_input_is_answered_with_the_schema_in_one_line() {
 }
 
 #[test]
-fn without_text_the_hint_of_the_skill_is_shown() {
+fn missing_input_shows_the_skill_hint() {
     let patchbay = Patchbay::new();
     let answers = patchbay.answers(&["/web", "/skill web", "/json"]);
     for (answer, message) in answers.iter().zip([
@@ -61,7 +61,7 @@ fn without_text_the_hint_of_the_skill_is_shown() {
 }
 
 #[test]
-fn an_object_that_violates_the_schema_is_not_text() {
+fn object_that_violates_the_schema_is_not_used_as_text() {
     let patchbay = Patchbay::new();
     echo(&patchbay, ONE_STRING);
     let answers = patchbay.answers(&["/probe {\"n\": 1}", "/probe {\"text\": 5}"]);
@@ -74,7 +74,7 @@ fn an_object_that_violates_the_schema_is_not_text() {
 }
 
 #[test]
-fn no_text_is_the_empty_object_where_that_satisfies() {
+fn missing_input_is_an_empty_object_if_valid() {
     let patchbay = Patchbay::new();
     echo(&patchbay, r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#);
     let answers = patchbay.answers(&["/probe", "/probe {\"n\":1}", "/probe words"]);
@@ -88,7 +88,7 @@ fn no_text_is_the_empty_object_where_that_satisfies() {
 }
 
 #[test]
-fn a_tool_that_fails_speaks_for_itself() {
+fn tool_failure_message_is_shown() {
     let answers = Patchbay::new().answers(&["/calc 1 MB + 1 s", "/json a"]);
     assert_eq!(answers[0].code(), "tool_failed");
     assert_eq!(answers[0].message(), "Error: column 6: cannot add time to data; give both the same kind of unit");
@@ -97,7 +97,7 @@ fn a_tool_that_fails_speaks_for_itself() {
 }
 
 #[test]
-fn a_tool_that_was_stopped_is_named_and_the_session_goes_on() {
+fn stopped_tool_is_named_and_session_continues() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[limits]\nfuel = 50000000\n");
     let skill_md =
@@ -117,7 +117,7 @@ fn a_tool_that_was_stopped_is_named_and_the_session_goes_on() {
 }
 
 #[test]
-fn instructions_without_input_go_into_the_conversation() {
+fn instructions_without_input_are_added_to_the_conversation() {
     let patchbay = Patchbay::new();
     patchbay.skill("guide", "command: guide", "Do this.\n\nThen that: $INPUT!");
     let answer = &patchbay.answers(&["/guide"])[0];
@@ -128,7 +128,7 @@ fn instructions_without_input_go_into_the_conversation() {
 }
 
 #[test]
-fn every_input_in_the_instructions_is_replaced() {
+fn all_input_placeholders_are_replaced() {
     let patchbay = Patchbay::new();
     patchbay.skill("guide", "command: guide", "First $INPUT, then $INPUT.");
     let answer = &patchbay.answers(&["/guide tea  and $INPUT"])[0];
@@ -140,7 +140,7 @@ fn every_input_in_the_instructions_is_replaced() {
 }
 
 #[test]
-fn instructions_that_do_not_name_the_input_are_followed_by_it() {
+fn input_is_appended_to_instructions_without_a_placeholder() {
     let patchbay = Patchbay::new();
     patchbay.skill("guide", "", "Do this.");
     let answer = &patchbay.answers(&["/skill guide now"])[0];
@@ -149,7 +149,7 @@ fn instructions_that_do_not_name_the_input_are_followed_by_it() {
 }
 
 #[test]
-fn plan_compiler_takes_the_goal() {
+fn plan_compiler_receives_the_goal() {
     let answers = Patchbay::quick().answers(&["/plan paint the shed", "/skill plan_compiler paint the shed", "/plan"]);
     let [(kind, given), ..] = answers[0].rows()[..] else { panic!("no rows") };
     assert_eq!(kind, "skill");

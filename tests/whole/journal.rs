@@ -33,7 +33,7 @@ fn skill(patchbay: &Patchbay, name: &str, guest: &Guest, more: &str) {
 }
 
 #[test]
-fn an_empty_journal_says_so() {
+fn empty_journal_is_reported() {
     let patchbay = Patchbay::new();
     let said = |arguments: &[&str]| {
         let Ran { code, out, err } = journal(&patchbay, arguments);
@@ -49,7 +49,7 @@ fn an_empty_journal_says_so() {
 }
 
 #[test]
-fn wrong_usage_is_refused() {
+fn usage_errors_are_rejected() {
     let patchbay = Patchbay::new();
     for arguments in [&["--limit", "0"][..], &["--limit", "x"], &["--plugin", "No Name"], &["calc"]] {
         assert_eq!(journal(&patchbay, arguments).code, Some(2), "{arguments:?}");
@@ -64,7 +64,7 @@ fn wrong_usage_is_refused() {
 }
 
 #[test]
-fn a_call_leaves_everything_about_it_and_nothing_of_what_it_was_about() {
+fn journal_records_metadata_not_content() {
     let patchbay = Patchbay::new();
     let mut live = patchbay.live(&[]);
     assert_eq!(live.say("/calc 123454321 + 1"), "123454322");
@@ -109,7 +109,7 @@ fn a_call_leaves_everything_about_it_and_nothing_of_what_it_was_about() {
 }
 
 #[test]
-fn contents_are_kept_where_the_operator_says_so_and_go_with_the_session() {
+fn journal_contents_are_opt_in_and_removed_with_the_session() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[journal]\ncontent = true\n");
     patchbay.exec(&["/calc 6 * 7", "/calc 1 +"]);
@@ -129,7 +129,7 @@ fn contents_are_kept_where_the_operator_says_so_and_go_with_the_session() {
 }
 
 #[test]
-fn every_end_of_a_call_has_its_code() {
+fn every_call_outcome_has_a_code() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[limits]\nfuel = 50000000\n");
     skill(&patchbay, "spin", &Guest::calling("(loop $l (br $l)) unreachable"), "");
@@ -152,7 +152,7 @@ fn every_end_of_a_call_has_its_code() {
 }
 
 #[test]
-fn a_call_that_a_tool_made_has_its_caller_and_its_grants() {
+fn nested_call_records_its_caller_and_grants() {
     let patchbay = Patchbay::new();
     skill(&patchbay, "ask", &relaying("calc__eval", r#"{"expression":"6 * 7"}"#), "capabilities: [{name: tools}]\n");
     patchbay.run(&["grant", "add", "ask", "tools"]);
@@ -167,7 +167,7 @@ fn a_call_that_a_tool_made_has_its_caller_and_its_grants() {
 }
 
 #[test]
-fn a_call_that_was_given_up_is_there_too() {
+fn cancelled_call_is_recorded() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[limits]\nfuel = 1000000000000000\ntime_ms = 600000\n");
     skill(&patchbay, "spin", &Guest::calling("(loop $l (br $l)) unreachable"), "");
@@ -178,7 +178,7 @@ fn a_call_that_was_given_up_is_there_too() {
 }
 
 #[test]
-fn plugin_session_and_limit_choose_rows() {
+fn journal_filters_by_plugin_session_and_limit() {
     let patchbay = Patchbay::new();
     patchbay.exec(&["/calc 1", "/calc 2", "/json . {}"]);
     let one = patchbay.last_session();
@@ -206,7 +206,7 @@ fn plugin_session_and_limit_choose_rows() {
 }
 
 #[test]
-fn the_table_has_a_line_for_each_call() {
+fn table_has_one_line_per_call() {
     let patchbay = Patchbay::new();
     patchbay.exec(&["/calc 1", "/note add x"]);
     let session = patchbay.last_session();
@@ -226,7 +226,7 @@ fn the_table_has_a_line_for_each_call() {
 
 /// Whoever can write the database can write what he likes; a terminal does not obey it.
 #[test]
-fn rows_are_cleaned_for_the_terminal() {
+fn journal_rows_are_escaped_for_the_terminal() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[journal]\ncontent = true\n");
     patchbay.exec(&["/calc 1"]);
@@ -246,7 +246,7 @@ fn rows_are_cleaned_for_the_terminal() {
 }
 
 #[test]
-fn a_row_that_cannot_be_read_is_said() {
+fn unreadable_journal_row_is_reported() {
     let patchbay = Patchbay::new();
     patchbay.exec(&["/calc 1"]);
     database(&patchbay).execute_batch("UPDATE calls SET outcome = 'well'").unwrap();
@@ -256,7 +256,7 @@ fn a_row_that_cannot_be_read_is_said() {
 }
 
 #[test]
-fn only_so_many_rows_stay() {
+fn oldest_journal_rows_are_pruned() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[journal]\nkeep = 10\n");
     let lines: Vec<String> = (0..200).map(|n| format!("/calc {n}")).collect();

@@ -94,7 +94,7 @@ fn ask(question: &str, guests: impl Fn(bool) -> bool) -> Vec<(&'static str, Answ
 }
 
 #[test]
-fn every_language_answers_alike() {
+fn guests_in_all_languages_answer_alike() {
     for (question, expected) in [("echo", TEXT), ("empty", "")] {
         for (guest, answer) in ask(question, |_| true) {
             assert_eq!((answer.code(), answer.message()), ("tool_result", expected), "{guest}");
@@ -111,7 +111,7 @@ fn every_language_answers_alike() {
 }
 
 #[test]
-fn every_language_reaches_the_host_and_hears_its_no() {
+fn guests_in_all_languages_receive_host_denials() {
     for (guest, answer) in ask("store", |_| true) {
         if guest == "c" {
             let words = "Error: skill 'c' may not use 'kv': it is not granted. To grant it: patchbay grant add c kv";
@@ -128,7 +128,7 @@ fn is_shut(found: &Value) -> bool {
 }
 
 #[test]
-fn wasi_is_closed() {
+fn wasi_grants_nothing_by_default() {
     for (guest, answer) in ask("look", |wasi| wasi) {
         assert_eq!(answer.code(), "tool_result", "{guest}: {}", answer.message());
         let seen: Value = serde_json::from_str(answer.message()).unwrap();
@@ -149,7 +149,7 @@ fn wasi_is_closed() {
 }
 
 #[test]
-fn clocks_and_randomness_are_the_same_in_every_run() {
+fn clocks_and_randomness_are_deterministic() {
     let (first, second) = (ask("look", |wasi| wasi), ask("look", |wasi| wasi));
     for ((guest, first), (_, second)) in first.into_iter().zip(second) {
         assert_eq!((first.code(), first.message()), ("tool_result", second.message()), "{guest}");
@@ -171,7 +171,7 @@ fn rust(capabilities: &[&str]) -> Patchbay {
 }
 
 #[test]
-fn real_clocks_and_randomness_take_a_grant() {
+fn real_clocks_and_randomness_need_a_grant() {
     let patchbay = rust(&["clock", "random"]);
     relay(&patchbay, "look", "guest__surroundings", &json!({}));
     relay(&patchbay, "nap", "guest__sleep", &json!({"ms": 600_000}));
@@ -200,7 +200,7 @@ fn real_clocks_and_randomness_take_a_grant() {
 }
 
 #[test]
-fn wasi_http_goes_the_same_way_as_every_request() {
+fn wasi_http_is_checked_like_every_request() {
     let server = Server::new(|request| page(&format!("seen: {}", request.lines().next().unwrap_or_default())));
     let capability = format!("http:{}", server.host());
     let patchbay = rust(&[&capability]);
@@ -219,7 +219,7 @@ fn wasi_http_goes_the_same_way_as_every_request() {
 
 /// A runtime writes what went wrong to standard error, and then traps with words of the engine alone.
 #[test]
-fn a_runtimes_last_words_are_shown() {
+fn last_output_of_a_language_runtime_is_shown() {
     let patchbay = Patchbay::new();
     let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand: wrong\ncommand_tool: run\n---\n";
     patchbay.write("home/config/skills/wrong/SKILL.md", skill_md);

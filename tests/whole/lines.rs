@@ -56,7 +56,7 @@ async fn session(patchbay: &Patchbay) -> Arc<Session> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_runs_without_being_awaited_and_its_end_is_an_event() {
+async fn line_runs_in_background_and_reports_its_end() {
     let patchbay = Patchbay::new();
     let session = session(&patchbay).await;
     let mut events = session.subscribe(1);
@@ -68,7 +68,7 @@ async fn a_line_runs_without_being_awaited_and_its_end_is_an_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_take_their_turns_in_the_order_of_their_lines() {
+async fn messages_run_in_the_order_of_their_lines() {
     let patchbay = Patchbay::new();
     let session = session(&patchbay).await;
     let texts: Vec<String> = (0..20).map(|number| format!("message {number}")).collect();
@@ -85,7 +85,7 @@ async fn messages_take_their_turns_in_the_order_of_their_lines() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_is_stopped_by_its_id_and_no_other_line_with_it() {
+async fn stopping_a_line_by_id_leaves_others_running() {
     let patchbay = Patchbay::new();
     let session = session(&patchbay).await;
     let mut events = session.subscribe(1);
@@ -108,7 +108,7 @@ async fn a_line_is_stopped_by_its_id_and_no_other_line_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_are_answered_and_committed_while_a_tool_runs() {
+async fn commands_are_answered_and_stored_while_a_tool_runs() {
     let patchbay = Patchbay::new();
     let guest = Guest::calling(
         "(call $report (local.get $input) (local.get $input_len)) (loop $forever (br $forever)) (unreachable)",
@@ -132,7 +132,7 @@ async fn commands_are_answered_and_committed_while_a_tool_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_reloads_at_once_make_two_versions() {
+async fn concurrent_reloads_create_two_versions() {
     let patchbay = Patchbay::new();
     let session = session(&patchbay).await;
     let lines: Vec<Submitted> = (0..4).map(|_| session.submit("/reload_skills")).collect();
@@ -146,7 +146,7 @@ async fn two_reloads_at_once_make_two_versions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn closing_stops_what_runs_keeps_what_came_and_frees_the_session() {
+async fn close_stops_lines_keeps_partial_answers_and_releases_the_session() {
     let patchbay = Patchbay::new();
     let host = host(&patchbay, Settings::default());
     let session = host.new_session(&patchbay.workspace()).await.unwrap();

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 const RULE: &str = "a model name has 1 to 128 visible ASCII characters and no white space.";
 
 #[test]
-fn what_is_not_a_model_name_is_refused_and_changes_nothing() {
+fn invalid_model_name_is_rejected_without_change() {
     let long = format!("gpt-{}", "x".repeat(300));
     let cases = [
         ("claude-sonnet-4-5 med", "claude-sonnet-4-5 med", "it contains white space"),
@@ -41,7 +41,7 @@ fn a_bare_prefix_is_an_unknown_model() {
 }
 
 #[test]
-fn an_invalid_level_is_shown_as_it_was_given() {
+fn invalid_thinking_level_is_shown_verbatim() {
     let answers = Patchbay::new().answers(&["/model gpt-4o/m\u{e9}dium", "/model nothing-1/Med"]);
     for (answer, level) in answers.iter().zip(["m\u{e9}dium", "Med"]) {
         assert_eq!(answer.code(), "invalid_thinking_level");
@@ -51,7 +51,7 @@ fn an_invalid_level_is_shown_as_it_was_given() {
 
 /// Builds before this rule kept whatever stood behind a prefix.
 #[test]
-fn a_bad_name_of_an_older_build_does_not_break_its_session() {
+fn invalid_stored_model_name_does_not_break_the_session() {
     let patchbay = Patchbay::quick();
     patchbay.answers(&["/model demo-1", "hello"]);
     let session = patchbay.last_session();

@@ -22,7 +22,7 @@ fn a_tool_calls_a_tool() {
 }
 
 #[test]
-fn what_the_other_tool_says_against_it_arrives() {
+fn error_of_a_nested_tool_reaches_the_caller() {
     let patchbay = Patchbay::new();
     relay(&patchbay, "nobody", "no__such", "{}");
     relay(&patchbay, "wrong", "calc__eval", "{}");
@@ -41,7 +41,7 @@ fn what_the_other_tool_says_against_it_arrives() {
 }
 
 #[test]
-fn it_takes_a_grant() {
+fn nested_call_needs_a_grant() {
     let patchbay = Patchbay::new();
     put(&patchbay, "ask", &relaying("calc__eval", "{}"), "capabilities: [{name: tools}]\n");
     let words = "Error: skill 'ask' may not use 'tools': it is not granted. To grant it: patchbay grant add ask tools";
@@ -69,7 +69,7 @@ fn each_tool_has_its_own_grants() {
 }
 
 #[test]
-fn a_circle_ends() {
+fn circular_calls_end_at_the_depth_limit() {
     let patchbay = Patchbay::new();
     relay(&patchbay, "ping", "pong__run", "{}");
     relay(&patchbay, "pong", "ping__run", "{}");
@@ -83,7 +83,7 @@ fn a_circle_ends() {
 }
 
 #[test]
-fn a_nested_tool_draws_on_its_callers_fuel() {
+fn nested_tool_uses_its_callers_fuel() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[limits]\nfuel = 3000000\n");
     put(&patchbay, "spin", &Guest::calling("(loop $l (br $l)) unreachable"), "");
@@ -98,7 +98,7 @@ fn a_nested_tool_draws_on_its_callers_fuel() {
 }
 
 #[test]
-fn nested_calls_are_in_the_journal_with_who_asked() {
+fn journal_records_the_caller_of_nested_calls() {
     let patchbay = Patchbay::new();
     relay(&patchbay, "ask", "calc__eval", r#"{"expression":"6 * 7"}"#);
     patchbay.line("/ask");

@@ -24,7 +24,7 @@ fn bodies(patchbay: &Patchbay) -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_session_of_the_first_format_is_opened() {
+fn sessions_of_the_first_format_are_opened() {
     let patchbay = old_home();
     let before = bodies(&patchbay);
     assert_eq!(before.len(), 6);
@@ -58,7 +58,7 @@ fn components(patchbay: &Patchbay, session: &str) -> BTreeMap<String, Value> {
 
 /// Digests of format 1 are of something else than today's: only what really changed counts as changed.
 #[test]
-fn first_reload_of_an_old_session_names_what_changed_only() {
+fn first_reload_of_an_old_session_reports_only_changes() {
     let patchbay = old_home();
     // A session with the user's skills alpha and beta, which both claim `/go`.
     let session = "0200f739-c37a-4f7f-aef8-942caba1b041";
@@ -110,7 +110,7 @@ fn old_grant_is_stale_and_list_names_the_command() {
 }
 
 #[test]
-fn session_of_a_newer_format_is_refused() {
+fn session_of_a_newer_format_is_rejected() {
     let patchbay = Patchbay::new();
     patchbay.line("/calc 1");
     let body = r#"{"format":99}"#;

@@ -14,7 +14,7 @@ fn stored(patchbay: &Patchbay, session: &str) -> Value {
 }
 
 #[test]
-fn the_default_persona_is_there_from_the_start() {
+fn default_persona_exists_at_first_start() {
     let patchbay = Patchbay::new();
     let mut live = patchbay.live(&[]);
     assert_eq!(stored(&patchbay, live.session())["name"], "default");
@@ -24,7 +24,7 @@ fn the_default_persona_is_there_from_the_start() {
 }
 
 #[test]
-fn a_persona_is_its_files_in_their_order() {
+fn persona_files_are_loaded_in_order() {
     let patchbay = Patchbay::new();
     for file in ["AGENTS.md", "IDENTITY.md", "OTHER.md", "SOUL.md", "USER.md"] {
         patchbay.write(&format!("home/config/agents/pirate/{file}"), format!("{file} of the pirate\n"));
@@ -41,7 +41,7 @@ fn a_persona_is_its_files_in_their_order() {
 }
 
 #[test]
-fn an_empty_folder_is_no_persona() {
+fn empty_folder_is_not_a_persona() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/agents/blank/NOTES.md", "Nothing that counts.");
     patchbay.write("home/config/agents/default/NOTES.md", "Nothing that counts.");
@@ -54,7 +54,7 @@ fn an_empty_folder_is_no_persona() {
 }
 
 #[test]
-fn a_workspace_brings_personas_of_its_own() {
+fn workspace_provides_its_own_personas() {
     let patchbay = Patchbay::new();
     patchbay.write("workspace/.patchbay/agents/local/IDENTITY.md", "Local.");
     let answer = &patchbay.answers(&["/agent local"])[0];
@@ -62,7 +62,7 @@ fn a_workspace_brings_personas_of_its_own() {
 }
 
 #[test]
-fn an_untrusted_workspace_takes_no_lower_persona_s_place() {
+fn untrusted_workspace_persona_overrides_no_other() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/agents/pirate/SOUL.md", "Mine.");
     patchbay.write("workspace/.patchbay/agents/pirate/USER.md", "Theirs.");
@@ -77,7 +77,7 @@ fn an_untrusted_workspace_takes_no_lower_persona_s_place() {
 }
 
 #[test]
-fn a_persona_stays_with_its_session_as_it_was() {
+fn session_keeps_its_persona_unchanged() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/agents/pirate/SOUL.md", "Arr.");
     let mut live = patchbay.live(&[]);
@@ -94,7 +94,7 @@ fn a_persona_stays_with_its_session_as_it_was() {
 }
 
 #[test]
-fn switching_leaves_the_snapshot_and_the_conversation_alone() {
+fn switching_persona_keeps_snapshot_and_conversation() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/agents/pirate/SOUL.md", "Arr.");
     let mut live = patchbay.live(&[]);
@@ -108,7 +108,7 @@ fn switching_leaves_the_snapshot_and_the_conversation_alone() {
 
 #[cfg(unix)]
 #[test]
-fn links_out_of_a_workspace_are_not_followed() {
+fn persona_links_out_of_a_workspace_are_not_followed() {
     use std::os::unix::fs::symlink;
     let patchbay = Patchbay::new();
     patchbay.write("home/secret/SOUL.md", "Secret.");
@@ -133,7 +133,7 @@ fn links_out_of_a_workspace_are_not_followed() {
 
 #[cfg(unix)]
 #[test]
-fn a_persons_own_folder_may_be_a_link() {
+fn user_persona_folder_may_be_a_link() {
     let patchbay = Patchbay::new();
     patchbay.write("elsewhere/SOUL.md", "Arr.");
     fs::create_dir_all(patchbay.home().join("config/agents")).unwrap();
@@ -143,7 +143,7 @@ fn a_persons_own_folder_may_be_a_link() {
 }
 
 #[test]
-fn a_workspace_cannot_keep_a_person_out_of_it() {
+fn invalid_agents_md_does_not_prevent_a_session() {
     let patchbay = Patchbay::new();
     patchbay.write("workspace/AGENTS.md/trap", "");
     let ran = patchbay.exec(&["/calc 1", "/agent default"]);

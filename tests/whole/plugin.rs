@@ -33,7 +33,7 @@ fn assert_refused(ran: &Ran, words: &str) {
 }
 
 #[test]
-fn a_core_module_becomes_a_component_with_the_skill_md_in_it() {
+fn core_module_becomes_a_component_with_embedded_skill_md() {
     let (patchbay, folder) = with_folder();
     patchbay.write("workspace/core.wasm", module());
     let ran = patchbay.run(&["plugin", "build", &folder, "--wasm", "core.wasm"]);
@@ -50,7 +50,7 @@ fn a_core_module_becomes_a_component_with_the_skill_md_in_it() {
 }
 
 #[test]
-fn a_component_is_taken_as_it_is_and_out_says_where_to() {
+fn component_is_copied_to_the_out_path() {
     let (patchbay, folder) = with_folder();
     patchbay.write("workspace/some.wasm", Guest::default().component());
     let ran = patchbay.run(&["plugin", "build", &folder, "--wasm", "some.wasm", "--out", "out/greeter.wasm"]);
@@ -61,7 +61,7 @@ fn a_component_is_taken_as_it_is_and_out_says_where_to() {
 }
 
 #[test]
-fn building_again_gives_the_same_bytes() {
+fn repeated_build_writes_identical_bytes() {
     let (patchbay, folder) = with_folder();
     patchbay.write("workspace/core.wasm", module());
     let build = || {
@@ -82,7 +82,7 @@ fn a_skill_without_tools_needs_no_build() {
 }
 
 #[test]
-fn what_is_built_is_looked_at() {
+fn build_validates_its_result() {
     let (patchbay, folder) = with_folder();
     patchbay.write("home/config/skills/greeter/SKILL.md", SKILL_MD.replace("command_tool: run", "command_tool: walk"));
     patchbay.write("workspace/core.wasm", module());
@@ -100,7 +100,7 @@ fn diagnostics(patchbay: &Patchbay) -> Vec<String> {
 }
 
 #[test]
-fn build_and_inspect_judge_a_skill_as_loading_does() {
+fn build_and_inspect_apply_the_checks_of_loading() {
     let schema = |schema: &str| {
         let mut guest = Guest::default();
         guest.tools[0].2 = schema.into();
@@ -141,7 +141,7 @@ fn build_and_inspect_judge_a_skill_as_loading_does() {
 }
 
 #[test]
-fn what_depends_on_the_place_is_a_note() {
+fn installation_dependent_findings_are_notes() {
     let (patchbay, folder) = with_folder();
     let skill_md = "---\nrequires_tools: [other__tool]\neligibility: {os: [plan9]}\n---\n";
     patchbay.write("home/config/skills/greeter/SKILL.md", skill_md);
@@ -176,7 +176,7 @@ fn inspect_shows_the_last_lines_before_a_trap() {
 
 /// What a person looks at a plugin with is no weaker than what loads it.
 #[test]
-fn inspect_is_as_guarded_as_loading() {
+fn inspect_uses_the_limits_of_loading() {
     let patchbay = Patchbay::new();
     let inspect = |file: &str| patchbay.run(&["plugin", "inspect", file]);
     for (file, words) in
@@ -218,7 +218,7 @@ fn inspect_is_as_guarded_as_loading() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_built_says_why() {
+fn build_explains_why_a_folder_cannot_be_built() {
     let (patchbay, folder) = with_folder();
     let build = |arguments: &[&str]| patchbay.run(&[&["plugin", "build"], arguments].concat());
 
@@ -274,7 +274,7 @@ fn a_folder_that_cannot_be_built_says_why() {
 }
 
 #[test]
-fn what_a_build_made_is_not_built_again() {
+fn build_output_is_not_used_as_input() {
     let (patchbay, folder) = with_folder();
     let built = Guest::default().packaged(SKILL_MD);
     let file = format!("{folder}/greeter.wasm");
@@ -337,7 +337,7 @@ skill! {
 "#;
 
 #[test]
-fn rust_sources_become_a_skill_that_works() {
+fn rust_sources_become_a_working_skill() {
     let patchbay = Patchbay::new();
     let folder = rust("greeter", GREETER, CDYLIB);
     let _ = fs::remove_file(folder.join("greeter.wasm"));
@@ -363,7 +363,7 @@ fn rust_sources_become_a_skill_that_works() {
 
 /// A panic says where and why to the person who called the tool, and not to a model.
 #[test]
-fn a_panic_of_a_rust_skill_is_shown() {
+fn panic_message_of_a_rust_skill_is_shown() {
     let patchbay = Patchbay::quick();
     let panics =
         GREETER.replace("Ok(format!", "if input.name == \"x\" { panic!(\"no name: {}\", input.name) } Ok(format!");
@@ -381,7 +381,7 @@ fn a_panic_of_a_rust_skill_is_shown() {
 }
 
 #[test]
-fn a_built_skill_holds_no_path_of_this_machine() {
+fn built_skill_contains_no_local_paths() {
     let patchbay = Patchbay::new();
     let folder = rust("placeless", GREETER, CDYLIB);
     assert_eq!(build(&patchbay, &folder).code, Some(0));
@@ -390,7 +390,7 @@ fn a_built_skill_holds_no_path_of_this_machine() {
 }
 
 #[test]
-fn rust_sources_that_do_not_build_say_why() {
+fn rust_build_failure_is_explained() {
     let patchbay = Patchbay::new();
     let folder = rust("broken", "fn", CDYLIB);
     let ran = build(&patchbay, &folder);
@@ -424,7 +424,7 @@ fn ran_without_cargo(command: &mut std::process::Command) -> Ran {
 }
 
 #[test]
-fn inspect_tells_what_a_plugin_is() {
+fn inspect_describes_a_plugin() {
     let (patchbay, folder) = with_folder();
     let skill_md = SKILL_MD.replace(
         "---\nname",
@@ -480,7 +480,7 @@ tool run: Echoes its input
 }
 
 #[test]
-fn inspect_tells_what_is_wrong() {
+fn inspect_reports_faults_of_a_plugin() {
     let patchbay = Patchbay::new();
     patchbay.write("workspace/text.wasm", "text");
     patchbay.write("workspace/plain.wasm", Guest::default().component());

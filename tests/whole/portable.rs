@@ -16,7 +16,7 @@ fn alone(folder: &std::path::Path, variables: &[(&str, &std::path::Path)], argum
 }
 
 #[test]
-fn a_copy_of_the_binary_works_alone() {
+fn copied_binary_works_alone() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
     let variables = [("PATCHBAY_HOME", &*home)];
@@ -33,7 +33,7 @@ fn a_copy_of_the_binary_works_alone() {
 }
 
 #[test]
-fn without_patchbay_home_the_xdg_folders_hold_it() {
+fn xdg_folders_are_used_without_patchbay_home() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let (home, config, data, state) = (path("h"), path("c"), path("d"), path("s"));
@@ -48,7 +48,7 @@ fn without_patchbay_home_the_xdg_folders_hold_it() {
 
 #[cfg(unix)]
 #[test]
-fn conversations_are_nobody_elses_to_read() {
+fn conversation_files_are_private() {
     use std::os::unix::fs::PermissionsExt as _;
     let patchbay = patchbay_tests::binary::Patchbay::new();
     patchbay.exec(&["hello"]);
@@ -60,7 +60,7 @@ fn conversations_are_nobody_elses_to_read() {
 
 #[cfg(unix)]
 #[test]
-fn a_reader_that_goes_early_is_no_fault() {
+fn closed_output_pipe_is_not_an_error() {
     let patchbay = patchbay_tests::binary::Patchbay::new();
     patchbay.exec(&["/calc 1"]);
     for arguments in [&["sessions", "list"][..], &["grant", "list"], &["trust", "list"]] {

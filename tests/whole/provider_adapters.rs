@@ -64,7 +64,7 @@ fn tried(patchbay: &Patchbay, names: &[&str]) -> Vec<Answer> {
 }
 
 #[test]
-fn no_request_leads_elsewhere() {
+fn adapter_requests_cannot_leave_their_origin() {
     let (server, canary) = (Server::new(|_| page("ok")), Server::echo());
     let there = canary.host();
     let path = |path: &str| sends(&json!({ "path-and-query": path }));
@@ -101,7 +101,7 @@ fn no_request_leads_elsewhere() {
 }
 
 #[test]
-fn what_breaks_the_law_or_never_ends_is_stopped() {
+fn invalid_or_endless_event_streams_are_stopped() {
     let server = Server::new(|_| page("ok"));
     let start = json!({ "emit": { "block-start": { "index": 0, "kind": "text" } } });
     let delta = json!({ "emit": { "block-delta": { "index": 0, "text": "x" } } });
@@ -141,7 +141,7 @@ fn what_breaks_the_law_or_never_ends_is_stopped() {
 }
 
 #[test]
-fn a_file_that_wants_another_s_key_gets_nothing() {
+fn adapter_claiming_the_key_of_another_provider_receives_none() {
     let canary = Server::echo();
     let mut patchbay = Patchbay::quick();
     patchbay.set("ANTHROPIC_API_KEY", KEY);

@@ -32,7 +32,7 @@ The key is missing: set SCRIPTED_API_KEY, or add \"scripted\": {\"api_key\": \"â
 
 /// The whole way of a provider, as the operator goes it.
 #[test]
-fn a_provider_is_checked_added_allowed_replaced_and_removed() {
+fn provider_is_checked_added_allowed_replaced_and_removed() {
     let patchbay = Patchbay::new();
     let component = asking("1");
     patchbay.write("workspace/new.wasm", &component);
@@ -113,7 +113,7 @@ fn check_shows_the_last_lines_before_a_trap() {
 }
 
 #[test]
-fn claims_outlive_the_file_until_they_are_taken_back() {
+fn claims_remain_after_file_removal_until_revoked() {
     let patchbay = Patchbay::new();
     patchbay.write("workspace/scripted.wasm", asking("1"));
     assert_eq!(patchbay.run(&["provider", "add", "scripted.wasm"]).code, Some(0));
@@ -133,7 +133,7 @@ fn claims_outlive_the_file_until_they_are_taken_back() {
 }
 
 #[test]
-fn what_is_no_file_of_the_folder_is_not_removed_nor_allowed() {
+fn remove_and_allow_accept_only_files_of_the_folder() {
     let patchbay = Patchbay::new();
     let config = "[providers.local]\nadapter = \"openai-compatible\"\norigin = \"http://localhost:9/v1\"\n";
     patchbay.write("home/config/config.toml", config);
@@ -170,7 +170,7 @@ fn what_is_no_file_of_the_folder_is_not_removed_nor_allowed() {
 }
 
 #[test]
-fn what_would_not_work_is_neither_copied_nor_called_good() {
+fn unusable_adapter_fails_check_and_is_not_copied() {
     let patchbay = Patchbay::new();
     let with = |changed: serde_json::Value| Adapter::manifest(&changed).component();
     for (bytes, name, code, words) in [
@@ -227,7 +227,7 @@ fn what_would_not_work_is_neither_copied_nor_called_good() {
 }
 
 #[test]
-fn another_name_and_a_table_make_it_work() {
+fn name_conflict_is_resolved_by_renaming_and_a_table() {
     let patchbay = Patchbay::new();
     let near = Adapter::manifest(&json!({ "default-base-url": "http://localhost:1/v1" }));
     patchbay.write("workspace/near.wasm", near.component());
@@ -240,7 +240,7 @@ fn another_name_and_a_table_make_it_work() {
 }
 
 #[test]
-fn the_list_is_that_of_the_command() {
+fn provider_list_matches_the_slash_command() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/providers/scripted.wasm", asking("1"));
     patchbay.write("home/config/providers/Bad Name.wasm", asking("1"));

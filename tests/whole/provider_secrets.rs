@@ -88,7 +88,7 @@ fn echoes(format: &Format) -> Vec<Vec<Step>> {
 }
 
 #[test]
-fn a_key_that_a_server_echoes_is_nowhere() {
+fn key_echoed_by_a_server_appears_nowhere() {
     thread::scope(|scope| {
         for format in &FORMATS {
             scope.spawn(move || echoed(format));
@@ -136,7 +136,7 @@ fn echoed(format: &Format) {
 }
 
 #[test]
-fn each_key_goes_to_its_own_provider() {
+fn each_key_is_sent_only_to_its_provider() {
     let first = Server::scripted(|_| vec![Step::Bytes(ANTHROPIC.saying(&["Your key is ", KEY]))]);
     let second = Server::scripted(|_| vec![Step::Bytes(OPENAI.saying(&["Yours is ", OTHER, " and not ", "another"]))]);
     let mut patchbay = ANTHROPIC.home(&first, &OPENAI.table(&second));
@@ -175,7 +175,7 @@ fn a_variable_belongs_to_one_provider() {
 
 /// Before a key is there, and when it is none.
 #[test]
-fn without_a_key_nothing_is_sent() {
+fn without_a_key_no_request_is_sent() {
     let server = Server::echo();
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", OPENAI.table(&server));

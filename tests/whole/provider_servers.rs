@@ -71,7 +71,7 @@ fn valid(format: &Format, request: &str) {
 }
 
 #[test]
-fn every_format_answers() {
+fn all_formats_answer() {
     for format in FORMATS {
         let server = by_case(move |_, _| whole(format.answer("text")));
         let patchbay = format.home(&server, "");
@@ -89,7 +89,7 @@ fn every_format_answers() {
 }
 
 #[test]
-fn every_format_calls_tools_and_is_told_what_they_gave() {
+fn all_formats_call_tools_and_receive_results() {
     for format in FORMATS {
         let server = by_case(move |_, times| whole(format.answer(if times == 0 { format.call } else { "text" })));
         let patchbay = format.home(&server, "");
@@ -112,7 +112,7 @@ fn every_format_calls_tools_and_is_told_what_they_gave() {
 }
 
 #[test]
-fn thoughts_go_back_as_they_came() {
+fn thinking_blocks_are_replayed_unchanged() {
     for (format, keys) in
         [(ANTHROPIC, &["signature"][..]), (OPENAI, &["encrypted_content"]), (GOOGLE, &["thoughtSignature"])]
     {
@@ -289,7 +289,7 @@ fn lines(case: &str) -> [String; 3] {
 }
 
 #[test]
-fn whatever_a_server_does_is_an_error_and_the_session_goes_on() {
+fn server_failures_are_errors_and_session_continues() {
     thread::scope(|scope| {
         for format in &FORMATS {
             scope.spawn(move || {
@@ -314,7 +314,7 @@ fn whatever_a_server_does_is_an_error_and_the_session_goes_on() {
 }
 
 #[test]
-fn a_server_that_takes_its_time_is_waited_for_as_long_as_is_said() {
+fn slow_server_is_awaited_up_to_the_configured_time() {
     const LIMITS: &str = "[exchange]\nfirst_byte_ms = 3000\nidle_ms = 3000\ntotal_ms = 6000\n";
     thread::scope(|scope| {
         for format in &FORMATS {
@@ -371,7 +371,7 @@ fn resumes(patchbay: &Patchbay) {
 }
 
 #[test]
-fn what_came_of_an_answer_survives_a_kill() {
+fn partial_answer_survives_kill_9() {
     let patchbay = Patchbay::new();
     let (mut child, _output) = speaking(&patchbay, &[]);
     // SIGKILL.
@@ -381,7 +381,7 @@ fn what_came_of_an_answer_survives_a_kill() {
 }
 
 #[test]
-fn what_came_of_an_answer_survives_the_end_of_its_time() {
+fn partial_answer_survives_a_timeout() {
     let patchbay = Patchbay::new();
     let (child, output) = speaking(&patchbay, &["--timeout", "3"]);
     output.for_each(drop);

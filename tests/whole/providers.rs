@@ -49,7 +49,7 @@ fn keyless(patchbay: &Patchbay, arguments: &[&str]) -> std::process::Command {
 }
 
 #[test]
-fn a_choice_is_answered_in_these_words() {
+fn model_selection_prints_the_documented_texts() {
     let warned = "  ⚠ This model does not support disabling thinking\n";
     let table: &[(&str, String)] = &[
         ("claude-sonnet-4-5/none", "Anthropic claude-sonnet-4-5\n  Thinking: off".into()),
@@ -88,7 +88,7 @@ fn a_choice_is_answered_in_these_words() {
 }
 
 #[test]
-fn what_cannot_be_chosen_is_refused_in_these_words() {
+fn unavailable_model_is_rejected_with_documented_texts() {
     let supported = "\n\nSupported models:
   Anthropic: claude-sonnet-4-5, claude-opus-4-5, claude-haiku-4-5
   OpenAI:    gpt-4o, o3, o3-mini, o4-mini
@@ -122,7 +122,7 @@ fn what_cannot_be_chosen_is_refused_in_these_words() {
 }
 
 #[test]
-fn providers_tells_where_each_stands() {
+fn providers_lists_the_state_of_each_provider() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/credentials.json", "{\"google\": {\"api_key\": \"s3cret-key\"}}");
     let ran = ran(keyless(&patchbay, &["exec", "/providers"]).env("XAI_API_KEY", "s3cret-key").output().unwrap());
@@ -182,7 +182,7 @@ fn providers_tells_where_each_stands() {
 
 /// A model whose table is refused is no unknown model: the error says what is wrong with the table.
 #[test]
-fn a_model_of_a_refused_table_names_the_provider() {
+fn model_of_a_rejected_table_names_the_provider() {
     let patchbay = Patchbay::new();
     let config = "[providers.lab]\nadapter = \"openai-compatible\"\norigin = \"http://192.168.1.20:8000/v1\"\n\
                   prefixes = [\"mistral-\"]\n[providers.far]\nadapter = \"openai-compatible\"\n\
@@ -207,7 +207,7 @@ fn a_model_of_a_refused_table_names_the_provider() {
 
 /// What the manifests suggest: the list of the product, word for word.
 #[tokio::test]
-async fn model_is_completed_by_what_there_is() {
+async fn model_completion_offers_available_models() {
     let patchbay = Patchbay::new();
     let host = host(&patchbay, Settings::default());
     let session = host.new_session(&patchbay.workspace()).await.unwrap();
@@ -249,7 +249,7 @@ demo-big";
 }
 
 #[test]
-fn a_choice_outlives_the_process() {
+fn model_selection_persists_across_processes() {
     let patchbay = Patchbay::quick();
     assert_eq!(patchbay.run(&["exec", "/model demo-big/high"]).code, Some(0));
     let session = patchbay.last_session();
@@ -275,7 +275,7 @@ fn a_choice_outlives_the_process() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_model_is_switched_under_an_answer() {
+async fn model_switch_during_an_answer_is_rejected() {
     let patchbay = Patchbay::new();
     let session = host(&patchbay, Settings::default()).new_session(&patchbay.workspace()).await.unwrap();
     let mut events = session.subscribe(1);
@@ -307,7 +307,7 @@ async fn no_model_is_switched_under_an_answer() {
 }
 
 #[test]
-fn without_a_key_nothing_is_sent_and_the_message_is_kept() {
+fn message_without_a_key_is_stored_but_not_sent() {
     let patchbay = Patchbay::quick();
     let lines = ["/model claude-sonnet-4-5/med", "Hello!", "/model demo-1", "show context"];
     let ran = ran(keyless(&patchbay, &[&["exec", "--json", "--keep-going"], &lines[..]].concat()).output().unwrap());
@@ -331,7 +331,7 @@ fn without_a_key_nothing_is_sent_and_the_message_is_kept() {
 
 /// What `/model` shows is what is sent: the operator's option decides.
 #[test]
-fn a_level_that_is_not_sent_is_not_promised() {
+fn unsupported_thinking_level_is_not_announced() {
     let patchbay = Patchbay::new();
     let table = |more: &str| {
         let table = "[providers.local]\nadapter = \"openai-compatible\"\norigin = \"http://127.0.0.1:9/v1\"\n";
@@ -348,7 +348,7 @@ fn a_level_that_is_not_sent_is_not_promised() {
 
 /// A mistake in one entry costs that provider alone, and is said only where it is asked.
 #[test]
-fn a_bad_entry_of_credentials_json_costs_its_provider_alone() {
+fn bad_credentials_entry_affects_only_its_provider() {
     let patchbay = Patchbay::new();
     let entries = r#"{"anthropic": {"key": "sk-s3ntinel"}, "openai": {"api_key": "s3ntinel-2", "org": "x"}}"#;
     patchbay.write("home/config/credentials.json", entries);
@@ -364,7 +364,7 @@ fn a_bad_entry_of_credentials_json_costs_its_provider_alone() {
 }
 
 #[test]
-fn a_file_of_keys_that_others_may_read_is_warned_of() {
+fn readable_key_file_prints_a_warning() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/credentials.json", "{\"openai\": {\"api_key\": \"s3ntinel\"}}");
     let file = patchbay.home().join("config/credentials.json");

@@ -82,7 +82,7 @@ impl Home {
 
 /// That nothing is read shows in that the memory is believed, whatever it says.
 #[test]
-fn an_unchanged_file_is_not_read() {
+fn unchanged_file_is_not_read() {
     let home = Home::new();
     home.write("one.wasm", says("one", "1"));
     home.write("two/SKILL.md", "---\nsummary: Two\n---\n");
@@ -105,7 +105,7 @@ fn an_unchanged_file_is_not_read() {
 }
 
 #[test]
-fn what_is_gone_is_forgotten_and_gc_forgets_all() {
+fn removed_files_leave_the_cache_and_gc_clears_it() {
     let home = Home::new();
     home.write("one.wasm", says("one", "1"));
     home.write("two.wasm", says("two", "2"));
@@ -119,7 +119,7 @@ fn what_is_gone_is_forgotten_and_gc_forgets_all() {
 
 /// Should the memory ever be wrong, the digest that it gives is the identity: its own bytes run, with its own grants.
 #[test]
-fn a_wrong_memory_gives_no_component_the_identity_of_another() {
+fn wrong_cache_entry_never_changes_a_component_identity() {
     let home = Home::new();
     let (mine, yours) = (says("mine", "of mine"), says("yours", "of yours"));
     home.write("mine.wasm", &mine);
@@ -144,7 +144,7 @@ fn a_wrong_memory_gives_no_component_the_identity_of_another() {
 
 /// Within one tick of the file system's clock, and of the same size: nothing tells the two states apart but their bytes.
 #[test]
-fn a_file_that_is_written_again_at_once_is_seen() {
+fn immediate_rewrite_of_a_file_is_detected() {
     let home = Home::new();
     let mut live = home.0.live(&[]);
     home.write("one.wasm", says("one", "0"));
@@ -159,7 +159,7 @@ fn a_file_that_is_written_again_at_once_is_seen() {
 }
 
 #[test]
-fn a_change_that_hides_is_seen() {
+fn change_with_restored_timestamps_is_detected() {
     let home = Home::new();
     home.write("one.wasm", says("one", "1"));
     home.write("two.wasm", says("two", "2"));

@@ -123,7 +123,7 @@ fn resident() -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_completions_run_while_their_adapter_is_replaced_ten_times() {
+async fn hundred_completions_run_while_their_adapter_is_replaced() {
     let patchbay = Patchbay::new();
     let host = host(&patchbay, Settings::default());
     let providers = Arc::clone(host.providers());

@@ -23,7 +23,7 @@ fn assert_refused(patchbay: &Patchbay, arguments: &[&str], words: &str) {
 }
 
 #[test]
-fn sessions_are_listed_the_last_used_first() {
+fn sessions_are_listed_by_last_use() {
     let patchbay = Patchbay::new();
     assert_eq!(patchbay.run(&["sessions", "list"]).out, "No sessions.\n");
     assert_eq!(patchbay.run(&["sessions", "list", "--json"]).out, "");
@@ -44,7 +44,7 @@ fn sessions_are_listed_the_last_used_first() {
 }
 
 #[test]
-fn a_session_is_resumed_and_removed_by_a_unique_beginning_of_its_id() {
+fn session_is_resumed_and_removed_by_unique_id_prefix() {
     let patchbay = Patchbay::new();
     let id = session(&patchbay);
     let resumed = patchbay.run(&["exec", "--session", &id[..13], "/calc 2"]);
@@ -57,7 +57,7 @@ fn a_session_is_resumed_and_removed_by_a_unique_beginning_of_its_id() {
 }
 
 #[test]
-fn an_id_that_fits_none_or_several_is_refused() {
+fn unknown_and_ambiguous_id_prefixes_are_rejected() {
     let patchbay = Patchbay::new();
     let words = "no session 'zzz'; 'patchbay sessions list' shows what there is. [session_not_found]";
     for arguments in [&["sessions", "rm", "zzz"][..], &["exec", "--session", "zzz", "/skills"], &["--session", "zzz"]] {
@@ -80,7 +80,7 @@ fn an_id_that_fits_none_or_several_is_refused() {
 }
 
 #[test]
-fn a_second_process_is_told_who_has_the_session() {
+fn second_process_is_told_which_process_uses_the_session() {
     let patchbay = Patchbay::new();
     let mut live = patchbay.live(&[]);
     let id = live.session().to_owned();
@@ -96,7 +96,7 @@ fn a_second_process_is_told_who_has_the_session() {
 }
 
 #[test]
-fn gc_deletes_what_no_session_needs_and_nothing_else() {
+fn gc_deletes_only_unreferenced_data() {
     let patchbay = Patchbay::new();
     let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand: echo\ncommand_tool: run\n---\n";
     let component = Guest::default().packaged(skill_md);
@@ -114,7 +114,7 @@ fn gc_deletes_what_no_session_needs_and_nothing_else() {
 }
 
 #[test]
-fn a_damaged_snapshot_is_said_and_the_session_can_be_removed() {
+fn damaged_snapshot_is_reported_and_session_can_be_removed() {
     let patchbay = Patchbay::new();
     let id = session(&patchbay);
     database(&patchbay).execute("UPDATE snapshots SET body = replace(body, 'Exact', 'Fake!')", []).unwrap();
@@ -130,7 +130,7 @@ fn a_damaged_snapshot_is_said_and_the_session_can_be_removed() {
 }
 
 #[test]
-fn a_damaged_or_missing_component_is_said_and_reload_skills_mends_it() {
+fn damaged_or_missing_component_is_repaired_by_reload_skills() {
     let patchbay = Patchbay::new();
     let id = session(&patchbay);
     let help = &patchbay.answers_in(&["--session", &id], &["/help calc"])[0];
@@ -154,7 +154,7 @@ fn a_damaged_or_missing_component_is_said_and_reload_skills_mends_it() {
 }
 
 #[test]
-fn a_row_that_cannot_be_read_is_said() {
+fn unreadable_session_row_is_reported() {
     let patchbay = Patchbay::new();
     let id = session(&patchbay);
     database(&patchbay).execute("UPDATE sessions SET persona = 'torn'", []).unwrap();
@@ -163,7 +163,7 @@ fn a_row_that_cannot_be_read_is_said() {
 }
 
 #[test]
-fn a_database_of_a_newer_patchbay_is_left_alone() {
+fn database_of_a_newer_version_is_not_modified() {
     let patchbay = Patchbay::new();
     session(&patchbay);
     database(&patchbay).execute_batch("PRAGMA user_version = 9999").unwrap();
@@ -181,7 +181,7 @@ fn a_database_of_a_newer_patchbay_is_left_alone() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_named() {
+fn file_that_is_not_a_database_is_named() {
     let patchbay = Patchbay::new();
     patchbay.write("home/data/patchbay.db", "this is no database, and long enough to be looked at");
     let ran = patchbay.run(&["exec", "/skills"]);

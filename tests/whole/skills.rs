@@ -15,7 +15,7 @@ plan_compiler - Turns a goal into a checked plan
 web - Pages of the web as readable text";
 
 #[test]
-fn skills_are_listed_by_name_with_their_summary_if_they_have_one() {
+fn skills_are_listed_by_name_with_summary() {
     let patchbay = Patchbay::new();
     assert_eq!(patchbay.line("/skills"), BUNDLED);
     patchbay.skill("zebra", "summary: Last", "");
@@ -29,7 +29,7 @@ fn skills_are_listed_by_name_with_their_summary_if_they_have_one() {
 }
 
 #[test]
-fn diagnostics_follow_sorted_and_without_paths() {
+fn diagnostics_are_sorted_and_contain_no_paths() {
     let patchbay = Patchbay::new();
     let os = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
     patchbay.skill("collides", "command: skills", "");
@@ -92,7 +92,7 @@ fn full() -> Vec<u8> {
 }
 
 #[test]
-fn help_shows_every_field_in_its_order() {
+fn help_shows_all_fields_in_order() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/skills/full.wasm", full());
     let answer = &patchbay.answers(&["/help full"])[0];
@@ -126,7 +126,7 @@ fn help_shows_every_field_in_its_order() {
 }
 
 #[test]
-fn help_shows_none_for_what_is_empty() {
+fn help_shows_none_for_empty_fields() {
     let patchbay = Patchbay::new();
     patchbay.skill("bare", "", "");
     let answer = &patchbay.answers(&["/help bare"])[0];
@@ -156,7 +156,7 @@ fn help_shows_none_for_what_is_empty() {
 }
 
 #[test]
-fn help_of_a_bundled_skill_names_its_source_and_its_grants() {
+fn help_of_a_bundled_skill_names_source_and_grants() {
     let help = Patchbay::new().line("/help notes");
     assert!(help.contains("\n- `source`: bundled\n"), "{help}");
     assert!(help.contains("\n- `capabilities`: kv (granted)\n"), "{help}");
@@ -174,7 +174,7 @@ fn help_runs_nothing() {
 }
 
 #[test]
-fn control_characters_of_a_skill_do_not_reach_the_terminal() {
+fn control_characters_of_a_skill_are_escaped() {
     let patchbay = Patchbay::new();
     patchbay.skill("sly", "summary: \"a\\e[31mb\\u202Ec\\u200Bd\\nsecond line\"", "");
     let listed = patchbay.exec(&["/skills", "/help sly", "/commands"]).out;

@@ -51,7 +51,7 @@ fn files_change_nothing_until_reload_skills_reports_them() {
 }
 
 #[test]
-fn a_replaced_component_is_a_changed_skill() {
+fn replaced_component_is_reported_as_changed_skill() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/skills/echo.wasm", echo());
     let mut live = patchbay.live(&[]);
@@ -64,7 +64,7 @@ fn a_replaced_component_is_a_changed_skill() {
 }
 
 #[test]
-fn the_version_rises_even_where_nothing_changed_and_the_digest_stays() {
+fn reload_without_changes_increments_version_and_keeps_digest() {
     let patchbay = Patchbay::new();
     let mut live = patchbay.live(&[]);
     let first = live.answer("/skills").data()["digest"].clone();
@@ -78,7 +78,7 @@ fn the_version_rises_even_where_nothing_changed_and_the_digest_stays() {
 }
 
 #[test]
-fn reload_skills_leaves_persona_and_conversation_alone() {
+fn reload_skills_keeps_persona_and_conversation() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/agents/pirate/SOUL.md", "Arr.");
     let mut live = patchbay.live(&[]);
@@ -108,7 +108,7 @@ fn rows(patchbay: &Patchbay, session: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_resumed_session_has_its_skills_though_their_files_are_gone() {
+fn resumed_session_keeps_skills_whose_files_are_deleted() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/skills/echo.wasm", echo());
     patchbay.skill("guide", "summary: Guides", "Mind the $INPUT.");
@@ -135,7 +135,7 @@ fn a_resumed_session_has_its_skills_though_their_files_are_gone() {
 }
 
 #[test]
-fn a_resumed_session_works_though_its_workspace_is_gone() {
+fn resumed_session_works_after_its_workspace_is_deleted() {
     let patchbay = Patchbay::new();
     let mut live = patchbay.live(&["--workspace", "."]);
     live.say("/calc 1");
@@ -149,7 +149,7 @@ fn a_resumed_session_works_though_its_workspace_is_gone() {
 }
 
 #[test]
-fn two_sessions_do_not_touch_each_other() {
+fn sessions_are_isolated_from_each_other() {
     let patchbay = Patchbay::new();
     let (mut one, mut two) = (patchbay.live(&[]), patchbay.live(&[]));
     let before = two.answer("/skills");
@@ -161,7 +161,7 @@ fn two_sessions_do_not_touch_each_other() {
 }
 
 #[test]
-fn a_persons_skill_takes_the_place_of_a_bundled_one() {
+fn user_skill_overrides_a_bundled_one() {
     let patchbay = Patchbay::new();
     patchbay.skill("calc", "summary: Mine", "Count on your fingers.");
     let answers = patchbay.answers(&["/skills", "/help calc", "/calc 1"]);
@@ -172,7 +172,7 @@ fn a_persons_skill_takes_the_place_of_a_bundled_one() {
 }
 
 #[test]
-fn a_workspaces_skill_takes_a_lower_place_only_when_trusted() {
+fn workspace_skill_overrides_others_only_when_trusted() {
     let patchbay = Patchbay::new();
     patchbay.skill("guide", "summary: Mine", "");
     workspace_skill(&patchbay, "guide", "summary: Of the workspace");
@@ -239,7 +239,7 @@ Diagnostics:
 }
 
 #[test]
-fn trust_is_listed_and_taken_back_once() {
+fn trust_is_listed_and_revoked() {
     let patchbay = Patchbay::new();
     let workspace = patchbay.workspace().canonicalize().unwrap().display().to_string();
     assert_eq!(patchbay.run(&["trust", "list"]).out, "No workspace is trusted.\n");
@@ -258,7 +258,7 @@ fn trust_is_listed_and_taken_back_once() {
 
 #[cfg(unix)]
 #[test]
-fn a_workspaces_skill_that_leads_out_of_it_is_not_read() {
+fn workspace_skill_linked_from_outside_is_not_read() {
     let patchbay = Patchbay::new();
     patchbay.write("home/secret/SKILL.md", "---\nsummary: Secret\n---\n");
     patchbay.write("workspace/.patchbay/skills/sly/NOTES.md", "");
@@ -275,7 +275,7 @@ fn a_workspaces_skill_that_leads_out_of_it_is_not_read() {
 
 #[cfg(unix)]
 #[test]
-fn a_workspace_whose_folder_of_skills_leads_away_is_named_and_passed_over() {
+fn linked_skills_folder_of_a_workspace_is_reported_and_skipped() {
     let patchbay = Patchbay::new();
     patchbay.write("home/secret/skills/sly/SKILL.md", "---\nsummary: Secret\n---\n");
     std::os::unix::fs::symlink(patchbay.home().join("secret"), patchbay.workspace().join(".patchbay")).unwrap();
@@ -289,7 +289,7 @@ fn a_workspace_whose_folder_of_skills_leads_away_is_named_and_passed_over() {
 }
 
 #[test]
-fn reload_says_what_it_kept_out() {
+fn reload_reports_rejected_skills() {
     let patchbay = Patchbay::new();
     patchbay.skill("works", "summary: Works", "Work.");
     let mut live = patchbay.live(&[]);
@@ -313,7 +313,7 @@ fn reload_says_what_it_kept_out() {
 /// One file of 250 KB, linked 4,500 times: in git it is one blob. Reading stops at the limits of an untrusted workspace.
 #[cfg(target_os = "linux")]
 #[test]
-fn thousands_of_links_to_one_file_are_read_up_to_the_limit() {
+fn links_to_one_file_are_read_up_to_the_limit() {
     let patchbay = Patchbay::new();
     let text = format!("---\nsummary: Large\n---\n{}", "words ".repeat(42_000));
     patchbay.write("workspace/.patchbay/skills/s0000/SKILL.md", &text);

@@ -39,7 +39,7 @@ fn take_over(patchbay: &Patchbay, session: &str, line: &str) {
 }
 
 #[test]
-fn process_that_lost_its_session_commits_nothing_and_says_so() {
+fn process_that_lost_its_session_stores_nothing() {
     let patchbay = Patchbay::new();
     let mut lost = patchbay.live(&[]);
     let session = lost.session().to_owned();
@@ -58,7 +58,7 @@ fn process_that_lost_its_session_commits_nothing_and_says_so() {
 }
 
 #[test]
-fn answer_under_way_ends_where_its_session_was_taken() {
+fn running_answer_ends_when_its_session_is_taken_over() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[providers.demo]\noptions = { delay-ms = \"400\" }\n");
     let session = patchbay.live(&[]).session().to_owned();

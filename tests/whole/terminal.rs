@@ -24,7 +24,7 @@ fn lines_are_answered_without_greeting_or_prompt() {
 }
 
 #[test]
-fn quit_leaves_and_the_session_is_taken_up_again() {
+fn session_is_resumed_after_quit() {
     let patchbay = Patchbay::new();
     patchbay.skill("guide", "command: guide", "Mind it.");
     let ran = typed(&patchbay, &[], "/calc 1\n/quit\n/calc 2\n");
@@ -38,7 +38,7 @@ fn quit_leaves_and_the_session_is_taken_up_again() {
 }
 
 #[test]
-fn the_workspace_can_be_named() {
+fn workspace_option_selects_the_workspace() {
     let patchbay = Patchbay::new();
     patchbay.write("elsewhere/.patchbay/skills/local/SKILL.md", "---\nsummary: Local\n---\n");
     let ran = typed(&patchbay, &["--workspace", "../elsewhere"], "/skills\n");
@@ -47,7 +47,7 @@ fn the_workspace_can_be_named() {
 
 /// Also between two lines, and each time once.
 #[test]
-fn who_reads_along_is_told_of_providers() {
+fn provider_changes_are_printed_between_lines() {
     let patchbay = Patchbay::new();
     let mut child = patchbay.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();

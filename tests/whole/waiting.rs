@@ -37,7 +37,7 @@ fn is_compiling(terminal: &Terminal) -> bool {
 }
 
 #[test]
-fn the_terminal_says_why_one_waits() {
+fn terminal_shows_compilation_progress() {
     let patchbay = used();
     patchbay.write("home/config/skills/one.wasm", slow(1));
     let terminal = Terminal::open(&patchbay, &[]);
@@ -66,7 +66,7 @@ fn the_terminal_says_why_one_waits() {
 }
 
 #[test]
-fn exec_in_a_terminal_says_why_one_waits() {
+fn exec_in_a_terminal_shows_compilation_progress() {
     let patchbay = used();
     patchbay.write("home/config/skills/one.wasm", slow(1));
     let terminal = Terminal::open(&patchbay, &["exec", "/calc 2 + 3"]);
@@ -77,7 +77,7 @@ fn exec_in_a_terminal_says_why_one_waits() {
 }
 
 #[test]
-fn where_nobody_looks_nothing_is_said() {
+fn no_progress_is_printed_without_a_terminal() {
     let patchbay = used();
     patchbay.write("home/config/skills/one.wasm", slow(1));
     let ran = patchbay.exec(&["/calc 2 + 3"]);
@@ -111,17 +111,17 @@ fn interrupt_start(arguments: &[&str]) {
 }
 
 #[test]
-fn ctrl_c_ends_a_terminal_that_compiles_at_start() {
+fn ctrl_c_ends_a_terminal_compiling_at_start() {
     interrupt_start(&[]);
 }
 
 #[test]
-fn ctrl_c_ends_an_exec_that_compiles_at_start() {
+fn ctrl_c_ends_an_exec_compiling_at_start() {
     interrupt_start(&["exec", "/calc 1"]);
 }
 
 #[test]
-fn timeout_ends_an_exec_that_compiles_at_start() {
+fn timeout_ends_an_exec_compiling_at_start() {
     let patchbay = slow_workspace();
     let start = Instant::now();
     let child = patchbay.command(&["exec", "--timeout", "1", "/calc 1"]).spawn().unwrap();
