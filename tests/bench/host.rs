@@ -9,7 +9,7 @@ use patchbay_sandbox::{Artefacts, Compiler, Content, Limits, Sandbox};
 use patchbay_skill::{NoCache, Platform, Snapshot, SnapshotRules, build, discover};
 use patchbay_store::{Hold, JournalRow, KvStore, NewSnapshot, SessionRow, Store};
 use patchbay_tests::{binary, services};
-use patchbay_tools::{ResolvedTool, StoreLedger, ToolCall, Tools};
+use patchbay_tools::{ResolvedTool, StoreLedger, ToolInvocation, Tools};
 use serde_json::Value;
 
 pub struct Host {
@@ -71,7 +71,7 @@ impl Host {
             snapshot_version: 1,
             owner: PrincipalId::LOCAL,
         };
-        let mut components = store.hold_components().unwrap();
+        let mut components = store.retain_components().unwrap();
         let digest = components.add(&component.bytes().unwrap()).unwrap();
         let kept = NewSnapshot::empty(snapshot.digest(), snapshot.to_json().to_owned(), components);
         let hold = store.create_session(row, kept).await.unwrap();
@@ -82,7 +82,7 @@ impl Host {
     pub async fn call(&self, tool: &str, input: &Value) -> String {
         let asker = Asker::Person(PrincipalId::LOCAL);
         let context = services::context(asker, self.hold.clone(), "/", &self.snapshot);
-        let call = ToolCall::new(CallId::random(), ResolvedTool::find(&self.snapshot, &[], tool).unwrap(), input);
+        let call = ToolInvocation::new(CallId::random(), ResolvedTool::find(&self.snapshot, &[], tool).unwrap(), input);
         match &self.tools.run(&context, call).await.result.unwrap()[..] {
             [Content::Text(text)] => text.clone(),
             [Content::Json(value)] => value.to_string(),

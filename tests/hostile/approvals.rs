@@ -13,7 +13,7 @@ use patchbay_sandbox::{BoxFuture, Content, Limits, Sandbox};
 use patchbay_skill::{NoCache, Snapshot, SnapshotRules, build, discover};
 use patchbay_store::{GrantRow, Hold, KvStore, Store};
 use patchbay_tests::{calls::SAY, guest::Guest, services};
-use patchbay_tools::{Approval, Approvals, Approver, CallContext, Question, ResolvedTool, ToolCall, ToolError, Tools};
+use patchbay_tools::{Approval, Approvals, Approver, CallContext, Question, ResolvedTool, ToolInvocation, ToolError, Tools};
 use serde_json::json;
 
 use crate::{
@@ -82,7 +82,7 @@ impl Host {
             skill_digest: candidate.digest().to_string(),
         };
         store.add_grant(clock, candidate.files.as_text().to_owned()).await.unwrap();
-        store.hold_components().unwrap().add(&component.bytes().unwrap()).unwrap();
+        store.retain_components().unwrap().add(&component.bytes().unwrap()).unwrap();
         let answers = tools.describe([&component], &|_, _| {}).await.unwrap().answers;
         let tools_of = |digest: &Digest| answers[digest].clone();
         let rules = SnapshotRules {
@@ -105,7 +105,7 @@ impl Host {
         let context = Arc::new(context);
         let tool = ResolvedTool::find(&self.snapshot, &[], "keeper__run")?;
         let input = json!({});
-        let finished = bounded(self.tools.run(&context, ToolCall::new(CallId::random(), tool, &input))).await;
+        let finished = bounded(self.tools.run(&context, ToolInvocation::new(CallId::random(), tool, &input))).await;
         assert_eq!(context.effect.is_set(), finished.result.is_ok());
         finished.result
     }

@@ -8,7 +8,7 @@ use patchbay_sandbox::{BoxFuture, Content, Sandbox};
 use patchbay_skill::{Platform, Snapshot, SnapshotRules, build};
 use patchbay_store::{JournalFilter, JournalRow, KvStore, Store};
 use patchbay_tests::services;
-use patchbay_tools::{Internal, InternalError, ResolvedTool, ToolCall, ToolError, Tools};
+use patchbay_tools::{Internal, InternalError, ResolvedTool, ToolInvocation, ToolError, Tools};
 use serde_json::{Value, json};
 
 use crate::support::{bounded, small};
@@ -93,7 +93,7 @@ impl Model {
         let asker = Asker::Agent(self.agent);
         let context = services::context(asker, services::session(&self.store).await, "/w", &self.snapshot);
         let tool = ResolvedTool::find(&self.snapshot, &self.internal, tool)?;
-        self.tools.run(&context, ToolCall::new(CallId::random(), tool, input)).await.result
+        self.tools.run(&context, ToolInvocation::new(CallId::random(), tool, input)).await.result
     }
 
     /// The rows of the journal, the oldest first.

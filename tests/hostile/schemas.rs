@@ -9,7 +9,7 @@ use patchbay_sandbox::{Content, Failure, Sandbox, WORLD};
 use patchbay_skill::{Component, FoundSkill, NoCache, Problem, Snapshot, SnapshotRules, build, discover};
 use patchbay_store::{KvStore, Store};
 use patchbay_tests::{guest::Guest, schemas::hostile, services};
-use patchbay_tools::{ResolvedTool, ToolCall, ToolError, Tools};
+use patchbay_tools::{ResolvedTool, ToolInvocation, ToolError, Tools};
 use serde_json::{Value, json};
 
 use crate::{
@@ -55,7 +55,7 @@ impl Host {
         std::fs::write(skills.join("old.wasm"), guest.packaged("---\n---\n")).unwrap();
         let found: Vec<FoundSkill> = discover(Root::User, &skills, &NoCache, &RootAllowance::default()).unwrap().found;
         let bytes = found[0].candidate.as_ref().unwrap().component.as_ref().unwrap().bytes().unwrap();
-        self.store.hold_components().unwrap().add(&bytes).unwrap();
+        self.store.retain_components().unwrap().add(&bytes).unwrap();
         let spec = |(name, schema): &(&str, Value)| ToolSpec {
             name: name.parse().unwrap(),
             description: String::new(),
@@ -78,7 +78,7 @@ impl Host {
     async fn call(&self, snapshot: &Arc<Snapshot>, tool: &str, input: &Value) -> Result<Vec<Content>, ToolError> {
         let asker = Asker::Person(PrincipalId::LOCAL);
         let context = services::context(asker, services::session(&self.store).await, "/w", snapshot);
-        let call = ToolCall::new(CallId::random(), ResolvedTool::find(snapshot, &[], tool)?, input);
+        let call = ToolInvocation::new(CallId::random(), ResolvedTool::find(snapshot, &[], tool)?, input);
         bounded(self.tools.run(&context, call)).await.result
     }
 }

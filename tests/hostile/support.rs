@@ -8,8 +8,8 @@ use std::{
 use patchbay_core::{Digest, ToolSpec};
 use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
 use patchbay_sandbox::{
-    BoxFuture, Call, Content, Entry, Failure, Finished, Inference, Kv, KvError, Level, Limits, Loaded, LogSink,
-    Progress, Sandbox, Scope, Services, Usage,
+    BoxFuture, Call, Content, Entry, Failure, Finished, Inference, Kv, KvError, LogLevel, Limits, Loaded, LogSink,
+    ProgressSink, Sandbox, Scope, Services, Usage,
 };
 use patchbay_tests::{guest::Guest, services};
 
@@ -161,12 +161,12 @@ pub struct Heard {
 }
 
 impl LogSink for Heard {
-    fn write(&self, _: Level, message: &str) {
+    fn write(&self, _: LogLevel, message: &str) {
         self.log.lock().unwrap().push(message.to_owned());
     }
 }
 
-impl Progress for Heard {
+impl ProgressSink for Heard {
     fn report(&self, text: &str) {
         self.progress.lock().unwrap().push(text.to_owned());
     }

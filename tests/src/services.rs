@@ -5,8 +5,8 @@ use std::sync::Arc;
 use patchbay_core::{AgentId, Asker, Digest, PrincipalId, SessionId};
 use patchbay_policy::{Capability, Permits};
 use patchbay_sandbox::{
-    Auth, BoxFuture, Budget, Entry, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvError, Level, LocalFiles,
-    LogSink, Progress, Scope, Services, ToolCaller, WorkspaceAccess,
+    Auth, BoxFuture, Budget, Entry, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvError, LogLevel, LocalFiles,
+    LogSink, ProgressSink, Scope, Services, ToolCaller, WorkspaceAccess,
 };
 use patchbay_skill::Snapshot;
 use patchbay_store::{Hold, NewSnapshot, SessionRow, Store};
@@ -17,7 +17,7 @@ use patchbay_tools::{CallContext, EffectFlag};
 /// # Panics
 /// If the store fails.
 pub async fn session(store: &Store) -> Hold {
-    let components = store.hold_components().expect("the folder of components");
+    let components = store.retain_components().expect("the folder of components");
     let snapshot = NewSnapshot::empty(Digest::of(b""), String::new(), components);
     let row = SessionRow {
         id: SessionId::random(),
@@ -120,10 +120,10 @@ fn nobody_there() -> Fault {
     Fault::Failed { kind: "failed".to_owned(), message: "nobody is there".to_owned() }
 }
 
-impl Progress for Nobody {
+impl ProgressSink for Nobody {
     fn report(&self, _: &str) {}
 }
 
 impl LogSink for Nobody {
-    fn write(&self, _: Level, _: &str) {}
+    fn write(&self, _: LogLevel, _: &str) {}
 }

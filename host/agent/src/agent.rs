@@ -7,7 +7,7 @@ use std::{
 
 use patchbay_core::{AgentId, EventKind};
 use patchbay_events::EventLog;
-use patchbay_sandbox::Progress;
+use patchbay_sandbox::ProgressSink;
 use patchbay_store::Hold;
 use patchbay_tools::Tools;
 use tokio::sync::OwnedMutexGuard;
@@ -95,7 +95,7 @@ impl Agent {
     }
 
     /// Returns what publishes the progress of `tool` as events of this agent.
-    pub fn progress(&self, tool: &str) -> Arc<dyn Progress> {
+    pub fn progress(&self, tool: &str) -> Arc<dyn ProgressSink> {
         Arc::new(ToolProgress { log: Arc::clone(&self.log), agent: self.place.agent, tool: tool.to_owned() })
     }
 }
@@ -106,7 +106,7 @@ struct ToolProgress {
     tool: String,
 }
 
-impl Progress for ToolProgress {
+impl ProgressSink for ToolProgress {
     fn report(&self, text: &str) {
         self.log.publish(self.agent, EventKind::Progress { tool: self.tool.clone(), text: text.to_owned() });
     }

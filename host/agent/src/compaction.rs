@@ -5,7 +5,7 @@ use patchbay_core::{
     MessageKind,
     completion::{Block, CompletionRequest, Message, Part, Piece, Role, ToolChoice, ToolDeclaration},
 };
-use patchbay_store::Message as Row;
+use patchbay_store::MessageRow as Row;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -8,7 +8,7 @@ use patchbay_core::{
     AssistantRecord, CompactionRecord, MessageKind, ToolRecord,
     completion::{Block, Message, Part, Piece, Role, ToolCall, ToolResult},
 };
-use patchbay_store::Message as Row;
+use patchbay_store::MessageRow as Row;
 
 use crate::parts;
 

@@ -5,7 +5,7 @@ use patchbay_core::{
     AgentId, AssistantPart, AssistantRecord, CallId, Code, MessageKind, SessionId, ToolRecord, ToolRecordPart,
     completion::ToolCall, text,
 };
-use patchbay_store::{Message, NewMessage};
+use patchbay_store::{MessageRow, NewMessage};
 use serde_json::json;
 
 use crate::toolbox;
@@ -29,7 +29,7 @@ impl UnansweredCall {
 
 /// Returns the calls of an agent's last answer that have no result, if the turn did not end. `rows` are the agent's rows from
 /// that answer on.
-pub fn unanswered_calls(session: SessionId, rows: &[Message]) -> Vec<UnansweredCall> {
+pub fn unanswered_calls(session: SessionId, rows: &[MessageRow]) -> Vec<UnansweredCall> {
     let Some((answer, after)) = rows.split_first().filter(|(row, _)| row.kind == MessageKind::Assistant) else {
         return Vec::new();
     };
@@ -88,11 +88,11 @@ mod tests {
     const SESSION: SessionId = SessionId::from_bytes([1; 16]);
     const AGENT: AgentId = AgentId::from_bytes([2; 16]);
 
-    fn row(seq: u64, kind: MessageKind, data: Value) -> Message {
-        Message { seq, agent: AGENT, kind, content: String::new(), data: Some(data) }
+    fn row(seq: u64, kind: MessageKind, data: Value) -> MessageRow {
+        MessageRow { seq, agent: AGENT, kind, content: String::new(), data: Some(data) }
     }
 
-    fn answer(seq: u64, ids: &[&str], interrupted: bool) -> Message {
+    fn answer(seq: u64, ids: &[&str], interrupted: bool) -> MessageRow {
         let call = |id: &&str| json!({"type": "tool_call", "id": id, "name": "notes__add", "input": "{}"});
         let parts: Vec<Value> = ids.iter().map(call).collect();
         let usage = json!({"input": 0, "output": 0, "thinking": 0, "cache_read": 0, "cache_write": 0});
@@ -102,11 +102,11 @@ mod tests {
         row(seq, MessageKind::Assistant, data)
     }
 
-    fn result(seq: u64, id: &str) -> Message {
+    fn result(seq: u64, id: &str) -> MessageRow {
         row(seq, MessageKind::Tool, json!({"call_id": id, "name": "notes__add", "content": []}))
     }
 
-    fn ids(rows: &[Message]) -> Vec<CallId> {
+    fn ids(rows: &[MessageRow]) -> Vec<CallId> {
         unanswered_calls(SESSION, rows).into_iter().map(|call| call.id).collect()
     }
 

@@ -7,7 +7,7 @@ use patchbay_core::{
     completion::{ToolCall, ToolDeclaration},
     text,
 };
-use patchbay_sandbox::{Content, Inference, Progress};
+use patchbay_sandbox::{Content, Inference, ProgressSink};
 use patchbay_skill::Snapshot;
 use patchbay_tools::{CallContext, EffectFlag, Internal, ResolvedTool, ToolError, Tools};
 use serde_json::Value;
@@ -52,7 +52,7 @@ impl Toolbox {
     pub(crate) fn context(
         &self,
         place: &Place,
-        progress: Arc<dyn Progress>,
+        progress: Arc<dyn ProgressSink>,
         inference: Arc<dyn Inference>,
     ) -> Arc<CallContext> {
         Arc::new(CallContext {
@@ -74,7 +74,7 @@ impl Toolbox {
     pub(crate) async fn call(&self, id: CallId, call: &ToolCall, context: &Arc<CallContext>) -> (String, ToolRecord) {
         let answer = match (input(call), ResolvedTool::find(&self.snapshot, &self.internal, &call.name)) {
             (Ok(input), Ok(tool)) => {
-                self.tools.run(context, patchbay_tools::ToolCall::new(id, tool, &input)).await.result
+                self.tools.run(context, patchbay_tools::ToolInvocation::new(id, tool, &input)).await.result
             }
             (Err(error), _) | (_, Err(error)) => Err(error),
         };

@@ -9,7 +9,7 @@ use patchbay_core::{
 };
 use patchbay_provider::{Choice, Completed, ModelInfo};
 use patchbay_skill::Snapshot;
-use patchbay_store::{Message as Row, NewMessage, SessionChange};
+use patchbay_store::{MessageRow as Row, NewMessage, SessionChange};
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use patchbay_policy::Host;
+use patchbay_policy::HostPattern;
 
 use crate::{LimitKey, Origin, RequestError, UrlError};
 
@@ -19,7 +19,7 @@ pub enum EgressError {
     #[error("'http:{rule}' does not cover {origin}")]
     NotCovered {
         /// What the permit covers.
-        rule: Host,
+        rule: HostPattern,
         /// Where the request was to go.
         origin: Origin,
     },

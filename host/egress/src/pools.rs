@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use patchbay_policy::Host;
+use patchbay_policy::HostPattern;
 use reqwest::Client;
 
 use crate::{AddressScope, Request};
@@ -15,7 +15,7 @@ use crate::{AddressScope, Request};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) owner: String,
-    pub(crate) rule: Host,
+    pub(crate) rule: HostPattern,
     pub(crate) reach: AddressScope,
     pub(crate) plain: bool,
 }

@@ -3,7 +3,7 @@
 use std::{fmt, net::Ipv4Addr, str::FromStr};
 
 use patchbay_core::text;
-use patchbay_policy::Host;
+use patchbay_policy::HostPattern;
 use url::Url;
 
 use crate::{AddressScope, EgressError, EgressLimits, address::Class};
@@ -57,7 +57,7 @@ pub struct Target {
 pub struct Checked {
     url: Url,
     origin: Origin,
-    rule: Host,
+    rule: HostPattern,
     reach: AddressScope,
 }
 
@@ -141,7 +141,7 @@ impl Target {
         }
         url.set_fragment(None);
         let host = url.host_str().unwrap_or_default();
-        if Host::exactly(host, None).is_none() {
+        if HostPattern::exactly(host, None).is_none() {
             return Err(UrlError::Host(text::excerpt(host, 80)));
         }
         let port = url.port_or_known_default().filter(|port| *port > 0).ok_or(UrlError::Port)?;
@@ -167,12 +167,12 @@ impl Target {
     /// # Errors
     /// [`EgressError::NotCovered`], [`EgressError::PlainHttp`], or [`EgressError::Address`] for an address that `granted`
     /// does not reach.
-    pub fn allow(self, granted: Host) -> Result<Checked, EgressError> {
+    pub fn allow(self, granted: HostPattern) -> Result<Checked, EgressError> {
         let Self { url, origin } = self;
         if !granted.covers(&origin.host, origin.port, origin.is_default_port()) {
             return Err(EgressError::NotCovered { rule: granted, origin });
         }
-        let exact = matches!(granted, Host::One(..));
+        let exact = matches!(granted, HostPattern::One(..));
         let address: Option<Ipv4Addr> = origin.host.parse().ok();
         let reach = match address.map(|address| Class::of(address.into())) {
             Some(Class::Loopback) if exact => AddressScope::Loopback,
@@ -196,10 +196,10 @@ impl Target {
     ///
     /// # Errors
     /// [`EgressError::NotCovered`], or [`EgressError::Address`] for an address that is not reached so.
-    pub fn allow_private(self, granted: Host) -> Result<Checked, EgressError> {
+    pub fn allow_private(self, granted: HostPattern) -> Result<Checked, EgressError> {
         let Self { url, origin } = self;
         let covered = granted.covers(&origin.host, origin.port, origin.is_default_port());
-        if !covered || !matches!(granted, Host::One(..)) {
+        if !covered || !matches!(granted, HostPattern::One(..)) {
             return Err(EgressError::NotCovered { rule: granted, origin });
         }
         // The addresses of a name are checked when it is looked up.
@@ -221,7 +221,7 @@ impl Checked {
         &self.url
     }
 
-    pub(crate) fn rule(&self) -> &Host {
+    pub(crate) fn rule(&self) -> &HostPattern {
         &self.rule
     }
 
@@ -249,7 +249,7 @@ mod tests {
 
     use super::*;
 
-    fn rule(text: &str) -> Host {
+    fn rule(text: &str) -> HostPattern {
         match format!("http:{text}").parse() {
             Ok(patchbay_policy::Capability::Http(host)) => host,
             other => panic!("{text}: {other:?}"),
@@ -399,7 +399,7 @@ mod tests {
                 let origin = target.origin();
                 // What is read can be named by a capability, and reads back as itself.
                 let port = (!origin.is_default_port()).then_some(origin.port());
-                let exact = Host::exactly(origin.host(), port).unwrap();
+                let exact = HostPattern::exactly(origin.host(), port).unwrap();
                 prop_assert!(exact.covers(origin.host(), origin.port(), origin.is_default_port()));
                 prop_assert_eq!(&origin.to_string().parse::<Origin>().unwrap(), origin);
                 let _ = target.allow(exact);
@@ -416,7 +416,7 @@ mod tests {
             ] {
                 let target = Target::parse(&format!("https://{host}/")).unwrap();
                 prop_assert_eq!(target.origin().host(), address.to_string());
-                prop_assert_eq!(target.allow(Host::Any).is_ok(), AddressScope::Public.covers(address.into()));
+                prop_assert_eq!(target.allow(HostPattern::Any).is_ok(), AddressScope::Public.covers(address.into()));
             }
         }
     }

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use patchbay_core::{AgentId, Event, EventKind, SessionId};
-use patchbay_store::{Hold, Message, PartialPiece, SessionChange, Store, StoreError};
+use patchbay_store::{Hold, MessageRow, PartialPiece, SessionChange, Store, StoreError};
 use tokio::sync::{Mutex, oneshot};
 
 use crate::{Bus, Subscription, TokenBudget, subscription};
@@ -89,7 +89,7 @@ impl EventLog {
         self: &Arc<Self>,
         change: SessionChange,
         applied: impl FnOnce() + Send + 'static,
-    ) -> Result<Vec<Message>, StoreError> {
+    ) -> Result<Vec<MessageRow>, StoreError> {
         let log = Arc::clone(self);
         let commit = async move {
             let _order = log.order.lock().await;

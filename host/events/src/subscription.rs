@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use patchbay_core::{AgentId, Event, EventKind, SessionId};
-use patchbay_store::{Message, Store, StoreError};
+use patchbay_store::{MessageRow, Store, StoreError};
 
 use crate::{BusError, BusReceiver};
 
@@ -144,8 +144,8 @@ impl Subscription {
 struct Ended;
 
 /// A row as an event.
-pub(crate) fn event(session: SessionId, row: Message) -> Event {
-    let Message { seq, agent, kind, content, data } = row;
+pub(crate) fn event(session: SessionId, row: MessageRow) -> Event {
+    let MessageRow { seq, agent, kind, content, data } = row;
     Event { session, agent, seq, kind: EventKind::Message { kind, content, data } }
 }
 

@@ -1,7 +1,7 @@
 //! A session for the tests of this crate.
 
 use patchbay_core::{AgentId, Digest, Event, EventKind, MessageKind, PrincipalId, SessionId};
-use patchbay_store::{Hold, Message, NewMessage, NewSnapshot, SessionChange, SessionRow, Store};
+use patchbay_store::{Hold, MessageRow, NewMessage, NewSnapshot, SessionChange, SessionRow, Store};
 
 use crate::{Broadcast, Bus as _, Subscription, subscription::event};
 
@@ -20,7 +20,7 @@ impl Stage {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let (session, agent) = (SessionId::random(), AgentId::random());
-        let components = store.hold_components().unwrap();
+        let components = store.retain_components().unwrap();
         let snapshot = NewSnapshot::empty(Digest::of(b""), String::new(), components);
         let row = SessionRow {
             id: session,
@@ -43,7 +43,7 @@ impl Stage {
     }
 
     /// Commits rows and does not publish them.
-    pub(crate) async fn commit(&self, count: usize) -> Vec<Message> {
+    pub(crate) async fn commit(&self, count: usize) -> Vec<MessageRow> {
         let mut rows = Vec::new();
         for _ in 0..count {
             let message =

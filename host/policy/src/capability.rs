@@ -11,7 +11,7 @@ pub enum Capability {
     /// Its own key-value store.
     Kv,
     /// Requests to these hosts.
-    Http(Host),
+    Http(HostPattern),
     /// Reading files below the workspace root.
     WorkspaceRead,
     /// Writing files below the workspace root.
@@ -31,7 +31,7 @@ pub enum Capability {
 /// Which hosts an `http` capability covers. Names are lower case. A pattern without a port covers the scheme's own port
 /// only (443 for https, 80 for http), and so does `*`: whoever says yes to a host has not said yes to all that runs on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Host {
+pub enum HostPattern {
     /// One host, on one port or on the scheme's own.
     One(String, Option<u16>),
     /// Every host below a domain, not the domain itself. Never an address.
@@ -40,7 +40,7 @@ pub enum Host {
     Any,
 }
 
-impl Host {
+impl HostPattern {
     /// The pattern for exactly this host. `port`: None for the scheme's own.
     ///
     /// `host` as the URL standard normalises it: lower case, in ASCII, an IPv4 address as four decimal numbers. None if
@@ -49,7 +49,7 @@ impl Host {
         is_host(host).then(|| Self::One(host.to_owned(), port))
     }
 
-    /// Whether a request to `host`, normalised as for [`Host::exactly`], on `port` is within this pattern.
+    /// Whether a request to `host`, normalised as for [`HostPattern::exactly`], on `port` is within this pattern.
     /// `default_port`: whether `port` is the scheme's own.
     pub fn covers(&self, host: &str, port: u16, default_port: bool) -> bool {
         let on = |pattern: &Option<u16>| pattern.map_or(default_port, |pattern| pattern == port);
@@ -109,9 +109,9 @@ impl FromStr for Capability {
 
 /// `HOST[:PORT]`, `*.HOST[:PORT]` or `*`. Names and IPv4 addresses only: an address that needs brackets is none that a
 /// plugin should be granted.
-fn parse_host(written: &str) -> Option<Host> {
+fn parse_host(written: &str) -> Option<HostPattern> {
     if written == "*" {
-        return Some(Host::Any);
+        return Some(HostPattern::Any);
     }
     let (host, port) = match written.rsplit_once(':') {
         // One way of writing: `u16` would also take a sign, and zeros in front.
@@ -122,8 +122,8 @@ fn parse_host(written: &str) -> Option<Host> {
         None => (written, None),
     };
     match host.strip_prefix("*.") {
-        Some(domain) => (is_host(domain) && !is_number(domain)).then(|| Host::Below(domain.to_owned(), port)),
-        None => Host::exactly(host, port),
+        Some(domain) => (is_host(domain) && !is_number(domain)).then(|| HostPattern::Below(domain.to_owned(), port)),
+        None => HostPattern::exactly(host, port),
     }
 }
 
@@ -177,7 +177,7 @@ impl fmt::Display for Capability {
     }
 }
 
-impl fmt::Display for Host {
+impl fmt::Display for HostPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (prefix, host, port) = match self {
             Self::Any => return f.write_str("*"),
@@ -286,14 +286,14 @@ mod tests {
             assert_eq!(parsed.covers(host, port, own), covered, "{pattern} and {host}:{port}");
         }
         // No text comes to this pattern, and if one did, it would cover no address.
-        assert!(!Host::Below("0.0.1".to_owned(), None).covers("127.0.0.1", 443, true));
+        assert!(!HostPattern::Below("0.0.1".to_owned(), None).covers("127.0.0.1", 443, true));
     }
 
     #[test]
     fn an_exact_pattern_names_what_can_be_written() {
-        assert_eq!(Host::exactly("example.com", Some(8443)).unwrap().to_string(), "example.com:8443");
+        assert_eq!(HostPattern::exactly("example.com", Some(8443)).unwrap().to_string(), "example.com:8443");
         for host in ["", "example.com.", "Example.com", "[::1]", "a b", "1.2.3", "*", "*.example.com"] {
-            assert_eq!(Host::exactly(host, None), None, "{host}");
+            assert_eq!(HostPattern::exactly(host, None), None, "{host}");
         }
     }
 }

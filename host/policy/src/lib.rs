@@ -17,7 +17,7 @@ mod permits;
 mod shell;
 
 pub use blocked::Blocked;
-pub use capability::{Capability, CapabilityError, Host};
+pub use capability::{Capability, CapabilityError, HostPattern};
 pub use identity::{Identity, Root};
-pub use permits::{Denial, Grant, Permits, Standing, State, WorkspaceTrust, grant_command};
+pub use permits::{Denial, Grant, Permits, Standing, CapabilityState, WorkspaceTrust, grant_command};
 pub use shell::{quoted, quoted_folder};

@@ -1,5 +1,5 @@
 use crate::{
-    Capability, Host, Identity, Root,
+    Capability, HostPattern, Identity, Root,
     shell::{quoted, quoted_folder},
 };
 
@@ -47,7 +47,7 @@ impl Standing {
 
 /// Where a capability stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum CapabilityState {
     /// It works.
     Granted,
     /// The operator has not granted it.
@@ -58,7 +58,7 @@ pub enum State {
     HomeFolder,
 }
 
-impl State {
+impl CapabilityState {
     /// As `/help` shows it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -225,16 +225,16 @@ impl Permits {
     }
 
     /// Where `capability` stands, not regarding whether the manifest asks for it.
-    pub fn state(&self, capability: &Capability) -> State {
+    pub fn state(&self, capability: &Capability) -> CapabilityState {
         match self.standing(capability) {
-            None => State::NotGranted,
+            None => CapabilityState::NotGranted,
             Some(Standing::Holds)
                 if *capability == Capability::WorkspaceWrite && self.workspace.keeps_writers_out() =>
             {
-                State::HomeFolder
+                CapabilityState::HomeFolder
             }
-            Some(Standing::Holds) => State::Granted,
-            Some(_) => State::Stale,
+            Some(Standing::Holds) => CapabilityState::Granted,
+            Some(_) => CapabilityState::Stale,
         }
     }
 
@@ -270,8 +270,8 @@ impl Permits {
     /// # Errors
     /// The [`Denial`] of the most exact pattern that covers the request and that the manifest asks for; if it asks for
     /// none, [`Denial::NotAsked`] with the capability that would be enough.
-    pub fn check_http(&self, host: &str, port: u16, default_port: bool) -> Result<Host, Denial> {
-        let mut covering: Vec<(&Capability, &Host)> = self
+    pub fn check_http(&self, host: &str, port: u16, default_port: bool) -> Result<HostPattern, Denial> {
+        let mut covering: Vec<(&Capability, &HostPattern)> = self
             .asked
             .iter()
             .filter_map(|capability| match capability {
@@ -289,7 +289,7 @@ impl Permits {
         }
         Err(denial.unwrap_or_else(|| {
             let port = (!default_port).then_some(port);
-            self.not_asked(Capability::Http(Host::One(host.to_owned(), port)))
+            self.not_asked(Capability::Http(HostPattern::One(host.to_owned(), port)))
         }))
     }
 
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_denial_names_a_command_for_each_root() {
-        let any = [Capability::Http(Host::Any)];
+        let any = [Capability::Http(HostPattern::Any)];
         for (root, command) in [
             (Root::User, "patchbay grant add notes 'http:*'"),
             (Root::Bundled, "patchbay grant add --root bundled notes 'http:*'"),
@@ -443,7 +443,7 @@ mod tests {
         let kv = Capability::Kv;
         let denial = |standing| {
             let stale = permits(std::slice::from_ref(&kv), vec![Grant { capability: Capability::Kv, standing }]);
-            assert!(!stale.allows(&kv) && stale.state(&kv) == State::Stale);
+            assert!(!stale.allows(&kv) && stale.state(&kv) == CapabilityState::Stale);
             stale.check(&kv).unwrap_err().to_string()
         };
         let (head, tail) =

@@ -184,7 +184,7 @@ impl Artefacts {
         }
     }
 
-    async fn run_compiler(&self, bytes: &[u8], address_space: u64, seconds: u64) -> io::Result<Output> {
+    async fn run_compiler(&self, bytes: &[u8], address_space: u64, seconds: u64) -> io::Result<CompilerOutput> {
         let mut child = tokio::process::Command::new(&self.compiler.program)
             .args(&self.compiler.arguments)
             .args([address_space.to_string(), seconds.to_string()])
@@ -208,7 +208,7 @@ impl Artefacts {
         out?;
         err?;
         let end = End::of(child.wait().await?);
-        Ok(Output { end, out: artefact, err: words })
+        Ok(CompilerOutput { end, out: artefact, err: words })
     }
 }
 
@@ -239,13 +239,13 @@ impl End {
     }
 }
 
-struct Output {
+struct CompilerOutput {
     end: End,
     out: Vec<u8>,
     err: Vec<u8>,
 }
 
-impl Output {
+impl CompilerOutput {
     fn words(&self) -> String {
         text::excerpt(&String::from_utf8_lossy(&self.err), 400)
     }

@@ -11,7 +11,7 @@ use crate::{
     bindings::patchbay::skill::types::Blob,
     last_lines::DescribeLog,
     output::{read_content, read_tools},
-    state::{CallAccess, State},
+    state::{CallAccess, GuestState},
 };
 
 /// One call of a tool.
@@ -90,7 +90,7 @@ impl Sandbox {
     async fn answer(
         &self,
         component: &Loaded,
-        store: &mut Store<State>,
+        store: &mut Store<GuestState>,
         tool: &str,
         input: &str,
         attachments: Vec<(String, Vec<u8>)>,

@@ -19,13 +19,13 @@ pub struct CallClock(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<ClockState>,
     /// Wakes the waiters of a clock that stood still.
     resumed: Notify,
 }
 
 #[derive(Debug)]
-struct State {
+struct ClockState {
     deadline: Instant,
     /// Pauses that have not ended. Several requests of one call may wait for a person at once.
     pauses: u32,
@@ -35,7 +35,7 @@ struct State {
     paused_for: Duration,
 }
 
-impl State {
+impl ClockState {
     fn time_left(&self) -> Duration {
         self.deadline.saturating_duration_since(self.paused_at.unwrap_or_else(Instant::now))
     }
@@ -49,7 +49,7 @@ impl CallClock {
     /// Returns a clock that runs out after `time`.
     pub fn lasting(time: Duration) -> Self {
         let deadline = Instant::now() + time;
-        let state = State { deadline, pauses: 0, paused_at: None, paused_for: Duration::ZERO };
+        let state = ClockState { deadline, pauses: 0, paused_at: None, paused_for: Duration::ZERO };
         Self(Arc::new(Shared { state: Mutex::new(state), resumed: Notify::new() }))
     }
 
@@ -111,7 +111,7 @@ impl CallClock {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ClockState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,9 +14,9 @@ use crate::{
     Artefacts, Failure, Limits, Loaded,
     adapter::{self, LoadedAdapter},
     artefacts, capability,
-    component::{self, Ready, World},
-    held::Held,
-    state::State,
+    component::{self, LinkedComponent, PluginWorld},
+    component_cache::ComponentCache,
+    state::GuestState,
     wasi,
 };
 
@@ -33,45 +33,45 @@ const RECENT_ADAPTERS: usize = 1;
 /// The engine, its linkers, and the components that it has loaded. Cheap until a component is first needed.
 pub struct Sandbox {
     pub(crate) limits: Arc<Limits>,
-    machine: OnceLock<Result<Machine, Failure>>,
+    parts: OnceLock<Result<EngineParts, Failure>>,
     artefacts: Option<Artefacts>,
-    skills: Held<Loaded>,
-    pub(crate) adapters: Held<LoadedAdapter>,
-    pub(crate) places: Places,
+    skills: ComponentCache<Loaded>,
+    pub(crate) adapters: ComponentCache<LoadedAdapter>,
+    pub(crate) slot_pools: SlotPools,
     clearing: usize,
 }
 
 /// The slots of the pool. One permit a slot: an exhausted pool fails instead of waiting. A large component takes several.
-pub(crate) struct Places {
-    by_depth: Vec<Place>,
+pub(crate) struct SlotPools {
+    by_depth: Vec<Slots>,
 }
 
 /// The slots of calls of one depth.
-pub(crate) struct Place {
+pub(crate) struct Slots {
     pub(crate) free: Arc<Semaphore>,
     pub(crate) most: u32,
 }
 
-impl Places {
+impl SlotPools {
     fn new(limits: &Limits) -> Self {
-        let place = |most: u32| Place { free: Arc::new(Semaphore::new(most as usize)), most };
+        let slots = |most: u32| Slots { free: Arc::new(Semaphore::new(most as usize)), most };
         let nested = (0..Limits::DEPTH).map(|_| Limits::NESTED_CALLS);
-        Self { by_depth: std::iter::once(limits.concurrent_calls.max(1)).chain(nested).map(place).collect() }
+        Self { by_depth: std::iter::once(limits.concurrent_calls.max(1)).chain(nested).map(slots).collect() }
     }
 
     /// The slots of calls that are nested so deep.
-    pub(crate) fn at(&self, depth: u32) -> &Place {
+    pub(crate) fn at(&self, depth: u32) -> &Slots {
         &self.by_depth[(depth as usize).min(self.by_depth.len() - 1)]
     }
 }
 
 /// What is made once, when the first component comes.
-pub(crate) struct Machine {
+pub(crate) struct EngineParts {
     pub(crate) engine: Engine,
     /// What skills are linked with.
-    pub(crate) skills: Linker<State>,
+    pub(crate) skills: Linker<GuestState>,
     /// What adapters are linked with.
-    pub(crate) adapters: Linker<State>,
+    pub(crate) adapters: Linker<GuestState>,
     /// What an artefact must have been compiled for.
     fingerprint: String,
 }
@@ -79,14 +79,14 @@ pub(crate) struct Machine {
 impl Sandbox {
     /// A sandbox whose calls stay within `limits`. It compiles in this process, and keeps nothing on disk.
     pub fn new(limits: Limits) -> Self {
-        let places = Places::new(&limits);
+        let slot_pools = SlotPools::new(&limits);
         Self {
             limits: Arc::new(limits),
-            machine: OnceLock::new(),
+            parts: OnceLock::new(),
             artefacts: None,
-            skills: Held::keeping(RECENT_SKILLS),
-            adapters: Held::keeping(RECENT_ADAPTERS),
-            places,
+            skills: ComponentCache::keeping(RECENT_SKILLS),
+            adapters: ComponentCache::keeping(RECENT_ADAPTERS),
+            slot_pools,
             clearing: CLEARED_AT_ONCE,
         }
     }
@@ -94,7 +94,7 @@ impl Sandbox {
     /// The same for components that are replaced while others of them run for minutes: each place is cleared as soon as it
     /// is given back, so that nothing of a component stays once it is dropped.
     #[must_use]
-    pub fn clearing_at_once(mut self) -> Self {
+    pub fn decommit_immediately(mut self) -> Self {
         self.clearing = 1;
         self
     }
@@ -128,17 +128,17 @@ impl Sandbox {
     }
 
     /// Judges, compiles or takes up, and links a component.
-    pub(crate) async fn ready<W: World>(
+    pub(crate) async fn ready<W: PluginWorld>(
         self: &Arc<Self>,
         digest: Digest,
         bytes: Arc<[u8]>,
-    ) -> Result<Ready<W>, Failure> {
+    ) -> Result<LinkedComponent<W>, Failure> {
         let judged = Arc::clone(&bytes);
         let compiled = self
-            .off_thread(move |sandbox, machine| {
-                component::judge::<W>(&sandbox.limits, &judged)?;
+            .off_thread(move |sandbox, parts| {
+                component::check_bytes::<W>(&sandbox.limits, &judged)?;
                 let here = sandbox.artefacts.is_none();
-                here.then(|| component::compile(machine, &judged)).transpose()
+                here.then(|| component::compile(parts, &judged)).transpose()
             })
             .await?;
         let kept = match (&compiled, &self.artefacts) {
@@ -151,12 +151,12 @@ impl Sandbox {
             (None, Some(artefacts)) => {
                 let artefact: Arc<[u8]> = artefacts.compile(&bytes, &self.limits).await?.into();
                 let kept = Arc::clone(&artefact);
-                let component = self.off_thread(move |_, machine| component::revive(machine, &kept)).await?;
-                artefacts.keep(digest, &self.machine()?.fingerprint, &artefact).await;
+                let component = self.off_thread(move |_, parts| component::deserialize(parts, &kept)).await?;
+                artefacts.keep(digest, &self.parts()?.fingerprint, &artefact).await;
                 component
             }
         };
-        self.off_thread(move |sandbox, machine| component::link(machine, &sandbox.limits, digest, &component)).await
+        self.off_thread(move |sandbox, parts| component::link(parts, &sandbox.limits, digest, &component)).await
     }
 
     /// Loads the compiled form of the component `digest` from disk, if it was kept and is what was written.
@@ -165,13 +165,13 @@ impl Sandbox {
         artefacts: &Artefacts,
         digest: Digest,
     ) -> Result<Option<Component>, Failure> {
-        let expected = artefacts.expected(&digest, &self.machine()?.fingerprint).await;
+        let expected = artefacts.expected(&digest, &self.parts()?.fingerprint).await;
         let Some(expected) = expected else { return Ok(None) };
-        self.off_thread(move |sandbox, machine| {
+        self.off_thread(move |sandbox, parts| {
             let artefacts = sandbox.artefacts.as_ref();
-            let found = artefacts.and_then(|artefacts| artefacts.read(&digest, &machine.fingerprint, &expected));
+            let found = artefacts.and_then(|artefacts| artefacts.read(&digest, &parts.fingerprint, &expected));
             // The engine refuses an artefact of another build with the same fingerprint; it is compiled again.
-            Ok(found.and_then(|found| component::revive(machine, &found).ok()))
+            Ok(found.and_then(|found| component::deserialize(parts, &found).ok()))
         })
         .await
     }
@@ -179,21 +179,21 @@ impl Sandbox {
     /// Work that takes long, on a thread for that.
     async fn off_thread<T: Send + 'static>(
         self: &Arc<Self>,
-        work: impl FnOnce(&Self, &Machine) -> Result<T, Failure> + Send + 'static,
+        work: impl FnOnce(&Self, &EngineParts) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let sandbox = Arc::clone(self);
-        let done = tokio::task::spawn_blocking(move || work(&sandbox, sandbox.machine()?)).await;
+        let done = tokio::task::spawn_blocking(move || work(&sandbox, sandbox.parts()?)).await;
         done.unwrap_or_else(|error| {
             Err(Failure::Unavailable(format!("compiling a component did not end well: {error}")))
         })
     }
 
-    pub(crate) fn machine(&self) -> Result<&Machine, Failure> {
-        self.machine.get_or_init(|| Machine::new(&self.limits, self.clearing)).as_ref().map_err(Clone::clone)
+    pub(crate) fn parts(&self) -> Result<&EngineParts, Failure> {
+        self.parts.get_or_init(|| EngineParts::new(&self.limits, self.clearing)).as_ref().map_err(Clone::clone)
     }
 }
 
-impl Machine {
+impl EngineParts {
     fn new(limits: &Limits, clearing: usize) -> Result<Self, Failure> {
         let engine = Engine::new(&configured(limits, Some(clearing))).or_else(|error| {
             // A pool reserves address space that a container or `ulimit -v` may refuse. Slower calls, the same results.
@@ -209,7 +209,7 @@ impl Machine {
 }
 
 /// What skills are linked with, and what adapters.
-fn linkers(engine: &Engine) -> wasmtime::Result<(Linker<State>, Linker<State>)> {
+fn linkers(engine: &Engine) -> wasmtime::Result<(Linker<GuestState>, Linker<GuestState>)> {
     let mut skills = Linker::new(engine);
     wasi::add_to_linker(&mut skills)?;
     let mut adapters = skills.clone();
@@ -261,7 +261,7 @@ fn configured(limits: &Limits, clearing: Option<usize>) -> Config {
         .strategy(Strategy::Cranelift)
         .consume_fuel(true)
         .epoch_interruption(true)
-        // The same bytes from the same input on every machine.
+        // The same bytes from the same input on every parts.
         .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false)
         .relaxed_simd_deterministic(true)

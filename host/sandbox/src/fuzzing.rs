@@ -9,13 +9,13 @@ use crate::{
     Budget, Failure, Limits, LogSink, Services,
     bindings::patchbay::host::{inference, progress},
     last_lines::DescribeLog,
-    state::{CallAccess, State},
+    state::{CallAccess, GuestState},
 };
 
 pub use crate::bindings::patchbay::host::{http, kv, log, types::Error, workspace_read, workspace_write};
 
 /// What stands where a guest would.
-pub struct Guest(State);
+pub struct FuzzGuest(GuestState);
 
 /// One call of a function of `patchbay:host`, with its arguments in the order of the contract.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub enum Ask {
 /// What a function answered.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the contract documents them")]
-pub enum Answer {
+pub enum HostReply {
     Nothing,
     Entry(Option<kv::Entry>),
     Version(u64),
@@ -52,7 +52,7 @@ pub enum Answer {
     Text(String),
 }
 
-impl Guest {
+impl FuzzGuest {
     /// One that is called for a tool, within `limits`.
     pub fn called(limits: Limits, permits: Arc<Permits>, services: Services) -> Self {
         let log = Arc::clone(&services.log);
@@ -69,54 +69,54 @@ impl Guest {
         let budget = Budget::whole(&limits);
         let access = |(permits, services)| Arc::new(CallAccess::new(permits, services, budget.clock.clone()));
         let access = called.map(access);
-        Self(State::new(Arc::new(limits), budget, log, access))
+        Self(GuestState::new(Arc::new(limits), budget, log, access))
     }
 
     /// Calls a function. Gives its answer or what the guest is told instead.
     ///
     /// # Errors
     /// What stops the guest.
-    pub async fn ask(&mut self, ask: Ask) -> Result<Result<Answer, Error>, Failure> {
+    pub async fn ask(&mut self, ask: Ask) -> Result<Result<HostReply, Error>, Failure> {
         let stopped = |error: wasmtime::Error| {
             error.downcast_ref().cloned().unwrap_or_else(|| Failure::trap(format!("no failure of ours: {error:#}")))
         };
         self.answer(ask).await.map_err(stopped)
     }
 
-    async fn answer(&mut self, ask: Ask) -> wasmtime::Result<Result<Answer, Error>> {
+    async fn answer(&mut self, ask: Ask) -> wasmtime::Result<Result<HostReply, Error>> {
         let state = &mut self.0;
         Ok(match ask {
             Ask::LogWrite(level, message) => {
                 log::Host::write(state, level, message).await?;
-                Ok(Answer::Nothing)
+                Ok(HostReply::Nothing)
             }
             Ask::ProgressReport(text) => {
                 progress::Host::report(state, text).await?;
-                Ok(Answer::Nothing)
+                Ok(HostReply::Nothing)
             }
-            Ask::KvGet(scope, key) => kv::Host::get(state, scope, key).await?.map(Answer::Entry),
+            Ask::KvGet(scope, key) => kv::Host::get(state, scope, key).await?.map(HostReply::Entry),
             Ask::KvPut(scope, key, value, expect) => {
-                kv::Host::put(state, scope, key, value, expect).await?.map(Answer::Version)
+                kv::Host::put(state, scope, key, value, expect).await?.map(HostReply::Version)
             }
-            Ask::KvDelete(scope, key) => kv::Host::delete(state, scope, key).await?.map(Answer::Deleted),
+            Ask::KvDelete(scope, key) => kv::Host::delete(state, scope, key).await?.map(HostReply::Deleted),
             Ask::KvKeys(scope, prefix, after, limit) => {
-                kv::Host::keys(state, scope, prefix, after, limit).await?.map(Answer::Keys)
+                kv::Host::keys(state, scope, prefix, after, limit).await?.map(HostReply::Keys)
             }
-            Ask::HttpSend(request) => http::Host::send(state, request).await?.map(Answer::Response),
+            Ask::HttpSend(request) => http::Host::send(state, request).await?.map(HostReply::Response),
             Ask::WorkspaceRead(path, offset, max) => {
-                workspace_read::Host::read(state, path, offset, max).await?.map(Answer::Bytes)
+                workspace_read::Host::read(state, path, offset, max).await?.map(HostReply::Bytes)
             }
             Ask::WorkspaceWalk(glob, after, limit) => {
-                workspace_read::Host::walk(state, glob, after, limit).await?.map(Answer::Listing)
+                workspace_read::Host::walk(state, glob, after, limit).await?.map(HostReply::Listing)
             }
             Ask::WorkspaceWrite(path, contents) => {
-                workspace_write::Host::write(state, path, contents).await?.map(|()| Answer::Nothing)
+                workspace_write::Host::write(state, path, contents).await?.map(|()| HostReply::Nothing)
             }
-            Ask::WorkspaceDelete(path) => workspace_write::Host::delete(state, path).await?.map(|()| Answer::Nothing),
+            Ask::WorkspaceDelete(path) => workspace_write::Host::delete(state, path).await?.map(|()| HostReply::Nothing),
             Ask::InferenceComplete(system, prompt) => {
-                inference::Host::complete(state, system, prompt).await?.map(Answer::Text)
+                inference::Host::complete(state, system, prompt).await?.map(HostReply::Text)
             }
-            Ask::ToolsCall(tool, input, fuel) => state.call_tool(&tool, &input, fuel).await?.0.map(Answer::Text),
+            Ask::ToolsCall(tool, input, fuel) => state.call_tool(&tool, &input, fuel).await?.0.map(HostReply::Text),
         })
     }
 }

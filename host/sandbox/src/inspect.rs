@@ -7,7 +7,7 @@ use crate::{Failure, Limits};
 
 /// The outer shape of a component.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shape {
+pub struct ComponentShape {
     /// Names of what it imports, in its own order.
     pub imports: Vec<String>,
     /// Names of what it exports, in its own order.
@@ -34,7 +34,7 @@ pub struct Needs {
 const PAGE: u64 = 64 << 10;
 
 /// What a component of a world exports and may import.
-struct World {
+struct WorldSpec {
     /// What implements it.
     what: &'static str,
     export: &'static str,
@@ -44,13 +44,13 @@ struct World {
     place: &'static str,
 }
 
-const SKILL: World = World {
+const SKILL: WorldSpec = WorldSpec {
     what: "a skill",
     export: "patchbay:skill/skill@0.1.",
     offered: &["patchbay:host/", "patchbay:skill/types@0.1."],
     place: "a folder 'skills'",
 };
-const ADAPTER: World = World {
+const ADAPTER: WorldSpec = WorldSpec {
     what: "a provider's adapter",
     export: "patchbay:provider/adapter@0.1.",
     offered: &["patchbay:host/log@0.1.", "patchbay:host/types@0.1.", "patchbay:provider/types@0.1."],
@@ -59,7 +59,7 @@ const ADAPTER: World = World {
 /// Packages of WASI 0.2, closed and virtual.
 const WASI: &[&str] = &["cli", "clocks", "filesystem", "http", "io", "random", "sockets"];
 
-impl World {
+impl WorldSpec {
     fn offers(&self, import: &str) -> bool {
         let wasi = |import: &str| {
             let (package, interface) = import.strip_prefix("wasi:")?.split_once('/')?;
@@ -73,14 +73,14 @@ impl World {
 ///
 /// # Errors
 /// [`Failure::InvalidComponent`] where the bytes are something else, or end too early.
-pub fn shape(bytes: &[u8]) -> Result<Shape, Failure> {
+pub fn shape(bytes: &[u8]) -> Result<ComponentShape, Failure> {
     let invalid = |message: String| Err(Failure::InvalidComponent(message));
     // The parser's words may have several lines.
     let damaged = |what: &str, error| invalid(format!("{what}: {}", text::excerpt(&format!("{error}"), 200)));
     if !bytes.starts_with(b"\0asm") {
         return invalid("not WebAssembly: it does not begin with the four bytes '\\0asm'".to_owned());
     }
-    let mut shape = Shape::default();
+    let mut shape = ComponentShape::default();
     // Where what stands within ends: the parser also takes the end of the bytes for its end.
     let mut within = Vec::new();
     let mut module = Needs::default();
@@ -198,7 +198,7 @@ impl Needs {
     }
 }
 
-impl Shape {
+impl ComponentShape {
     /// Whether this is the component of a skill, and imports only what the host has.
     ///
     /// # Errors
@@ -220,12 +220,12 @@ impl Shape {
         self.has(&ADAPTER)
     }
 
-    fn check(&self, world: &World, other: &World) -> Result<(), Failure> {
+    fn check(&self, world: &WorldSpec, other: &WorldSpec) -> Result<(), Failure> {
         let invalid = |message: String| Err(Failure::InvalidComponent(message));
-        let World { what, export, .. } = world;
+        let WorldSpec { what, export, .. } = world;
         if !self.has(world) {
             if self.has(other) {
-                let World { what: other, place, .. } = other;
+                let WorldSpec { what: other, place, .. } = other;
                 return invalid(format!("another world: it is {other}, not {what}; {other} belongs into {place}"));
             }
             let exports = if self.exports.is_empty() {
@@ -251,7 +251,7 @@ impl Shape {
         }
     }
 
-    fn has(&self, world: &World) -> bool {
+    fn has(&self, world: &WorldSpec) -> bool {
         self.exports.iter().any(|export| export.starts_with(world.export))
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use patchbay_core::{Digest, text};
 
-use crate::{Level, LogSink};
+use crate::{LogLevel, LogSink};
 
 /// A log sink that keeps the last lines. It forwards each line to another sink.
 pub(crate) struct LastLines {
@@ -28,13 +28,13 @@ impl LastLines {
     }
 
     /// Keeps a line and forwards it. The line is clean.
-    pub(crate) fn write(&self, level: Level, line: &str) {
+    pub(crate) fn write(&self, level: LogLevel, line: &str) {
         self.keep(line);
         self.forward(level, line);
     }
 
     /// Forwards a line without keeping it.
-    pub(crate) fn forward(&self, level: Level, line: &str) {
+    pub(crate) fn forward(&self, level: LogLevel, line: &str) {
         self.sink.write(level, line);
     }
 
@@ -83,7 +83,7 @@ impl DescribeLog {
 }
 
 impl LogSink for DescribeLog {
-    fn write(&self, level: Level, message: &str) {
+    fn write(&self, level: LogLevel, message: &str) {
         let mut left = self.lines_left.lock().unwrap_or_else(PoisonError::into_inner);
         if *left == 0 {
             return;
@@ -91,10 +91,10 @@ impl LogSink for DescribeLog {
         *left -= 1;
         let (component, message) = (&self.component, text::excerpt(message, Self::LINE_CHARS));
         match level {
-            Level::Debug => tracing::debug!(target: "plugin", %component, "{message}"),
-            Level::Info => tracing::info!(target: "plugin", %component, "{message}"),
-            Level::Warn => tracing::warn!(target: "plugin", %component, "{message}"),
-            Level::Error => tracing::error!(target: "plugin", %component, "{message}"),
+            LogLevel::Debug => tracing::debug!(target: "plugin", %component, "{message}"),
+            LogLevel::Info => tracing::info!(target: "plugin", %component, "{message}"),
+            LogLevel::Warn => tracing::warn!(target: "plugin", %component, "{message}"),
+            LogLevel::Error => tracing::error!(target: "plugin", %component, "{message}"),
         }
     }
 }
@@ -106,12 +106,12 @@ mod tests {
     struct Ignored;
 
     impl LogSink for Ignored {
-        fn write(&self, _: Level, _: &str) {}
+        fn write(&self, _: LogLevel, _: &str) {}
     }
 
     fn kept(lines: &[&str]) -> Vec<String> {
         let last = LastLines::new(Arc::new(Ignored));
-        lines.iter().for_each(|line| last.write(Level::Info, line));
+        lines.iter().for_each(|line| last.write(LogLevel::Info, line));
         last.take()
     }
 

@@ -3,7 +3,7 @@
 //! It knows how to load a component, ask it what tools it has, and call one, each time in a fresh instance within
 //! [`Limits`]. It does not know sessions, skills' manifests, grants or databases: what a call may do comes with it as
 //! [`Permits`](patchbay_policy::Permits), and what it may reach as [`Services`], traits for the most part ([`Kv`], [`Http`],
-//! [`ToolCaller`], [`WorkspaceFiles`], [`Progress`], [`LogSink`], and [`PermitSource`], which asks a person).
+//! [`ToolCaller`], [`WorkspaceFiles`], [`ProgressSink`], [`LogSink`], and [`PermitSource`], which asks a person).
 //!
 //! - [`Sandbox`]: the engine, its linker and the loaded components.
 //! - [`Call`], [`Finished`], [`Content`], [`Usage`]: one call, how it ended, its answer and what it used.
@@ -29,7 +29,7 @@ mod files;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod held;
+mod component_cache;
 pub mod inspect;
 mod last_lines;
 mod limiter;
@@ -44,11 +44,11 @@ pub use budget::{Budget, Finished, Time, Usage};
 pub use call::Call;
 pub use capability::{
     Fault,
-    http::{Auth, Http, HttpRequest, HttpResponse, Placement},
+    http::{Auth, Http, HttpRequest, HttpResponse, RequestedPlacement},
     inference::{Inference, estimated_tokens},
     kv::Kv,
-    log::{Level, LogSink, PluginLog, log_plugin_line},
-    progress::Progress,
+    log::{LogLevel, LogSink, PluginLog, log_plugin_line},
+    progress::ProgressSink,
     tools::ToolCaller,
 };
 pub use clock::{CallClock, ClockPause};

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::{
     Failure, Limits,
     bindings::patchbay::skill::types::{Content as WitContent, Tool},
-    state::State,
+    state::GuestState,
 };
 
 /// One piece of an answer. Text is cleaned, JSON parsed and cleaned.
@@ -125,7 +125,7 @@ fn unclean_key(value: &Value) -> Option<&str> {
 }
 
 /// Checks and cleans a tool's answer.
-pub(crate) fn read_content(content: Vec<WitContent>, state: &mut State) -> Result<Vec<Content>, Failure> {
+pub(crate) fn read_content(content: Vec<WitContent>, state: &mut GuestState) -> Result<Vec<Content>, Failure> {
     let mut out = Vec::with_capacity(content.len());
     for piece in content {
         // What a piece costs to keep, besides its bytes: an answer of a million empty texts is large, too.

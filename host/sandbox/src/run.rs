@@ -9,8 +9,8 @@ use wasmtime_wasi::I32Exit;
 
 use crate::{
     Budget, Failure, Limits, LogSink, Sandbox,
-    component::{Ready, World, invalid},
-    state::{CallAccess, State},
+    component::{LinkedComponent, PluginWorld, invalid},
+    state::{CallAccess, GuestState},
 };
 
 impl Sandbox {
@@ -18,7 +18,7 @@ impl Sandbox {
     ///
     /// A nested call has places of its own depth, so that a call never waits for one that waits for it.
     pub(crate) async fn slots(&self, slots: u32, depth: u32) -> Result<OwnedSemaphorePermit, Failure> {
-        let places = self.places.at(depth);
+        let places = self.slot_pools.at(depth);
         let free = Arc::clone(&places.free).acquire_many_owned(slots.min(places.most));
         // The semaphore is never closed.
         free.await.map_err(|error| Failure::Unavailable(error.to_string()))
@@ -30,9 +30,9 @@ impl Sandbox {
         budget: Budget,
         log: Arc<dyn LogSink>,
         access: Option<Arc<CallAccess>>,
-    ) -> Result<Store<State>, Failure> {
+    ) -> Result<Store<GuestState>, Failure> {
         let Budget { fuel, output_bytes, .. } = budget;
-        let mut store = Store::new(&self.machine()?.engine, State::new(Arc::clone(&self.limits), budget, log, access));
+        let mut store = Store::new(&self.parts()?.engine, GuestState::new(Arc::clone(&self.limits), budget, log, access));
         store.limiter(|state| &mut state.limiter);
         store.set_fuel(fuel).map_err(invalid)?;
         store.set_hostcall_fuel(output_bytes);
@@ -52,13 +52,13 @@ impl Sandbox {
     }
 
     /// One fresh instance, and what `work` makes of it, within all the store's budgets.
-    pub(crate) async fn run<W: World, T>(
+    pub(crate) async fn run<W: PluginWorld, T>(
         &self,
-        component: &Ready<W>,
-        store: &mut Store<State>,
-        work: impl AsyncFnOnce(W::Guest, &mut Store<State>) -> wasmtime::Result<T>,
+        component: &LinkedComponent<W>,
+        store: &mut Store<GuestState>,
+        work: impl AsyncFnOnce(W::Guest, &mut Store<GuestState>) -> wasmtime::Result<T>,
     ) -> Result<T, Failure> {
-        let run = async |store: &mut Store<State>| match component.pre.instantiate(store).await {
+        let run = async |store: &mut Store<GuestState>| match component.pre.instantiate(store).await {
             Ok(guest) => work(guest, store).await.map_err(|error| classify(error, store.data(), broken)),
             Err(error) => Err(classify(error, store.data(), invalid)),
         };
@@ -67,18 +67,18 @@ impl Sandbox {
 }
 
 /// A function of an instance that there is already, within all the store's budgets.
-pub(crate) async fn go_on<T>(
-    store: &mut Store<State>,
-    work: impl AsyncFnOnce(&mut Store<State>) -> wasmtime::Result<T>,
+pub(crate) async fn run_existing<T>(
+    store: &mut Store<GuestState>,
+    work: impl AsyncFnOnce(&mut Store<GuestState>) -> wasmtime::Result<T>,
 ) -> Result<T, Failure> {
-    let run = async |store: &mut Store<State>| work(store).await.map_err(|error| classify(error, store.data(), broken));
+    let run = async |store: &mut Store<GuestState>| work(store).await.map_err(|error| classify(error, store.data(), broken));
     within(store, run).await
 }
 
 /// `work`, within the wall clock and the host calls of the store's budget.
 async fn within<T>(
-    store: &mut Store<State>,
-    work: impl AsyncFnOnce(&mut Store<State>) -> Result<T, Failure>,
+    store: &mut Store<GuestState>,
+    work: impl AsyncFnOnce(&mut Store<GuestState>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let clock = store.data().budget.clock.clone();
     // Behind the epochs: a blocked host call sees no tick.
@@ -89,7 +89,7 @@ async fn within<T>(
 }
 
 /// Finds out by type what stopped a guest; `other` names what is left over.
-fn classify(error: wasmtime::Error, state: &State, other: impl FnOnce(wasmtime::Error) -> Failure) -> Failure {
+fn classify(error: wasmtime::Error, state: &GuestState, other: impl FnOnce(wasmtime::Error) -> Failure) -> Failure {
     let budget = &state.budget;
     let trap = |reason: String| Failure::Trap { reason, printed: state.last_lines() };
     if let Some(failure) = error.downcast_ref::<Failure>() {

@@ -8,7 +8,7 @@ use std::{
 use patchbay_policy::{Capability, Denial, Permits};
 
 use crate::{
-    BoxFuture, Budget, CallClock, Failure, Fault, Http, Inference, Kv, Limits, LogSink, Progress, ToolCaller,
+    BoxFuture, Budget, CallClock, Failure, Fault, Http, Inference, Kv, Limits, LogSink, ProgressSink, ToolCaller,
     WorkspaceFiles, bindings::patchbay::host::types::Error as WitError, budget::Spent, last_lines::LastLines,
     limiter::Limiter, wasi::Wasi,
 };
@@ -31,7 +31,7 @@ pub struct Services {
     /// Asks a person for what is not granted; `None` where no person can be asked.
     pub permit_source: Option<Arc<dyn PermitSource>>,
     /// Receives the partial output of the call.
-    pub progress: Arc<dyn Progress>,
+    pub progress: Arc<dyn ProgressSink>,
     /// Receives its log.
     pub log: Arc<dyn LogSink>,
 }
@@ -139,7 +139,7 @@ fn denied(message: String) -> WitError {
 }
 
 /// What a store carries: the budget of one call and what it may reach.
-pub(crate) struct State {
+pub(crate) struct GuestState {
     pub(crate) limits: Arc<Limits>,
     pub(crate) budget: Budget,
     pub(crate) spent: Spent,
@@ -154,7 +154,7 @@ pub(crate) struct State {
     pub(crate) wasi: Option<Box<Wasi>>,
 }
 
-impl State {
+impl GuestState {
     pub(crate) fn new(
         limits: Arc<Limits>,
         budget: Budget,

@@ -15,7 +15,7 @@ use patchbay_command::RESERVED;
 use patchbay_core::{Digest, Name, RootLimits, SessionId};
 use patchbay_policy::Root;
 use patchbay_skill::{Candidate, Changed, Component, DescribedTools, Diff, FoundSkill, Snapshot, SnapshotRules, build};
-use patchbay_store::{HeldComponents, NewSnapshot, Store, StoreError};
+use patchbay_store::{RetainedComponents, NewSnapshot, Store, StoreError};
 use patchbay_tools::Group;
 
 use crate::{
@@ -49,7 +49,7 @@ impl Observer for Unobserved {
 /// A snapshot that is not stored yet, with the components that its skills need, which are.
 pub(crate) struct Built {
     pub(crate) snapshot: Snapshot,
-    components: HeldComponents,
+    components: RetainedComponents,
     /// Instructions that were read just now.
     texts: BTreeMap<Digest, Arc<str>>,
     /// The lists of files of skills that something may be granted to.
@@ -181,7 +181,7 @@ impl Host {
         self: &Arc<Self>,
         snapshot: &Snapshot,
         components: &BTreeMap<Digest, Component>,
-    ) -> Result<Result<HeldComponents, Vec<Digest>>, SessionError> {
+    ) -> Result<Result<RetainedComponents, Vec<Digest>>, SessionError> {
         let needed = snapshot.skills().filter_map(|skill| components.get(&skill.component?).cloned()).collect();
         let store = self.store.clone();
         Ok(off_thread(move || hold(&store, needed)).await??)
@@ -234,8 +234,8 @@ fn snapshot(
     build(found, version, &rules)
 }
 
-fn hold(store: &Store, needed: Vec<Component>) -> Result<Result<HeldComponents, Vec<Digest>>, StoreError> {
-    let mut held = store.hold_components()?;
+fn hold(store: &Store, needed: Vec<Component>) -> Result<Result<RetainedComponents, Vec<Digest>>, StoreError> {
+    let mut held = store.retain_components()?;
     let mut lost = Vec::new();
     for component in needed {
         if held.add_stored(component.digest(), component.size()) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use patchbay_core::{Asker, CallId, Code, MessageKind, Outcome, PrincipalId, text};
 use patchbay_sandbox::Content;
 use patchbay_skill::{InvocationMode, Skill};
-use patchbay_tools::{CallContext, ResolvedTool, ToolCall, input_from_text};
+use patchbay_tools::{CallContext, ResolvedTool, ToolInvocation, input_from_text};
 use serde_json::json;
 
 use crate::{
@@ -56,7 +56,7 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
         line: Some(format!("{command} {input}", input = typed).trim_end().to_owned()),
         effect: line.effect.clone(),
     });
-    let call = ToolCall::new(CallId::of_line(line.line), resolved, &input);
+    let call = ToolInvocation::new(CallId::of_line(line.line), resolved, &input);
     match session.host.tools.run(&context, call).await.result {
         Ok(content) => {
             let shown: Vec<_> = content.iter().map(ToString::to_string).collect();

@@ -15,7 +15,7 @@ use patchbay_agent::{Agent, AgentInference, Turn, TurnPermit, system_context};
 use patchbay_command::{Line, Resolved, resolve};
 use patchbay_core::{CallId, Code, EventKind, LineId, MessageKind, Outcome};
 use patchbay_sandbox::Inference;
-use patchbay_store::{Message, NewMessage, SessionChange, StoreError};
+use patchbay_store::{MessageRow, NewMessage, SessionChange, StoreError};
 use patchbay_tools::EffectFlag;
 use tokio::sync::oneshot;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -340,7 +340,7 @@ impl LineContext {
         Ok(outcome)
     }
 
-    async fn commit(&self, messages: Vec<NewMessage>) -> Result<Vec<Message>, StoreError> {
+    async fn commit(&self, messages: Vec<NewMessage>) -> Result<Vec<MessageRow>, StoreError> {
         self.session.log().commit(SessionChange { messages, ..SessionChange::default() }, || {}).await
     }
 }

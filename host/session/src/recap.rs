@@ -1,7 +1,7 @@
 //! The last exchange of a session that is resumed, cut to a few lines.
 
 use patchbay_core::{MessageKind, text};
-use patchbay_store::Message;
+use patchbay_store::MessageRow;
 use serde_json::Value;
 
 /// Lines that are shown of the message.
@@ -12,7 +12,7 @@ const ANSWERED: usize = 12;
 const WIDTH: usize = 400;
 
 /// The message `said` and its `answer`, cleaned and cut.
-pub(crate) fn lines(said: &Message, answer: Option<&Message>) -> Vec<String> {
+pub(crate) fn lines(said: &MessageRow, answer: Option<&MessageRow>) -> Vec<String> {
     let mut shown: Vec<String> = match said.kind {
         MessageKind::Skill => vec![format!("/skill {}", word(said, "skill"))],
         _ => {
@@ -44,7 +44,7 @@ pub(crate) fn lines(said: &Message, answer: Option<&Message>) -> Vec<String> {
     shown
 }
 
-fn word(row: &Message, key: &str) -> String {
+fn word(row: &MessageRow, key: &str) -> String {
     text::excerpt(row.data.as_ref().and_then(|data| data.get(key)).and_then(Value::as_str).unwrap_or_default(), WIDTH)
 }
 
@@ -73,8 +73,8 @@ mod tests {
 
     use super::*;
 
-    fn row(kind: MessageKind, content: &str, data: Option<Value>) -> Message {
-        Message { seq: 1, agent: AgentId::random(), kind, content: content.to_owned(), data }
+    fn row(kind: MessageKind, content: &str, data: Option<Value>) -> MessageRow {
+        MessageRow { seq: 1, agent: AgentId::random(), kind, content: content.to_owned(), data }
     }
 
     #[test]

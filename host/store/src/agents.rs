@@ -3,7 +3,7 @@
 use patchbay_core::{AgentId, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{Message, Store, StoreError, messages};
+use crate::{MessageRow, Store, StoreError, messages};
 
 /// Which model an agent works with. All empty: nobody chose one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub async fn conversation(&self, agent: AgentId) -> Result<Vec<Message>, StoreError> {
+    pub async fn conversation(&self, agent: AgentId) -> Result<Vec<MessageRow>, StoreError> {
         self.database.read(|connection| {
             let id = agent.to_string();
             let mut compaction = connection.prepare_cached(

@@ -17,7 +17,7 @@ pub struct Allowance {
 
 /// What belongs to another provider, so that nothing was noted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum Conflict {
     /// A prefix of models' names, of which one begins the other.
     Prefix {
         /// The one that was asked for.
@@ -86,14 +86,14 @@ impl Store {
         provider: String,
         allowance: Allowance,
         prefixes: Vec<String>,
-    ) -> Result<Option<Taken>, StoreError> {
+    ) -> Result<Option<Conflict>, StoreError> {
         self.database
             .write(move |connection| {
                 let Allowance { base_url, variable } = allowance;
                 let owner = "SELECT provider FROM allowances WHERE variable = ? AND variable <> '' AND provider <> ?";
                 let owner = connection.query_row(owner, params![variable, provider], |row| row.get(0)).optional()?;
                 if let Some(owner) = owner {
-                    return Ok(Some(Taken::Variable { variable, owner }));
+                    return Ok(Some(Conflict::Variable { variable, owner }));
                 }
                 if let Some(taken) = claim(connection, &provider, &prefixes)? {
                     return Ok(Some(taken));
@@ -112,7 +112,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub async fn claim_prefixes(&self, provider: String, prefixes: Vec<String>) -> Result<Option<Taken>, StoreError> {
+    pub async fn claim_prefixes(&self, provider: String, prefixes: Vec<String>) -> Result<Option<Conflict>, StoreError> {
         self.database.write(move |connection| claim(connection, &provider, &prefixes)).await
     }
 
@@ -131,14 +131,14 @@ impl Store {
     }
 }
 
-fn claim(connection: &Connection, provider: &str, prefixes: &[String]) -> Result<Option<Taken>, StoreError> {
+fn claim(connection: &Connection, provider: &str, prefixes: &[String]) -> Result<Option<Conflict>, StoreError> {
     let mut others = connection.prepare_cached("SELECT prefix, provider FROM prefixes WHERE provider <> ?")?;
     let others = others.query_map(params![provider], |row| Ok((row.get(0)?, row.get(1)?)))?;
     for other in others {
         let (theirs, owner): (String, String) = other?;
         let overlap = |own: &&String| own.starts_with(&theirs) || theirs.starts_with(own.as_str());
         if let Some(own) = prefixes.iter().find(overlap) {
-            return Ok(Some(Taken::Prefix { own: own.clone(), theirs, owner }));
+            return Ok(Some(Conflict::Prefix { own: own.clone(), theirs, owner }));
         }
     }
     let mut insert = connection.prepare_cached("INSERT OR IGNORE INTO prefixes (prefix, provider) VALUES (?, ?)")?;
@@ -152,8 +152,8 @@ fn claim(connection: &Connection, provider: &str, prefixes: &[String]) -> Result
 mod tests {
     use super::*;
 
-    fn prefix(own: &str, theirs: &str, owner: &str) -> Option<Taken> {
-        Some(Taken::Prefix { own: own.to_owned(), theirs: theirs.to_owned(), owner: owner.to_owned() })
+    fn prefix(own: &str, theirs: &str, owner: &str) -> Option<Conflict> {
+        Some(Conflict::Prefix { own: own.to_owned(), theirs: theirs.to_owned(), owner: owner.to_owned() })
     }
 
     #[tokio::test]
@@ -184,7 +184,7 @@ mod tests {
         for (name, variable) in [("one", "KEY"), ("one", "KEY"), ("none", ""), ("none-too", "")] {
             assert_eq!(allow(name, variable).await.unwrap(), None, "{name}");
         }
-        let taken = Taken::Variable { variable: "KEY".to_owned(), owner: "one".to_owned() };
+        let taken = Conflict::Variable { variable: "KEY".to_owned(), owner: "one".to_owned() };
         assert_eq!(allow("two", "KEY").await.unwrap(), Some(taken));
         assert_eq!(store.allowances().await.unwrap().into_keys().collect::<Vec<_>>(), ["none", "none-too", "one"]);
         assert!(store.forget_provider("one".to_owned()).await.unwrap());

@@ -8,7 +8,7 @@ use crate::{Store, StoreError, now};
 
 /// A component that may not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct BlockedComponent {
     /// Which.
     pub component: Digest,
     /// Since when, in seconds since 1970.
@@ -50,7 +50,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub async fn blocked(&self) -> Result<Vec<Block>, StoreError> {
+    pub async fn blocked(&self) -> Result<Vec<BlockedComponent>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare("SELECT component, created_at FROM blocks ORDER BY component")?;
             let mut rows = query.query([])?;
@@ -58,7 +58,7 @@ impl Store {
             while let Some(row) = rows.next()? {
                 let component: String = row.get(0)?;
                 let component = component.parse().map_err(|_| StoreError::BadRow("block"))?;
-                blocks.push(Block { component, since: row.get(1)? });
+                blocks.push(BlockedComponent { component, since: row.get(1)? });
             }
             Ok(blocks)
         })

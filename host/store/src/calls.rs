@@ -5,7 +5,7 @@ use patchbay_core::{AgentId, Asker, CallId, SessionId};
 use rusqlite::{Connection, params};
 
 use crate::{
-    Hold, JournalRow, Message, Store, StoreError,
+    Hold, JournalRow, MessageRow, Store, StoreError,
     journal::{self, BAD},
     messages,
 };
@@ -69,7 +69,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub async fn rows_since_answers(&self, session: SessionId) -> Result<Vec<Vec<Message>>, StoreError> {
+    pub async fn rows_since_answers(&self, session: SessionId) -> Result<Vec<Vec<MessageRow>>, StoreError> {
         self.database.read(|connection| {
             let mut agents =
                 connection.prepare("SELECT uuid FROM agents WHERE session = ? ORDER BY created_at, uuid")?;

@@ -92,14 +92,14 @@ impl ComponentFolder {
 
 /// Components that are in the store, and stay there as long as this or a clone of it lives: a row may name them.
 #[derive(Clone, Debug)]
-pub struct HeldComponents {
+pub struct RetainedComponents {
     folder: Arc<ComponentFolder>,
     pub(crate) digests: BTreeSet<Digest>,
     /// Nobody collects meanwhile.
     _lock: Arc<File>,
 }
 
-impl HeldComponents {
+impl RetainedComponents {
     /// Adds the component `digest` of `size` bytes, if the store has it; whether it has.
     pub fn add_stored(&mut self, digest: Digest, size: u64) -> bool {
         let has = self.folder.has(&digest, size);
@@ -127,9 +127,9 @@ impl Store {
     ///
     /// # Errors
     /// The folder of components.
-    pub fn hold_components(&self) -> Result<HeldComponents, StoreError> {
+    pub fn retain_components(&self) -> Result<RetainedComponents, StoreError> {
         let lock = self.components.lock(false)?;
-        Ok(HeldComponents { folder: Arc::clone(&self.components), digests: BTreeSet::new(), _lock: Arc::new(lock) })
+        Ok(RetainedComponents { folder: Arc::clone(&self.components), digests: BTreeSet::new(), _lock: Arc::new(lock) })
     }
 
     /// The bytes of a stored component.

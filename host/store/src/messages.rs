@@ -20,7 +20,7 @@ pub struct NewMessage {
 
 /// A row that was written.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message {
+pub struct MessageRow {
     /// Its place in the session, from 1.
     pub seq: u64,
     /// Whose conversation it belongs to.
@@ -39,7 +39,7 @@ pub(crate) fn append(
     session: SessionId,
     last: i64,
     messages: Vec<NewMessage>,
-) -> Result<Vec<Message>, StoreError> {
+) -> Result<Vec<MessageRow>, StoreError> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO messages (session, seq, agent, kind, content, data, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
     )?;
@@ -48,7 +48,7 @@ pub(crate) fn append(
         let NewMessage { agent, kind, content, data } = message;
         let json = data.as_ref().map(ToString::to_string);
         insert.execute(params![session.to_string(), seq, agent.to_string(), kind.as_str(), content, json, now()])?;
-        written.push(Message { seq: seq.cast_unsigned(), agent, kind, content, data });
+        written.push(MessageRow { seq: seq.cast_unsigned(), agent, kind, content, data });
     }
     Ok(written)
 }
@@ -70,7 +70,7 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub async fn messages(&self, session: SessionId, from: u64, limit: u32) -> Result<Vec<Message>, StoreError> {
+    pub async fn messages(&self, session: SessionId, from: u64, limit: u32) -> Result<Vec<MessageRow>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
                 "SELECT seq, agent, kind, content, data FROM messages WHERE session = ? AND seq >= ? ORDER BY seq LIMIT ?",
@@ -95,7 +95,7 @@ impl Store {
         &self,
         session: SessionId,
         agent: AgentId,
-    ) -> Result<Option<(Message, Option<Message>)>, StoreError> {
+    ) -> Result<Option<(MessageRow, Option<MessageRow>)>, StoreError> {
         self.database.read(|connection| {
             let last = |kinds: &str, after: u64| {
                 let sql = format!(
@@ -113,11 +113,11 @@ impl Store {
     }
 }
 
-pub(crate) fn read(row: &Row<'_>) -> Result<Message, StoreError> {
+pub(crate) fn read(row: &Row<'_>) -> Result<MessageRow, StoreError> {
     let agent: String = row.get(1)?;
     let kind: String = row.get(2)?;
     let data: Option<String> = row.get(4)?;
-    Ok(Message {
+    Ok(MessageRow {
         seq: row.get::<_, i64>(0)?.cast_unsigned(),
         agent: agent.parse().map_err(|_| StoreError::BadRow("message"))?,
         kind: MessageKind::from_word(&kind).ok_or(StoreError::BadRow("message"))?,

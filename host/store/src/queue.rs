@@ -48,14 +48,14 @@ pub(crate) struct Batch {
 
 /// What waits to be written.
 pub(crate) struct Queue {
-    waiting: Mutex<Waiting>,
+    state: Mutex<QueueState>,
     /// Wakes the writer.
     wake: Condvar,
     room: Semaphore,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct QueueState {
     jobs: VecDeque<Job>,
     rows: Vec<NewRow>,
     /// How many of the rows took no room.
@@ -67,7 +67,7 @@ struct Waiting {
 
 impl Queue {
     pub(crate) fn new() -> Self {
-        Self { waiting: Mutex::default(), wake: Condvar::new(), room: Semaphore::new(CAPACITY) }
+        Self { state: Mutex::default(), wake: Condvar::new(), room: Semaphore::new(CAPACITY) }
     }
 
     /// Waits until there is room for one more job or row, and takes it.
@@ -150,7 +150,7 @@ impl Queue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,7 @@ use patchbay_core::{AgentId, CallId, Digest, PrincipalId, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
-    AgentModel, Hold, Message, NewMessage, Store, StoreError, agents, calls,
+    AgentModel, Hold, MessageRow, NewMessage, Store, StoreError, agents, calls,
     hold::FIRST_EPOCH,
     journal, messages, now, partials,
     snapshots::{self, NewSnapshot},
@@ -148,7 +148,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Fenced`] if another process has taken the session over, [`StoreError::SessionNotFound`] if it was removed
     /// meanwhile; the database. Nothing is changed then.
-    pub async fn commit(&self, hold: &Hold, change: SessionChange) -> Result<Vec<Message>, StoreError> {
+    pub async fn commit(&self, hold: &Hold, change: SessionChange) -> Result<Vec<MessageRow>, StoreError> {
         let hold = hold.clone();
         let _held = change.snapshot.as_ref().map(|(snapshot, _)| snapshot.components.clone());
         self.database.write(move |connection| apply(connection, &hold, change)).await
@@ -225,7 +225,7 @@ impl Store {
     }
 }
 
-fn apply(connection: &Connection, hold: &Hold, change: SessionChange) -> Result<Vec<Message>, StoreError> {
+fn apply(connection: &Connection, hold: &Hold, change: SessionChange) -> Result<Vec<MessageRow>, StoreError> {
     let last = hold.advance(connection, change.messages.len(), change.tokens)?;
     let id = hold.session().to_string();
     if let Some(persona) = change.persona {

@@ -8,7 +8,7 @@ use std::{
 use patchbay_core::Digest;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{HeldComponents, Store, StoreError, texts};
+use crate::{RetainedComponents, Store, StoreError, texts};
 
 /// A snapshot to be kept.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct NewSnapshot {
     /// All that it holds, as JSON.
     pub body: String,
     /// The components that its skills need.
-    pub components: HeldComponents,
+    pub components: RetainedComponents,
     /// The digests of the instructions of its skills.
     pub instructions: BTreeSet<Digest>,
     /// Those of these texts that may not be stored yet.
@@ -29,7 +29,7 @@ pub struct NewSnapshot {
 
 impl NewSnapshot {
     /// A snapshot of this content without skills.
-    pub fn empty(digest: Digest, body: String, components: HeldComponents) -> Self {
+    pub fn empty(digest: Digest, body: String, components: RetainedComponents) -> Self {
         Self {
             digest,
             body,

@@ -12,7 +12,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 fn snapshot(store: &Store, body: &str, components: &[&[u8]]) -> NewSnapshot {
-    let mut held = store.hold_components().unwrap();
+    let mut held = store.retain_components().unwrap();
     for bytes in components {
         assert_eq!(held.add(bytes).unwrap(), Digest::of(bytes));
     }
@@ -174,9 +174,9 @@ fn a_damaged_component_is_noticed() {
         store.create_session(row(&one), one).await.unwrap();
         let digest = Digest::of(b"bytes");
         std::fs::write(home.path().join(format!("components/{}.wasm", digest.to_hex())), b"bytez").unwrap();
-        assert!(store.hold_components().unwrap().add_stored(digest, 5), "its size does not tell");
+        assert!(store.retain_components().unwrap().add_stored(digest, 5), "its size does not tell");
         assert!(matches!(store.component(&digest).await, Err(StoreError::ComponentDamaged(_))));
-        let mut held = store.hold_components().unwrap();
+        let mut held = store.retain_components().unwrap();
         assert!(!held.add_stored(digest, 5), "it is out of the way");
         held.add(b"bytes").unwrap();
         assert_eq!(store.component(&digest).await.unwrap(), b"bytes");
@@ -199,7 +199,7 @@ fn what_is_held_is_not_collected_before_a_row_names_it() {
 fn a_component_of_another_size_is_not_there() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
-    let mut held = store.hold_components().unwrap();
+    let mut held = store.retain_components().unwrap();
     let digest = held.add(b"bytes").unwrap();
     assert!(held.add_stored(digest, 5));
     assert!(!held.add_stored(digest, 4) && !held.add_stored(Digest::of(b"other"), 5));

@@ -107,12 +107,12 @@ mod tests {
 
     use super::*;
 
-    struct FakePerson {
+    struct TestApprover {
         answer: Approval,
         asked: AtomicU32,
     }
 
-    impl Approver for FakePerson {
+    impl Approver for TestApprover {
         fn approve(&self, _: Question) -> BoxFuture<'_, Approval> {
             Box::pin(async {
                 self.asked.fetch_add(1, Ordering::Relaxed);
@@ -122,8 +122,8 @@ mod tests {
         }
     }
 
-    fn approvals(answer: Approval) -> (Arc<FakePerson>, Arc<Approvals>) {
-        let person = Arc::new(FakePerson { answer, asked: AtomicU32::new(0) });
+    fn approvals(answer: Approval) -> (Arc<TestApprover>, Arc<Approvals>) {
+        let person = Arc::new(TestApprover { answer, asked: AtomicU32::new(0) });
         (person.clone(), Approvals::new(person))
     }
 

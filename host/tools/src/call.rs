@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use patchbay_core::{AgentId, Asker, CallId, Digest, PrincipalId, ToolSpec};
-use patchbay_sandbox::{Budget, Inference, Progress};
+use patchbay_sandbox::{Budget, Inference, ProgressSink};
 use patchbay_skill::{Skill, Snapshot};
 use patchbay_store::Hold;
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub struct CallContext {
     /// The skills that can be called.
     pub snapshot: Arc<Snapshot>,
     /// Receives partial output.
-    pub progress: Arc<dyn Progress>,
+    pub progress: Arc<dyn ProgressSink>,
     /// Asks the model of `agent`; `None` makes `inference` unavailable.
     pub inference: Option<Arc<dyn Inference>>,
     /// Asks a person for what is not granted; `None` where no person can be asked.
@@ -56,7 +56,7 @@ impl EffectFlag {
 }
 
 /// One call of a tool.
-pub struct ToolCall<'a> {
+pub struct ToolInvocation<'a> {
     /// Identifies the call, also after a restart.
     pub id: CallId,
     /// The tool.
@@ -69,7 +69,7 @@ pub struct ToolCall<'a> {
     pub(crate) parent: Option<(Arc<CallRecord>, Budget)>,
 }
 
-impl<'a> ToolCall<'a> {
+impl<'a> ToolInvocation<'a> {
     /// An outermost call, without attachments.
     pub fn new(id: CallId, tool: ResolvedTool<'a>, input: &'a Value) -> Self {
         Self { id, tool, input, attachments: Vec::new(), parent: None }

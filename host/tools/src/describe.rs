@@ -32,7 +32,7 @@ pub struct Described {
 /// An [`DescribedTools`] as it is kept.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kept {
+enum StoredDescription {
     /// Tools whose schemas were accepted, and the number of the rules. Answers of older builds are not of this form.
     Judged { rules: u32, tools: Vec<ToolSpec> },
     Problem {
@@ -168,7 +168,7 @@ impl Tools {
                 watch(done, total);
             }
         }
-        self.held.note_answers(&described.answers);
+        self.ready_cache.add_tools(&described.answers);
         Ok(described)
     }
 
@@ -193,7 +193,7 @@ impl Tools {
     async fn answers<'g, 'c>(&self, groups: &'g [Group<'c>], again: bool) -> Result<Answers<'g, 'c>, StoreError> {
         let all: BTreeSet<Digest> =
             groups.iter().flat_map(|group| &group.components).map(|component| component.digest()).collect();
-        let mut answers = self.held.answers(all.iter());
+        let mut answers = self.ready_cache.tools(all.iter());
         for digest in &all {
             if let Some(tools) = self.bundled_answers.get(digest) {
                 answers.insert(*digest, Ok(Arc::clone(tools)));
@@ -224,9 +224,9 @@ impl Tools {
     /// rules.
     fn read_kept(&self, digest: &Digest, json: &str, group: &Group<'_>, again: bool) -> Option<DescribedTools> {
         match serde_json::from_str(json) {
-            Ok(Kept::Judged { rules, tools }) => (rules == RULES).then(|| Ok(tools.into())),
-            Ok(Kept::Problem { limit: true, .. }) if again => None,
-            Ok(Kept::Problem { code, message, under, limit }) => {
+            Ok(StoredDescription::Judged { rules, tools }) => (rules == RULES).then(|| Ok(tools.into())),
+            Ok(StoredDescription::Problem { limit: true, .. }) if again => None,
+            Ok(StoredDescription::Problem { code, message, under, limit }) => {
                 let conditions = if limit { self.limit_conditions(group) } else { self.conditions() };
                 (under == conditions).then_some(Err(Problem { code, message }))
             }
@@ -273,7 +273,7 @@ impl Tools {
             failure.as_ref().is_some_and(|failure| matches!(failure.code(), Code::LimitCompile | Code::LimitTime));
         match &mut answer {
             Ok(tools) => {
-                let kept = Kept::Judged { rules: RULES, tools: tools.to_vec() };
+                let kept = StoredDescription::Judged { rules: RULES, tools: tools.to_vec() };
                 // Texts and numbers alone: there is nothing that JSON could not hold.
                 let json = serde_json::to_string(&kept).unwrap_or_default();
                 self.store.keep_described(digest, WORLD, json).await?;
@@ -298,7 +298,7 @@ impl Tools {
         limit: bool,
     ) -> Result<(), StoreError> {
         let Problem { code, message } = problem.clone();
-        let json = serde_json::to_string(&Kept::Problem { code, message, under, limit }).unwrap_or_default();
+        let json = serde_json::to_string(&StoredDescription::Problem { code, message, under, limit }).unwrap_or_default();
         self.store.keep_described(digest, WORLD, json).await
     }
 

@@ -2,7 +2,7 @@
 //! schema check, policy, limits and journal for all; there is no second path.
 //!
 //! - [`ResolvedTool::find`]: the one look-up of a tool by its name.
-//! - [`CallContext`] and [`ToolCall`]: what a call shares with the calls nested in it, and what is its own.
+//! - [`CallContext`] and [`ToolInvocation`]: what a call shares with the calls nested in it, and what is its own.
 //! - [`Tools::run`]: the path.
 //! - [`Approver`]: asks a person for what a skill is not granted.
 //! - [`Internal`]: a tool of the host's own, which a model calls by the same path.
@@ -15,7 +15,7 @@ mod approval;
 mod call;
 mod describe;
 mod error;
-mod held;
+mod ready_cache;
 mod input;
 mod internal;
 mod ledger;
@@ -36,14 +36,14 @@ use patchbay_store::{KvStore, Rules, Store, StoreError};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
 pub use approval::{Approval, Approvals, Approver, Question};
-pub use call::{CallContext, EffectFlag, ResolvedTool, SkillTool, ToolCall};
+pub use call::{CallContext, EffectFlag, ResolvedTool, SkillTool, ToolInvocation};
 pub use describe::{Asked, Described, Group, ask_component, not_asked};
 pub use error::ToolError;
 pub use input::{InputError, input_from_text};
 pub use internal::{Internal, InternalError};
 pub use ledger::StoreLedger;
 
-use held::Held;
+use ready_cache::ReadyCache;
 use workspaces::Workspaces;
 
 /// What a bundled skill is granted by the binary that brings it along.
@@ -65,7 +65,7 @@ pub struct Tools {
     bundled_grants: &'static [BundledGrant],
     /// What bundled components answer, by their digest.
     bundled_answers: BTreeMap<Digest, Arc<[ToolSpec]>>,
-    held: Held,
+    ready_cache: ReadyCache,
     workspaces: Workspaces,
 }
 
@@ -89,7 +89,7 @@ impl Tools {
             credentials,
             bundled_grants,
             bundled_answers,
-            held: Held::default(),
+            ready_cache: ReadyCache::default(),
             workspaces: Workspaces::default(),
         }
     }

@@ -13,7 +13,7 @@ use crate::Tools;
 /// The schema of each tool, or why it is refused.
 type Schemas = BTreeMap<Name, Result<Schema, SchemaError>>;
 
-pub(crate) struct Ready {
+pub(crate) struct ReadyComponent {
     pub(crate) component: Arc<Loaded>,
     /// The schema of each tool. A snapshot of an older build may hold schemas that are refused now; that costs the tool, not
     /// the component.
@@ -26,7 +26,7 @@ pub(crate) enum NotReady {
     Failure(Failure),
 }
 
-impl Ready {
+impl ReadyComponent {
     /// The schema of one of its tools, or why it cannot be used.
     pub(crate) fn schema(&self, tool: &Name) -> Option<&Result<Schema, SchemaError>> {
         self.schemas.get(tool)
@@ -35,20 +35,20 @@ impl Ready {
 
 impl Tools {
     /// The component `digest` of `skill`.
-    pub(crate) async fn ready(&self, skill: &Skill, digest: Digest) -> Result<Arc<Ready>, NotReady> {
-        match self.held.ready.get(&digest) {
+    pub(crate) async fn ready(&self, skill: &Skill, digest: Digest) -> Result<Arc<ReadyComponent>, NotReady> {
+        match self.ready_cache.get(&digest) {
             Some(ready) => Ok(ready),
             // In a box: what few calls need must not make the future of every call larger, which is moved several times.
             None => Box::pin(self.make_ready(skill, digest)).await,
         }
     }
 
-    async fn make_ready(&self, skill: &Skill, digest: Digest) -> Result<Arc<Ready>, NotReady> {
+    async fn make_ready(&self, skill: &Skill, digest: Digest) -> Result<Arc<ReadyComponent>, NotReady> {
         let bytes = self.store.component(&digest).await.map_err(NotReady::Store)?;
         let component = self.sandbox.load(digest, bytes).await.map_err(NotReady::Failure)?;
         let schemas = compile(Arc::clone(&skill.tools)).await;
-        let ready = Arc::new(Ready { component, schemas });
-        self.held.ready.keep(digest, Arc::clone(&ready));
+        let ready = Arc::new(ReadyComponent { component, schemas });
+        self.ready_cache.insert(digest, Arc::clone(&ready));
         Ok(ready)
     }
 }

@@ -13,7 +13,7 @@ use patchbay_core::{Asker, CallId, Code, Digest};
 use patchbay_sandbox::{Content, Finished};
 use patchbay_store::{JournalRow, OpenCall, Store, StoreError};
 
-use crate::{CallContext, ResolvedTool, ToolCall, ToolError, call::SkillTool, internal};
+use crate::{CallContext, ResolvedTool, ToolInvocation, ToolError, call::SkillTool, internal};
 
 /// A call that runs. Shared by what serves its guest and by the calls nested in it.
 pub(crate) struct CallRecord {
@@ -49,7 +49,7 @@ pub(crate) struct JournalName<'a> {
 
 impl CallRecord {
     /// The record of `call`, whose input is `input` as JSON.
-    pub(crate) fn new(store: &Store, context: &Arc<CallContext>, call: &ToolCall<'_>, input: &str) -> Arc<Self> {
+    pub(crate) fn new(store: &Store, context: &Arc<CallContext>, call: &ToolInvocation<'_>, input: &str) -> Arc<Self> {
         let name = match call.tool {
             ResolvedTool::Internal(tool) => internal::journal_name(tool),
             ResolvedTool::Skill(SkillTool { skill, spec, component, .. }) => {

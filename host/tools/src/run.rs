@@ -6,7 +6,7 @@ use patchbay_sandbox::{Call, Content, Finished};
 use tracing::Instrument as _;
 
 use crate::{
-    CallContext, ResolvedTool, ToolCall, ToolError, Tools, blocked,
+    CallContext, ResolvedTool, ToolInvocation, ToolError, Tools, blocked,
     call::SkillTool,
     internal,
     ready::NotReady,
@@ -20,7 +20,7 @@ impl Tools {
     pub async fn run(
         self: &Arc<Self>,
         context: &Arc<CallContext>,
-        call: ToolCall<'_>,
+        call: ToolInvocation<'_>,
     ) -> Finished<Vec<Content>, ToolError> {
         let (id, tool) = (call.id, call.tool.full_name());
         let input = call.input.to_string();
@@ -45,7 +45,7 @@ impl Tools {
         self: &Arc<Self>,
         record: &Arc<CallRecord>,
         tool: SkillTool<'_>,
-        call: ToolCall<'_>,
+        call: ToolInvocation<'_>,
         input: String,
     ) -> Result<Finished<Vec<Content>, ToolError>, ToolError> {
         let SkillTool { full_name, skill, spec, component } = tool;

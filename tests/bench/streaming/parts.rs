@@ -14,7 +14,7 @@ use patchbay_core::{
     completion::{Block, CompletionRequest, Message, Role, StreamEvent, ToolChoice},
 };
 use patchbay_egress::{Answer, Egress, EgressLimits, Placed, Placement, Request, Secret, Target};
-use patchbay_policy::Host as Pattern;
+use patchbay_policy::HostPattern as Pattern;
 use patchbay_provider::ExchangeLimits;
 use patchbay_sandbox::{
     Limits, Sandbox,

@@ -18,7 +18,7 @@ use patchbay_core::text;
 use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
 use patchbay_sandbox::{
     Failure, Limits, LocalFiles, Services, WorkspaceAccess,
-    fuzzing::{Answer, Ask, Guest},
+    fuzzing::{HostReply, Ask, FuzzGuest},
 };
 use tokio::runtime::Runtime;
 
@@ -70,7 +70,7 @@ async fn live(life: Life) {
     let mut files = Files::lend();
     let host = Arc::new(Host::new(works.clone()));
     let mut guest = if life.described {
-        Guest::described(limits.clone())
+        FuzzGuest::described(limits.clone())
     } else {
         let services = Services {
             kv: host.clone(),
@@ -83,7 +83,7 @@ async fn live(life: Life) {
             progress: host.clone(),
             log: host.clone(),
         };
-        Guest::called(limits.clone(), permits, services)
+        FuzzGuest::called(limits.clone(), permits, services)
     };
     let mut spent = Spent::default();
     for ask in life.asks {
@@ -163,7 +163,7 @@ const KINDS: &[&str] = &[
 /// Whether an answer is as the contract and the grants have it.
 fn judge(
     ask: &Ask,
-    answer: Result<Answer, patchbay_sandbox::fuzzing::Error>,
+    answer: Result<HostReply, patchbay_sandbox::fuzzing::Error>,
     works: &[Capability],
     host: &Host,
     heard: usize,
@@ -199,16 +199,16 @@ fn judge(
     let spoken = matches!(ask, Ask::LogWrite(..) | Ask::ProgressReport(..)) && !described;
     assert!(!spoken || host.heard() == heard + 1, "what is said is heard once");
     match (ask, answer) {
-        (Ask::KvGet(scope, key), Ok(Answer::Entry(found))) => host.has(*scope, key, found),
-        (Ask::HttpSend(request), Ok(Answer::Response(response))) => {
+        (Ask::KvGet(scope, key), Ok(HostReply::Entry(found))) => host.has(*scope, key, found),
+        (Ask::HttpSend(request), Ok(HostReply::Response(response))) => {
             assert!(!described);
             assert_eq!(response.body, request.url.as_bytes());
         }
         (Ask::InferenceComplete(..), answer) => assert_eq!(answer.expect_err("not wired").kind, "unavailable"),
-        (Ask::WorkspaceRead(path, offset, max), Ok(Answer::Bytes(bytes))) => {
+        (Ask::WorkspaceRead(path, offset, max), Ok(HostReply::Bytes(bytes))) => {
             files.was_read(path, *offset, *max, &bytes)
         }
-        (Ask::WorkspaceWalk(_, after, limit), Ok(Answer::Listing(entries))) => {
+        (Ask::WorkspaceWalk(_, after, limit), Ok(HostReply::Listing(entries))) => {
             files.were_listed(after.as_deref(), *limit, &entries);
         }
         (Ask::WorkspaceWrite(path, contents), Ok(_)) => files.was_written(path, contents),

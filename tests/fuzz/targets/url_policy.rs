@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use libfuzzer_sys::fuzz_target;
 use patchbay_core::text;
 use patchbay_egress::{Origin, Target};
-use patchbay_policy::{Capability, Denial, Grant, Host, Identity, Permits, Root, Standing};
+use patchbay_policy::{Capability, Denial, Grant, HostPattern, Identity, Permits, Root, Standing};
 
 /// Lines that are looked at; a skill asks for a few.
 const PATTERNS: usize = 16;
@@ -56,7 +56,7 @@ fn shown(message: &str) {
 fn readable(url: &str, target: &Target, world: &World) {
     let origin = target.origin();
     let (host, port, own) = (origin.host(), origin.port(), origin.is_default_port());
-    assert!(Host::exactly(host, None).is_some() && port > 0);
+    assert!(HostPattern::exactly(host, None).is_some() && port > 0);
     assert_eq!(own, port == if origin.is_plain() { 80 } else { 443 });
     if let Some(read) = host_and_port(url) {
         let port = read.port.unwrap_or(if origin.is_plain() { 80 } else { 443 });
@@ -131,7 +131,7 @@ struct World {
 
 struct Pattern {
     text: String,
-    host: Host,
+    host: HostPattern,
 }
 
 impl Pattern {

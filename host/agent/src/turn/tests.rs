@@ -156,7 +156,7 @@ impl Stage {
         let store = Store::open(home.path()).unwrap();
         let kv = KvStore::open(home.path(), store.clone()).unwrap();
         let (session, agent) = (SessionId::random(), AgentId::random());
-        let components = store.hold_components().unwrap();
+        let components = store.retain_components().unwrap();
         let kept = NewSnapshot::empty(Digest::of(b""), String::new(), components);
         let row = SessionRow {
             id: session,

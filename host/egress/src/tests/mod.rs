@@ -18,7 +18,7 @@ use std::{
     },
 };
 
-use patchbay_policy::{Capability, Host};
+use patchbay_policy::{Capability, HostPattern};
 
 use crate::{Checked, Egress, EgressError, EgressLimits, Request, Resolver, Resolving, Response, Target, tls::Trust};
 
@@ -49,7 +49,7 @@ impl Resolver for Script {
 }
 
 /// The pattern `http:TEXT`.
-pub(super) fn rule(text: &str) -> Host {
+pub(super) fn rule(text: &str) -> HostPattern {
     match format!("http:{text}").parse() {
         Ok(Capability::Http(host)) => host,
         other => panic!("{text}: {other:?}"),
@@ -59,7 +59,7 @@ pub(super) fn rule(text: &str) -> Host {
 /// `url`, by a permit that names its host exactly.
 pub(super) fn target(url: &str) -> Checked {
     let target = Target::parse(url).unwrap();
-    let exact = Host::exactly(target.origin().host(), Some(target.origin().port())).unwrap();
+    let exact = HostPattern::exactly(target.origin().host(), Some(target.origin().port())).unwrap();
     target.allow(exact).unwrap()
 }
 

@@ -7,7 +7,7 @@ use patchbay_core::{
     completion::{Blob, CompletionRequest},
 };
 use patchbay_sandbox::{
-    Failure, Level, LogSink, PluginLog, Sandbox,
+    Failure, LogLevel, LogSink, PluginLog, Sandbox,
     adapter::{Action, Budgets, Input, LoadedAdapter, Running},
     log_plugin_line,
 };
@@ -69,7 +69,7 @@ pub(crate) struct Log {
 }
 
 impl LogSink for Log {
-    fn write(&self, level: Level, message: &str) {
+    fn write(&self, level: LogLevel, message: &str) {
         let message = self.scrub.read().unwrap_or_else(PoisonError::into_inner).text(message);
         log_plugin_line(PluginLog::Provider(self.provider.as_str()), level, &message);
     }

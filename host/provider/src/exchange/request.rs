@@ -75,8 +75,8 @@ fn place(target: &RequestTarget<'_>, base: &Base, auth: Vec<Auth>, keys: &Keys) 
     let placed = |auth: Auth| Placed {
         secret: secret.clone(),
         placement: match auth.placement {
-            patchbay_sandbox::Placement::Header { name, prefix } => Placement::Header { name, prefix },
-            patchbay_sandbox::Placement::Query(name) => Placement::Query(name),
+            patchbay_sandbox::RequestedPlacement::Header { name, prefix } => Placement::Header { name, prefix },
+            patchbay_sandbox::RequestedPlacement::Query(name) => Placement::Query(name),
         },
         origin: base.origin.clone(),
     };

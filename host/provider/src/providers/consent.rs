@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use patchbay_core::Name;
-use patchbay_store::{Allowance, Rules, StoreError, Taken};
+use patchbay_store::{Allowance, Rules, StoreError, Conflict};
 
 use super::Providers;
 use crate::{
@@ -139,8 +139,8 @@ impl Providers {
                 self.reload().await;
                 return Ok(());
             }
-            Some(Taken::Variable { variable, owner }) => key_taken(&variable, &owner, name),
-            Some(Taken::Prefix { own, theirs, owner }) => prefix_taken(&own, &theirs, &owner, name),
+            Some(Conflict::Variable { variable, owner }) => key_taken(&variable, &owner, name),
+            Some(Conflict::Prefix { own, theirs, owner }) => prefix_taken(&own, &theirs, &owner, name),
         };
         Err(ModelError::Refused { provider: name.clone(), why })
     }

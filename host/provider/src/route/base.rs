@@ -1,7 +1,7 @@
 //! The base URL of a provider: parsed and checked once, when the registry is built.
 
 use patchbay_egress::{EgressError, Origin, Target, UrlError};
-use patchbay_policy::Host;
+use patchbay_policy::HostPattern;
 
 /// The base URL of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Base {
         let path = target.path().trim_end_matches('/').to_owned();
         let origin = target.origin().clone();
         let port = (!origin.is_default_port()).then_some(origin.port());
-        let Some(host) = Host::exactly(origin.host(), port) else {
+        let Some(host) = HostPattern::exactly(origin.host(), port) else {
             return Err(format!("'{}' is no host that can be asked", origin.host()));
         };
         let checked = if allow_private { target.allow_private(host) } else { target.allow(host) };
@@ -41,7 +41,7 @@ impl Base {
     /// Whether a base URL leads to the internet. A plugin may suggest only such a URL; only the operator can name this machine
     /// or its network.
     pub(crate) fn is_public(text: &str) -> bool {
-        let any = |target: Target| target.allow(Host::Any).is_ok();
+        let any = |target: Target| target.allow(HostPattern::Any).is_ok();
         Target::parse(text).is_ok_and(|target| {
             let local = target.origin().host() == "localhost" || target.origin().host().ends_with(".localhost");
             !local && any(target)

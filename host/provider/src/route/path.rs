@@ -4,7 +4,7 @@
 //! on where it leads.
 
 use patchbay_egress::{Checked, EgressError, Target, UrlError};
-use patchbay_policy::Host;
+use patchbay_policy::HostPattern;
 
 use super::Base;
 
@@ -54,7 +54,7 @@ pub(crate) fn join(base: &Base, path_and_query: &str) -> Result<Checked, JoinErr
     }
     let port = (!origin.is_default_port()).then_some(origin.port());
     // A pattern can name every origin that was parsed.
-    let exact = Host::exactly(origin.host(), port).ok_or(PathError::Outside)?;
+    let exact = HostPattern::exactly(origin.host(), port).ok_or(PathError::Outside)?;
     Ok(if *allow_private { target.allow_private(exact) } else { target.allow(exact) }?)
 }
 

@@ -14,15 +14,15 @@ use crate::{
     bindings::adapter::{ProviderPlugin, patchbay::provider::types as wit},
     budget::Spent,
     component::invalid,
-    run::go_on,
-    state::State,
+    run::run_existing,
+    state::GuestState,
 };
 
 /// The instance that serves one completion. It holds its place in the pool until it is dropped.
 pub struct Running {
     /// None once a step has failed, or was given up: what is left of the instance is not called again.
     guest: Option<ProviderPlugin>,
-    store: Store<State>,
+    store: Store<GuestState>,
     left: Left,
     deltas: Deltas,
     blobs: Vec<Blob>,
@@ -46,8 +46,8 @@ impl Running {
         let input = wit::Input::from(input);
         let fuel = open_step(&mut self.store, &self.left)?;
         let resume =
-            async |store: &mut Store<State>| guest.patchbay_provider_adapter().call_resume(store, &input).await;
-        let actions = go_on(&mut self.store, resume).await.map_err(|failure| self.left.name(failure))?;
+            async |store: &mut Store<GuestState>| guest.patchbay_provider_adapter().call_resume(store, &input).await;
+        let actions = run_existing(&mut self.store, resume).await.map_err(|failure| self.left.name(failure))?;
         let actions = self.close_step(fuel, actions)?;
         self.guest = Some(guest);
         Ok(actions)
@@ -62,7 +62,7 @@ impl Running {
 }
 
 /// Gives the store what the next step may use; gives the fuel of that.
-fn open_step(store: &mut Store<State>, left: &Left) -> Result<u64, Failure> {
+fn open_step(store: &mut Store<GuestState>, left: &Left) -> Result<u64, Failure> {
     let fuel = left.step_fuel();
     store.set_fuel(fuel).map_err(invalid)?;
     // Ticks went by since the last step.
@@ -94,7 +94,7 @@ impl Sandbox {
         let budget = Budget { output_bytes: budgets.step_bytes, ..Budget::whole(&self.limits) };
         let mut store = self.store(budget, log, None)?;
         let fuel = open_step(&mut store, &left)?;
-        let begin = async |guest: ProviderPlugin, store: &mut Store<State>| {
+        let begin = async |guest: ProviderPlugin, store: &mut Store<GuestState>| {
             let actions = guest.patchbay_provider_adapter().call_begin(store, &request).await?;
             Ok((guest, actions))
         };

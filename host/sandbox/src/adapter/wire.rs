@@ -11,7 +11,7 @@ use patchbay_core::{
 };
 
 use super::{Action, AdapterFailure, AdapterRequest, BodyPiece, Input, RetryHint};
-use crate::{Auth, Failure, Placement, bindings::adapter::patchbay::provider::types as wit};
+use crate::{Auth, Failure, RequestedPlacement, bindings::adapter::patchbay::provider::types as wit};
 
 /// What an adapter is asked, and the blobs of it by their ids.
 pub(super) fn request(request: CompletionRequest, options: &[(String, String)]) -> (wit::CompletionRequest, Vec<Blob>) {
@@ -140,8 +140,8 @@ fn send(request: wit::HttpRequest) -> Result<AdapterRequest, Failure> {
     at_most("credentials", credentials.len(), CREDENTIALS)?;
     let auth = |auth: wit::Auth| {
         let placement = match auth.placement {
-            wit::Placement::Header(wit::Pair { name, value }) => Placement::Header { name, prefix: value },
-            wit::Placement::Query(name) => Placement::Query(name),
+            wit::Placement::Header(wit::Pair { name, value }) => RequestedPlacement::Header { name, prefix: value },
+            wit::Placement::Query(name) => RequestedPlacement::Query(name),
         };
         Auth { credential: auth.credential, placement }
     };
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_request_is_handed_on_as_it_is_within_its_bounds() {
-        let placement = Placement::Header { name: "authorization".into(), prefix: "Bearer ".into() };
+        let placement = RequestedPlacement::Header { name: "authorization".into(), prefix: "Bearer ".into() };
         let expected = AdapterRequest {
             method: "POST".into(),
             path_and_query: "/chat?a=b".into(),

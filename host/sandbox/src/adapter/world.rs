@@ -13,18 +13,18 @@ use crate::{
         adapter::{ProviderPlugin, ProviderPluginPre, patchbay::provider},
         patchbay::host,
     },
-    component::{Ready, World},
-    engine::Machine,
-    inspect::Shape,
+    component::{LinkedComponent, PluginWorld},
+    engine::EngineParts,
+    inspect::ComponentShape,
     last_lines::DescribeLog,
-    state::State,
+    state::GuestState,
 };
 
 /// The world that an adapter implements. Answers are kept by digest and world.
 pub const WORLD: &str = "patchbay:provider@0.1";
 
 /// A provider's adapter, compiled and checked, ready to be instantiated.
-pub struct LoadedAdapter(pub(super) Ready<ProviderPluginPre<State>>);
+pub struct LoadedAdapter(pub(super) LinkedComponent<ProviderPluginPre<GuestState>>);
 
 impl LoadedAdapter {
     /// The digest of its bytes.
@@ -33,32 +33,32 @@ impl LoadedAdapter {
     }
 }
 
-impl World for ProviderPluginPre<State> {
+impl PluginWorld for ProviderPluginPre<GuestState> {
     type Guest = ProviderPlugin;
 
-    fn check(shape: &Shape) -> Result<(), Failure> {
+    fn check(shape: &ComponentShape) -> Result<(), Failure> {
         shape.check_adapter()
     }
 
-    fn linker(machine: &Machine) -> &Linker<State> {
-        &machine.adapters
+    fn linker(parts: &EngineParts) -> &Linker<GuestState> {
+        &parts.adapters
     }
 
-    fn new(pre: InstancePre<State>) -> wasmtime::Result<Self> {
+    fn new(pre: InstancePre<GuestState>) -> wasmtime::Result<Self> {
         Self::new(pre)
     }
 
-    fn instantiate(&self, store: &mut Store<State>) -> impl Future<Output = wasmtime::Result<ProviderPlugin>> + Send {
+    fn instantiate(&self, store: &mut Store<GuestState>) -> impl Future<Output = wasmtime::Result<ProviderPlugin>> + Send {
         self.instantiate_async(store)
     }
 }
 
 // An interface of types alone.
-impl provider::types::Host for State {}
+impl provider::types::Host for GuestState {}
 
 /// Links what adapters may import of the contract.
-pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    fn own(state: &mut State) -> &mut State {
+pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
+    fn own(state: &mut GuestState) -> &mut GuestState {
         state
     }
     host::types::add_to_linker::<_, HasSelf<_>>(linker, own)?;
@@ -80,7 +80,7 @@ impl Sandbox {
     /// # Errors
     /// A [`Failure`]; [`Failure::InvalidOutput`] where the answer breaks the contract.
     pub async fn describe_adapter(&self, adapter: &LoadedAdapter) -> Result<AdapterManifest, Failure> {
-        let ask = async |guest: ProviderPlugin, store: &mut Store<State>| {
+        let ask = async |guest: ProviderPlugin, store: &mut Store<GuestState>| {
             guest.patchbay_provider_adapter().call_describe(store).await
         };
         AdapterManifest::read(self.ask(adapter, ask).await?)
@@ -97,7 +97,7 @@ impl Sandbox {
         level: Option<ThinkingLevel>,
     ) -> Result<ThinkingPlan, Failure> {
         let level = level.map(ThinkingLevel::as_str);
-        let ask = async |guest: ProviderPlugin, store: &mut Store<State>| {
+        let ask = async |guest: ProviderPlugin, store: &mut Store<GuestState>| {
             guest.patchbay_provider_adapter().call_explain_thinking(store, model, level).await
         };
         ThinkingPlan::read(self.ask(adapter, ask).await?)
@@ -107,7 +107,7 @@ impl Sandbox {
     async fn ask<T>(
         &self,
         adapter: &LoadedAdapter,
-        ask: impl AsyncFnOnce(ProviderPlugin, &mut Store<State>) -> wasmtime::Result<T>,
+        ask: impl AsyncFnOnce(ProviderPlugin, &mut Store<GuestState>) -> wasmtime::Result<T>,
     ) -> Result<T, Failure> {
         let _slots = self.slots(adapter.0.slots, 0).await?;
         let budget = Budget { fuel: self.limits.describe_fuel, ..Budget::whole(&self.limits) };

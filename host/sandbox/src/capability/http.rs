@@ -7,7 +7,7 @@ use patchbay_policy::{Capability, Permits};
 use crate::{
     BoxFuture, Fault,
     bindings::patchbay::host::{http as wit, types::Error as WitError},
-    state::{CallAccess, State},
+    state::{CallAccess, GuestState},
 };
 
 /// A request as a guest makes it: nothing in it has been checked.
@@ -33,12 +33,12 @@ pub struct Auth {
     /// The credential's name.
     pub credential: String,
     /// Where it goes.
-    pub placement: Placement,
+    pub placement: RequestedPlacement,
 }
 
 /// Where a credential goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Placement {
+pub enum RequestedPlacement {
     /// A header.
     Header {
         /// Its name.
@@ -101,7 +101,7 @@ pub(crate) async fn send(access: &CallAccess, request: HttpRequest) -> Result<Ht
     }
 }
 
-impl wit::Host for State {
+impl wit::Host for GuestState {
     async fn send(&mut self, request: wit::Request) -> wasmtime::Result<Result<wit::Response, WitError>> {
         self.count_host_call()?;
         let access = match self.access() {
@@ -129,8 +129,8 @@ impl wit::Host for State {
 
 fn auth(auth: wit::Auth) -> Auth {
     let placement = match auth.placement {
-        wit::Placement::Header(wit::Pair { name, value }) => Placement::Header { name, prefix: value },
-        wit::Placement::Query(name) => Placement::Query(name),
+        wit::Placement::Header(wit::Pair { name, value }) => RequestedPlacement::Header { name, prefix: value },
+        wit::Placement::Query(name) => RequestedPlacement::Query(name),
     };
     Auth { credential: auth.credential, placement }
 }

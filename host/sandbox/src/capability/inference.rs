@@ -6,7 +6,7 @@ use patchbay_policy::Capability;
 use crate::{
     BoxFuture, Fault,
     bindings::patchbay::host::{inference as wit, types::Error as WitError},
-    state::State,
+    state::GuestState,
 };
 
 /// The tokens of a request of `bytes` bytes, estimated before it is sent. Text has three to four bytes a token; a low number of
@@ -27,7 +27,7 @@ pub trait Inference: Send + Sync {
     ) -> BoxFuture<'a, (Result<String, Fault>, u64)>;
 }
 
-impl wit::Host for State {
+impl wit::Host for GuestState {
     async fn complete(&mut self, system: String, prompt: String) -> wasmtime::Result<Result<String, WitError>> {
         self.count_host_call()?;
         let access = match self.permit(&Capability::Inference).await {
@@ -66,7 +66,7 @@ impl wit::Host for State {
     }
 }
 
-impl State {
+impl GuestState {
     /// Tokens that models may still take.
     pub(crate) fn inference_tokens_left(&self) -> u64 {
         self.budget.inference_tokens.saturating_sub(self.spent.inference_tokens)

@@ -8,7 +8,7 @@ use patchbay_policy::Capability;
 use crate::{
     BoxFuture,
     bindings::patchbay::host::{kv as wit, types::Error as WitError},
-    state::State,
+    state::GuestState,
 };
 
 /// The store behind the capability, bound to one skill, session and workspace.
@@ -36,7 +36,7 @@ pub trait Kv: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<String>, KvError>>;
 }
 
-impl State {
+impl GuestState {
     /// Every function of the capability begins so. The outer error stops the guest, the inner one is returned to it.
     async fn kv(&mut self) -> Told<Arc<dyn Kv>> {
         self.count_host_call()?;
@@ -58,7 +58,7 @@ fn told(error: KvError) -> WitError {
 
 type Told<T> = wasmtime::Result<Result<T, WitError>>;
 
-impl wit::Host for State {
+impl wit::Host for GuestState {
     async fn get(&mut self, within: wit::Scope, key: String) -> Told<Option<wit::Entry>> {
         let kv = match self.kv().await? {
             Ok(kv) => kv,

@@ -2,11 +2,11 @@
 
 use patchbay_core::text;
 
-use crate::{Failure, bindings::patchbay::host::log as wit, state::State};
+use crate::{Failure, bindings::patchbay::host::log as wit, state::GuestState};
 
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum LogLevel {
     /// For whoever debugs the skill.
     Debug,
     /// What happened.
@@ -20,7 +20,7 @@ pub enum Level {
 /// Where a guest's log goes.
 pub trait LogSink: Send + Sync {
     /// Takes one line, already cleaned and bounded.
-    fn write(&self, level: Level, message: &str);
+    fn write(&self, level: LogLevel, message: &str);
 }
 
 /// The plugin whose line is logged.
@@ -34,20 +34,20 @@ pub enum PluginLog<'a> {
 
 /// Writes a plugin's line to the operator's log, with the target `plugin` and the plugin's name as the field `skill` or
 /// `provider`.
-pub fn log_plugin_line(plugin: PluginLog<'_>, level: Level, message: &str) {
+pub fn log_plugin_line(plugin: PluginLog<'_>, level: LogLevel, message: &str) {
     let (skill, provider) = match plugin {
         PluginLog::Skill(name) => (Some(name), None),
         PluginLog::Provider(name) => (None, Some(name)),
     };
     match level {
-        Level::Debug => tracing::debug!(target: "plugin", skill, provider, "{message}"),
-        Level::Info => tracing::info!(target: "plugin", skill, provider, "{message}"),
-        Level::Warn => tracing::warn!(target: "plugin", skill, provider, "{message}"),
-        Level::Error => tracing::error!(target: "plugin", skill, provider, "{message}"),
+        LogLevel::Debug => tracing::debug!(target: "plugin", skill, provider, "{message}"),
+        LogLevel::Info => tracing::info!(target: "plugin", skill, provider, "{message}"),
+        LogLevel::Warn => tracing::warn!(target: "plugin", skill, provider, "{message}"),
+        LogLevel::Error => tracing::error!(target: "plugin", skill, provider, "{message}"),
     }
 }
 
-impl wit::Host for State {
+impl wit::Host for GuestState {
     async fn write(&mut self, level: wit::Level, message: String) -> wasmtime::Result<()> {
         self.count_host_call()?;
         self.log_lines += 1;
@@ -57,10 +57,10 @@ impl wit::Host for State {
             return Err(Failure::Log { lines: limits.log_lines, bytes: limits.log_bytes }.into());
         }
         let level = match level {
-            wit::Level::Debug => Level::Debug,
-            wit::Level::Info => Level::Info,
-            wit::Level::Warn => Level::Warn,
-            wit::Level::Error => Level::Error,
+            wit::Level::Debug => LogLevel::Debug,
+            wit::Level::Info => LogLevel::Info,
+            wit::Level::Warn => LogLevel::Warn,
+            wit::Level::Error => LogLevel::Error,
         };
         self.log.write(level, &text::clean_line(&message));
         Ok(())

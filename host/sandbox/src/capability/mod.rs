@@ -1,5 +1,5 @@
 //! What a guest may call. One module a capability, each of the same shape: the trait that the host's side implements
-//! (where there is one), and the functions of the WIT interface over [`State`], which can be called in a test with no
+//! (where there is one), and the functions of the WIT interface over [`GuestState`], which can be called in a test with no
 //! component at all.
 //!
 //! Every function first counts itself against the call's budget, then checks its permit, which may ask a person.
@@ -22,7 +22,7 @@ use crate::{
         host::{self, types::Error as WitError},
         skill,
     },
-    state::{CallAccess, State},
+    state::{CallAccess, GuestState},
 };
 
 /// Why the host's side did not do what a guest asked for.
@@ -52,12 +52,12 @@ impl CallAccess {
 }
 
 // Interfaces of types alone.
-impl host::types::Host for State {}
-impl skill::types::Host for State {}
+impl host::types::Host for GuestState {}
+impl skill::types::Host for GuestState {}
 
 /// Links every interface of `patchbay:host`.
-pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    fn own(state: &mut State) -> &mut State {
+pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
+    fn own(state: &mut GuestState) -> &mut GuestState {
         state
     }
     host::types::add_to_linker::<_, HasSelf<_>>(linker, own)?;

@@ -10,11 +10,11 @@ use patchbay_policy::{Capability, Denial, Grant, Identity, Permits, Root, Worksp
 
 use crate::{
     Auth, BoxFuture, Budget, Entry, Failure, Fault, Finished, Http, HttpRequest, HttpResponse, Inference, Kv, KvError,
-    Level, Limits, LocalFiles, LogSink, PermitSource, Progress, Scope, Services, ToolCaller, Usage, WorkspaceAccess,
+    LogLevel, Limits, LocalFiles, LogSink, PermitSource, ProgressSink, Scope, Services, ToolCaller, Usage, WorkspaceAccess,
     bindings::patchbay::host::{
         http, inference, kv, log, progress, types::Error as WitError, workspace_read, workspace_write,
     },
-    state::{CallAccess, State},
+    state::{CallAccess, GuestState},
 };
 
 /// A store in memory and ears that keep what they hear.
@@ -63,12 +63,12 @@ impl Kv for Fake {
 }
 
 impl LogSink for Fake {
-    fn write(&self, level: Level, message: &str) {
+    fn write(&self, level: LogLevel, message: &str) {
         self.heard.lock().unwrap().push(format!("{level:?} {message}"));
     }
 }
 
-impl Progress for Fake {
+impl ProgressSink for Fake {
     fn report(&self, text: &str) {
         self.heard.lock().unwrap().push(text.to_owned());
     }
@@ -131,7 +131,7 @@ impl ToolCaller for Fake {
     }
 }
 
-fn state(limits: Limits, asked: &[Capability], granted: &[Capability]) -> (State, Arc<Fake>) {
+fn state(limits: Limits, asked: &[Capability], granted: &[Capability]) -> (GuestState, Arc<Fake>) {
     let fake = Arc::new(Fake::default());
     let grants = granted.iter().map(|capability| Grant::holding(capability.clone())).collect();
     let identity = Identity::new(Root::User, "", "test".parse().unwrap());
@@ -149,11 +149,11 @@ fn state(limits: Limits, asked: &[Capability], granted: &[Capability]) -> (State
     };
     let budget = Budget::whole(&limits);
     let access = Arc::new(CallAccess::new(permits, services, budget.clock.clone()));
-    (State::new(Arc::new(limits), budget, fake.clone(), Some(access)), fake)
+    (GuestState::new(Arc::new(limits), budget, fake.clone(), Some(access)), fake)
 }
 
 /// What the call of a test may do and reach, to change it.
-fn access(state: &mut State) -> &mut CallAccess {
+fn access(state: &mut GuestState) -> &mut CallAccess {
     state.access.as_mut().and_then(Arc::get_mut).unwrap()
 }
 
@@ -199,7 +199,7 @@ async fn nothing_is_granted_and_nobody_listens_while_a_component_is_asked_for_it
     let mut state = {
         let limits = Limits::default();
         let budget = Budget::whole(&limits);
-        State::new(Arc::new(limits), budget, Arc::new(Fake::default()), None)
+        GuestState::new(Arc::new(limits), budget, Arc::new(Fake::default()), None)
     };
     let denied = kv::Host::get(&mut state, kv::Scope::User, "k".into()).await.unwrap().unwrap_err();
     assert_eq!(denied.kind, "denied");
@@ -333,7 +333,7 @@ async fn instructions_and_home_folders_want_a_yes_of_their_own() {
         access.permits = Arc::new(permits.in_workspace(WorkspaceTrust { path, holds_home, write: trusted }));
         state
     };
-    async fn write_to(state: &mut State, path: &str) -> Result<(), WitError> {
+    async fn write_to(state: &mut GuestState, path: &str) -> Result<(), WitError> {
         workspace_write::Host::write(state, path.into(), b"x".to_vec()).await.unwrap()
     }
     let mut plain = in_place(false, false);
@@ -364,7 +364,7 @@ async fn a_skill_writes_no_more_than_its_limit() {
     assert!(workspace_write::Host::write(&mut state, "a".into(), contents).await.is_err());
 }
 
-async fn complete(state: &mut State, prompt: &str) -> Result<String, (String, String)> {
+async fn complete(state: &mut GuestState, prompt: &str) -> Result<String, (String, String)> {
     let answer = inference::Host::complete(state, "s".into(), prompt.into()).await.unwrap();
     answer.map_err(|told| (told.kind, told.message))
 }
@@ -426,27 +426,27 @@ async fn inference_stays_within_its_tokens_and_bytes() {
 /// The wall clock drops the future; what the provider took by then is not known, and the estimate counts.
 #[tokio::test]
 async fn inference_that_is_given_up_counts_its_estimate() {
-    struct Hangs;
-    impl Inference for Hangs {
+    struct HangingInference;
+    impl Inference for HangingInference {
         fn complete<'a>(&'a self, _: &'a str, _: &'a str, _: u64) -> BoxFuture<'a, (Result<String, Fault>, u64)> {
             Box::pin(std::future::pending())
         }
     }
     let asked = [Capability::Inference];
     let (mut state, _) = state(Limits { inference_tokens: 10, ..Limits::default() }, &asked, &asked);
-    access(&mut state).services.inference = Some(Arc::new(Hangs));
+    access(&mut state).services.inference = Some(Arc::new(HangingInference));
     let asking = inference::Host::complete(&mut state, "s".into(), "p".repeat(20));
     assert!(tokio::time::timeout(std::time::Duration::from_millis(10), asking).await.is_err());
     assert_eq!(state.inference_tokens_left(), 3);
 }
 
 /// Allows a capability after a while, or does not, and counts the questions.
-struct FakePerson {
+struct TestPermitSource {
     allows: bool,
     asked: Mutex<Vec<Capability>>,
 }
 
-impl PermitSource for FakePerson {
+impl PermitSource for TestPermitSource {
     fn request<'a>(&'a self, capability: &'a Capability) -> BoxFuture<'a, bool> {
         Box::pin(async move {
             self.asked.lock().unwrap().push(capability.clone());
@@ -456,9 +456,9 @@ impl PermitSource for FakePerson {
     }
 }
 
-fn asking(allows: bool, time_ms: u64, asked: &[Capability]) -> (State, Arc<FakePerson>) {
+fn asking(allows: bool, time_ms: u64, asked: &[Capability]) -> (GuestState, Arc<TestPermitSource>) {
     let (mut state, _) = state(Limits { time_ms, ..Limits::default() }, asked, &[]);
-    let person = Arc::new(FakePerson { allows, asked: Mutex::default() });
+    let person = Arc::new(TestPermitSource { allows, asked: Mutex::default() });
     access(&mut state).services.permit_source = Some(person.clone());
     (state, person)
 }

@@ -7,7 +7,7 @@ use patchbay_policy::Capability;
 use wasmtime::{StoreContextMut, component::Linker};
 
 use crate::{
-    BoxFuture, Budget, Fault, Finished, Limits, bindings::patchbay::host::types::Error as WitError, state::State,
+    BoxFuture, Budget, Fault, Finished, Limits, bindings::patchbay::host::types::Error as WitError, state::GuestState,
 };
 
 /// Who runs the tools that a tool calls: by the same path as every other call.
@@ -17,9 +17,9 @@ pub trait ToolCaller: Send + Sync {
     fn call<'a>(&'a self, tool: &'a str, input: &'a str, budget: Budget) -> BoxFuture<'a, Finished<String, Fault>>;
 }
 
-pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     let mut interface = linker.instance("patchbay:host/tools@0.1.0")?;
-    interface.func_wrap_async("call", |mut store: StoreContextMut<'_, State>, (tool, input): (String, String)| {
+    interface.func_wrap_async("call", |mut store: StoreContextMut<'_, GuestState>, (tool, input): (String, String)| {
         Box::new(async move {
             let fuel = store.get_fuel()?;
             let (answer, used) = store.data_mut().call_tool(&tool, &input, fuel).await?;
@@ -29,7 +29,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
     })
 }
 
-impl State {
+impl GuestState {
     /// Calls another tool with what is left, `fuel` of it. Gives its answer and the fuel that it used.
     pub(crate) async fn call_tool(
         &mut self,

@@ -8,15 +8,15 @@ use patchbay_workspace::{FileEntry, FileError};
 use crate::{
     Failure, FilesError, Limits,
     bindings::patchbay::host::{types::Error as WitError, workspace_read, workspace_write},
-    state::{CallAccess, State},
+    state::{CallAccess, GuestState},
 };
 
 /// The outer error stops the guest; the inner one is returned to it.
-type Answer<T> = wasmtime::Result<Result<T, WitError>>;
+type WorkspaceResult<T> = wasmtime::Result<Result<T, WitError>>;
 
-impl State {
+impl GuestState {
     /// Counts the host call and checks the permit. Every function of the capability begins with it.
-    async fn files(&mut self, capability: &Capability) -> Answer<Arc<CallAccess>> {
+    async fn files(&mut self, capability: &Capability) -> WorkspaceResult<Arc<CallAccess>> {
         self.count_host_call()?;
         Ok(self.permit(capability).await)
     }
@@ -44,8 +44,8 @@ impl CallAccess {
     }
 }
 
-impl workspace_read::Host for State {
-    async fn read(&mut self, path: String, offset: u64, max: u32) -> Answer<Vec<u8>> {
+impl workspace_read::Host for GuestState {
+    async fn read(&mut self, path: String, offset: u64, max: u32) -> WorkspaceResult<Vec<u8>> {
         let access = match self.files(&Capability::WorkspaceRead).await? {
             Ok(access) => access,
             Err(denied) => return Ok(Err(denied)),
@@ -54,7 +54,7 @@ impl workspace_read::Host for State {
         Ok(read.map_err(|error| access.file_error(error)))
     }
 
-    async fn walk(&mut self, glob: String, after: Option<String>, limit: u32) -> Answer<Vec<workspace_read::Entry>> {
+    async fn walk(&mut self, glob: String, after: Option<String>, limit: u32) -> WorkspaceResult<Vec<workspace_read::Entry>> {
         let access = match self.files(&Capability::WorkspaceRead).await? {
             Ok(access) => access,
             Err(denied) => return Ok(Err(denied)),
@@ -66,8 +66,8 @@ impl workspace_read::Host for State {
     }
 }
 
-impl workspace_write::Host for State {
-    async fn write(&mut self, path: String, contents: Vec<u8>) -> Answer<()> {
+impl workspace_write::Host for GuestState {
+    async fn write(&mut self, path: String, contents: Vec<u8>) -> WorkspaceResult<()> {
         let access = match self.files(&Capability::WorkspaceWrite).await? {
             Ok(access) => access,
             Err(denied) => return Ok(Err(denied)),
@@ -77,7 +77,7 @@ impl workspace_write::Host for State {
         Ok(written.map_err(|error| access.file_error(error)))
     }
 
-    async fn delete(&mut self, path: String) -> Answer<()> {
+    async fn delete(&mut self, path: String) -> WorkspaceResult<()> {
         let access = match self.files(&Capability::WorkspaceWrite).await? {
             Ok(access) => access,
             Err(denied) => return Ok(Err(denied)),

@@ -14,7 +14,7 @@ use wasmtime_wasi::p2::{
 };
 
 use super::Wasi;
-use crate::state::State;
+use crate::state::GuestState;
 
 /// Where virtual time begins: 2020-01-01T00:00:00Z, in seconds since 1970.
 const BEGINNING: u64 = 1_577_836_800;
@@ -102,14 +102,14 @@ impl HasData for Clocks {
     type Data<'a> = View<'a>;
 }
 
-fn view(state: &mut State) -> View<'_> {
+fn view(state: &mut GuestState) -> View<'_> {
     let Wasi { clock, table, .. } = state.wasi();
     View { clock, table }
 }
 
-pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    wall_clock::add_to_linker::<State, Clocks>(linker, view)?;
-    monotonic_clock::add_to_linker::<State, Clocks>(linker, view)
+pub(super) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
+    wall_clock::add_to_linker::<GuestState, Clocks>(linker, view)?;
+    monotonic_clock::add_to_linker::<GuestState, Clocks>(linker, view)
 }
 
 fn datetime(time: Duration) -> Datetime {

@@ -13,7 +13,7 @@ use crate::{
     bindings::patchbay::host::types::Error as WitError,
     capability,
     limiter::{Memory, Reservation},
-    state::{CallAccess, State},
+    state::{CallAccess, GuestState},
 };
 
 /// Requests of one call that are sent at once; the others wait, and nothing of their bodies is read.
@@ -34,14 +34,14 @@ pub(super) struct Hooks {
 }
 
 impl Hooks {
-    pub(super) fn new(state: &State) -> Self {
+    pub(super) fn new(state: &GuestState) -> Self {
         let memory = Arc::clone(state.limiter.memory());
         let places = Arc::new(Semaphore::new(AT_ONCE));
         Self { access: state.access.clone(), budget: state.budget.clone(), memory, places }
     }
 }
 
-type Sent = Result<(Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>), Error>;
+type SendResult = Result<(Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>), Error>;
 
 impl WasiHttpHooks for Hooks {
     fn p2_outgoing_body_chunk_size(&mut self) -> usize {
@@ -58,7 +58,7 @@ impl WasiHttpHooks for Hooks {
         request: Request<WasiBody>,
         options: Option<RequestOptions>,
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
-    ) -> Box<dyn Future<Output = Sent> + Send> {
+    ) -> Box<dyn Future<Output = SendResult> + Send> {
         let (access, budget) = (self.access.clone(), self.budget.clone());
         let (memory, places) = (Arc::clone(&self.memory), Arc::clone(&self.places));
         Box::new(async move {
@@ -120,12 +120,12 @@ async fn read(
 }
 
 /// The body of an answer, which counts as the call's memory until nothing refers to it.
-struct Kept {
+struct ReservedBody {
     body: Vec<u8>,
     _reservation: Reservation,
 }
 
-impl AsRef<[u8]> for Kept {
+impl AsRef<[u8]> for ReservedBody {
     fn as_ref(&self) -> &[u8] {
         &self.body
     }
@@ -136,7 +136,7 @@ fn answer(response: HttpResponse, mut reservation: Reservation) -> Result<Respon
     if !reservation.grow(body.len()) {
         return Err(Error::HttpResponseBodySize(Some(body.len() as u64)));
     }
-    let body = Bytes::from_owner(Kept { body, _reservation: reservation });
+    let body = Bytes::from_owner(ReservedBody { body, _reservation: reservation });
     let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
     let mut answer = Response::builder().status(status).body(body).map_err(|_| Error::HttpProtocolError)?;
     for (name, value) in headers {

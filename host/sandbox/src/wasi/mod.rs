@@ -17,7 +17,7 @@ use wasmtime::component::{Linker, ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
-use crate::{Level, Limits, state::State};
+use crate::{LogLevel, Limits, state::GuestState};
 
 /// What a store carries for WASI.
 pub(crate) struct Wasi {
@@ -34,11 +34,11 @@ pub(crate) struct Wasi {
 const SEED: u64 = 0x5061_7463_6862_6179;
 
 impl Wasi {
-    fn new(state: &State) -> Self {
+    fn new(state: &GuestState) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(Limits::WASI_RESOURCES);
-        let output = stdio::Output::new(Arc::clone(&state.log), &state.limits);
-        let printed @ [stdout, stderr] = &[output.stream(Level::Info), output.stream(Level::Warn)];
+        let output = stdio::GuestOutput::new(Arc::clone(&state.log), &state.limits);
+        let printed @ [stdout, stderr] = &[output.stream(LogLevel::Info), output.stream(LogLevel::Warn)];
         let mut ctx = WasiCtx::builder();
         ctx.stdout(stdout.clone())
             .stderr(stderr.clone())
@@ -67,7 +67,7 @@ impl Wasi {
     }
 }
 
-impl State {
+impl GuestState {
     /// What WASI needs, made when it is first asked for. Counts one host call.
     fn wasi(&mut self) -> &mut Wasi {
         self.spent.host_calls = self.spent.host_calls.saturating_add(1);
@@ -82,14 +82,14 @@ impl State {
     }
 }
 
-impl WasiView for State {
+impl WasiView for GuestState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         let Wasi { ctx, table, .. } = self.wasi();
         WasiCtxView { ctx, table }
     }
 }
 
-impl WasiHttpView for State {
+impl WasiHttpView for GuestState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
         let Wasi { http, hooks, table, .. } = self.wasi();
         WasiHttpCtxView { hooks, table, ctx: http }
@@ -97,7 +97,7 @@ impl WasiHttpView for State {
 }
 
 /// Links WASI 0.2, with a clock of our own.
-pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
     linker.allow_shadowing(true);

@@ -15,11 +15,11 @@ use wasmtime_wasi::{
     p2::{OutputStream, Pollable, StreamError},
 };
 
-use crate::{Level, Limits, last_lines::LastLines};
+use crate::{LogLevel, Limits, last_lines::LastLines};
 
 /// Both streams of one guest, which share what the log may take.
 #[derive(Clone)]
-pub(super) struct Output {
+pub(super) struct GuestOutput {
     room: Arc<Mutex<Room>>,
     log: Arc<LastLines>,
 }
@@ -32,30 +32,30 @@ struct Room {
 /// One of the streams.
 #[derive(Clone)]
 pub(super) struct Stream {
-    output: Output,
-    line: Arc<Mutex<Line>>,
-    level: Level,
+    output: GuestOutput,
+    line: Arc<Mutex<PendingLine>>,
+    level: LogLevel,
 }
 
 /// What was written of a line that has no end yet.
-struct Line {
+struct PendingLine {
     bytes: Vec<u8>,
-    output: Output,
-    level: Level,
+    output: GuestOutput,
+    level: LogLevel,
 }
 
-impl Output {
+impl GuestOutput {
     pub(super) fn new(log: Arc<LastLines>, limits: &Limits) -> Self {
         let room = Room { lines: limits.log_lines, bytes: limits.log_bytes };
         Self { room: Arc::new(Mutex::new(room)), log }
     }
 
-    pub(super) fn stream(&self, level: Level) -> Stream {
-        let line = Line { bytes: Vec::new(), output: self.clone(), level };
+    pub(super) fn stream(&self, level: LogLevel) -> Stream {
+        let line = PendingLine { bytes: Vec::new(), output: self.clone(), level };
         Stream { output: self.clone(), line: Arc::new(Mutex::new(line)), level }
     }
 
-    fn print(&self, level: Level, line: &[u8]) {
+    fn print(&self, level: LogLevel, line: &[u8]) {
         let mut room = lock(&self.room);
         let words = text::clean_line(&String::from_utf8_lossy(line));
         self.log.keep(&words);
@@ -66,7 +66,7 @@ impl Output {
         if room.lines == 0 || line.len() > room.bytes {
             room.lines = 0;
             let words = "the rest of what it printed is left out (limits.log_lines, limits.log_bytes)";
-            self.log.forward(Level::Warn, words);
+            self.log.forward(LogLevel::Warn, words);
             return;
         }
         room.bytes -= line.len();
@@ -104,7 +104,7 @@ impl Stream {
     }
 }
 
-impl Line {
+impl PendingLine {
     fn end(&mut self) {
         if !self.bytes.is_empty() {
             self.output.print(self.level, &mem::take(&mut self.bytes));
@@ -112,7 +112,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for PendingLine {
     fn drop(&mut self) {
         self.end();
     }
@@ -186,18 +186,18 @@ mod tests {
     use crate::LogSink;
 
     #[derive(Default)]
-    struct Heard(Mutex<Vec<String>>);
+    struct CollectedLog(Mutex<Vec<String>>);
 
-    impl LogSink for Heard {
-        fn write(&self, level: Level, message: &str) {
+    impl LogSink for CollectedLog {
+        fn write(&self, level: LogLevel, message: &str) {
             self.0.lock().unwrap().push(format!("{level:?} {message}"));
         }
     }
 
     fn printed(limits: &Limits, write: impl FnOnce(&Stream, &Stream)) -> Vec<String> {
-        let heard = Arc::new(Heard::default());
-        let output = Output::new(LastLines::new(heard.clone()), limits);
-        let (out, err) = (output.stream(Level::Info), output.stream(Level::Warn));
+        let heard = Arc::new(CollectedLog::default());
+        let output = GuestOutput::new(LastLines::new(heard.clone()), limits);
+        let (out, err) = (output.stream(LogLevel::Info), output.stream(LogLevel::Warn));
         write(&out, &err);
         drop((out, err));
         heard.0.lock().unwrap().clone()
@@ -232,8 +232,8 @@ mod tests {
     #[test]
     fn last_lines_are_kept_when_the_log_is_full() {
         let few = Limits { log_lines: 3, ..Limits::default() };
-        let last = LastLines::new(Arc::new(Heard::default()));
-        let out = Output::new(Arc::clone(&last), &few).stream(Level::Info);
+        let last = LastLines::new(Arc::new(CollectedLog::default()));
+        let out = GuestOutput::new(Arc::clone(&last), &few).stream(LogLevel::Info);
         out.write(&b"x\n".repeat(10_000));
         out.write(b"one\ntwo\nthree\nfour\nTypeError: no\nunfinished");
         out.end_line();

@@ -33,7 +33,7 @@ fn open(row: &JournalRow, line: Option<&str>) -> OpenCall {
 }
 
 async fn held(store: &Store) -> Hold {
-    let snapshot = NewSnapshot::empty(Digest::of(b"s"), "s".to_owned(), store.hold_components().unwrap());
+    let snapshot = NewSnapshot::empty(Digest::of(b"s"), "s".to_owned(), store.retain_components().unwrap());
     let row = SessionRow {
         id: SessionId::random(),
         workspace: "/w".to_owned(),

@@ -6,7 +6,7 @@ use crate::{
 };
 
 async fn session(store: &Store) -> (Hold, AgentId) {
-    let components = store.hold_components().unwrap();
+    let components = store.retain_components().unwrap();
     let snapshot = NewSnapshot::empty(Digest::of(b""), String::new(), components);
     let row = SessionRow {
         id: SessionId::random(),

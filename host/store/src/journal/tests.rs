@@ -185,7 +185,7 @@ fn a_removed_session_leaves_its_calls_and_not_their_contents() {
     runtime().block_on(async {
         let settings = JournalSettings { content: true, ..JournalSettings::default() };
         let store = Store::open(home.path()).unwrap().with_journal(settings);
-        let components = store.hold_components().unwrap();
+        let components = store.retain_components().unwrap();
         let snapshot = NewSnapshot::empty(Digest::of(b"s"), "s".to_owned(), components);
         let session = SessionRow {
             id: SessionId::random(),

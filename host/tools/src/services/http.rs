@@ -4,8 +4,8 @@ use patchbay_core::{Name, text};
 use patchbay_egress::{
     Checked, Credential, CredentialError, EgressError, Placed, Placement, PlacementError, Request, Target,
 };
-use patchbay_policy::{Capability, Denial, Host, Permits};
-use patchbay_sandbox::{Auth, BoxFuture, Fault, Http, HttpRequest, HttpResponse, Placement as AskedPlacement};
+use patchbay_policy::{Capability, Denial, HostPattern, Permits};
+use patchbay_sandbox::{Auth, BoxFuture, Fault, Http, HttpRequest, HttpResponse, RequestedPlacement};
 
 use super::{CallServices, NOT_RECORDED};
 
@@ -69,8 +69,8 @@ impl CallServices {
         let capability = Capability::Credential(name.clone());
         permits.check(&capability)?;
         let placement = match auth.placement {
-            AskedPlacement::Header { name, prefix } => Placement::Header { name, prefix },
-            AskedPlacement::Query(name) => Placement::Query(name),
+            RequestedPlacement::Header { name, prefix } => Placement::Header { name, prefix },
+            RequestedPlacement::Query(name) => Placement::Query(name),
         };
         let credentials = &self.tools.credentials;
         let config = credentials.config(&name).map_err(missing)?;
@@ -81,7 +81,7 @@ impl CallServices {
 }
 
 /// Reads a URL and finds the permit for it.
-fn target(url: &str, permits: &Permits) -> Result<(Checked, Host), Fault> {
+fn target(url: &str, permits: &Permits) -> Result<(Checked, HostPattern), Fault> {
     let target = Target::parse(url).map_err(|error| refused(error.into()))?;
     let origin = target.origin();
     let rule = permits.check_http(origin.host(), origin.port(), origin.is_default_port())?;

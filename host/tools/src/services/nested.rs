@@ -7,7 +7,7 @@ use patchbay_core::text;
 use patchbay_sandbox::{BoxFuture, Budget, Content, Failure, Fault, Finished, ToolCaller};
 
 use super::CallServices;
-use crate::{ResolvedTool, ToolCall, ToolError};
+use crate::{ResolvedTool, ToolInvocation, ToolError};
 
 impl ToolCaller for CallServices {
     fn call<'a>(&'a self, tool: &'a str, input: &'a str, budget: Budget) -> BoxFuture<'a, Finished<String, Fault>> {
@@ -27,7 +27,7 @@ impl ToolCaller for CallServices {
                 Err(error) => return Finished::failed(fault(error)),
             };
             let parent = Some((Arc::clone(&self.record), budget));
-            let call = ToolCall { parent, ..ToolCall::new(id, tool, &input) };
+            let call = ToolInvocation { parent, ..ToolInvocation::new(id, tool, &input) };
             let Finished { result, usage } = self.tools.run(context, call).await;
             Finished { result: result.map(|content| as_text(&content)).map_err(fault), usage }
         })

@@ -11,7 +11,7 @@ use patchbay_core::text;
 use patchbay_egress::{EgressError, Target};
 use patchbay_policy::{Capability, Permits};
 use patchbay_sandbox::{
-    Auth, BoxFuture, Budget, Entry, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvError, Level, Limits, LogSink, Progress,
+    Auth, BoxFuture, Budget, Entry, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvError, LogLevel, Limits, LogSink, ProgressSink,
     Scope, ToolCaller, Usage, fuzzing::kv as wit,
 };
 
@@ -180,13 +180,13 @@ impl ToolCaller for Host {
 }
 
 impl LogSink for Host {
-    fn write(&self, _: Level, message: &str) {
+    fn write(&self, _: LogLevel, message: &str) {
         assert_eq!(message, text::clean_line(message), "a line of log is one clean line");
         drop(self.hear(None));
     }
 }
 
-impl Progress for Host {
+impl ProgressSink for Host {
     fn report(&self, text: &str) {
         assert_eq!(text, text::clean(text), "progress is clean");
         drop(self.hear(None));

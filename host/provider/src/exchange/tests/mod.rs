@@ -19,7 +19,7 @@ use patchbay_core::{
 };
 use patchbay_egress::{Egress, Secrets};
 use patchbay_sandbox::{
-    Auth, Failure, Placement,
+    Auth, Failure, RequestedPlacement,
     adapter::{Action, AdapterFailure, AdapterRequest, BodyPiece, Input, RetryHint},
 };
 
@@ -256,7 +256,7 @@ pub(super) fn post(body: Vec<BodyPiece>) -> AdapterRequest {
 }
 
 pub(super) fn bearer() -> Auth {
-    let placement = Placement::Header { name: "Authorization".to_owned(), prefix: "Bearer ".to_owned() };
+    let placement = RequestedPlacement::Header { name: "Authorization".to_owned(), prefix: "Bearer ".to_owned() };
     Auth { credential: "key".to_owned(), placement }
 }
 

@@ -5,7 +5,7 @@ use patchbay_core::{
     completion::{BlockKind, FailureKind, Finish, Stop, StreamEvent},
 };
 use patchbay_sandbox::{
-    Auth, Placement,
+    Auth, RequestedPlacement,
     adapter::{Action, AdapterRequest, Input, RetryHint},
 };
 
@@ -27,7 +27,7 @@ fn asking() -> AdapterRequest {
 #[tokio::test]
 async fn it_goes_where_the_adapter_points_and_the_operator_allows() {
     let server = Server::answering(ok("", "")).await;
-    let query = Auth { placement: Placement::Query("key".to_owned()), ..bearer() };
+    let query = Auth { placement: RequestedPlacement::Query("key".to_owned()), ..bearer() };
     for auth in [bearer(), query] {
         let request = AdapterRequest { auth: vec![auth], ..get("/models?alt=sse") };
         Bench::at(&server.origin()).with_key(true).run(&Script::relaying(request)).await.unwrap();
@@ -106,7 +106,7 @@ async fn another_credential_or_another_place_is_a_violation() {
     let server = Server::answering(ok("", "")).await;
     let auth = |auth: Auth| AdapterRequest { auth: vec![auth], ..get("/") };
     let header = |name: &str, prefix: &str| {
-        let placement = Placement::Header { name: name.to_owned(), prefix: prefix.to_owned() };
+        let placement = RequestedPlacement::Header { name: name.to_owned(), prefix: prefix.to_owned() };
         auth(Auth { placement, ..bearer() })
     };
     let own = vec![("authorization".to_owned(), "Bearer mine".to_owned())];

@@ -10,7 +10,7 @@ use patchbay_core::Digest;
 use crate::Failure;
 
 /// Components that somebody holds, those that are being loaded, and the last ones that were. Any other is dropped.
-pub(crate) struct Held<T> {
+pub(crate) struct ComponentCache<T> {
     slots: Mutex<HashMap<Digest, Arc<Slot<T>>>>,
     recent: Mutex<VecDeque<Arc<T>>>,
     keep: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Held<T> {
 /// Locked by whoever loads.
 type Slot<T> = tokio::sync::Mutex<Weak<T>>;
 
-impl<T> Held<T> {
+impl<T> ComponentCache<T> {
     /// Keeps the last `keep` components loaded, also where nobody holds them.
     pub(crate) fn keeping(keep: usize) -> Self {
         Self { slots: Mutex::default(), recent: Mutex::default(), keep }
