@@ -13,7 +13,9 @@ use patchbay_sandbox::{BoxFuture, Content, Limits, Sandbox};
 use patchbay_skill::{NoCache, Snapshot, SnapshotRules, build, discover};
 use patchbay_store::{GrantRow, Hold, KvStore, Store};
 use patchbay_tests::{calls::SAY, guest::Guest, services};
-use patchbay_tools::{Approval, Approvals, Approver, CallContext, Question, ResolvedTool, ToolInvocation, ToolError, Tools};
+use patchbay_tools::{
+    Approval, Approvals, Approver, CallContext, Question, ResolvedTool, ToolError, ToolInvocation, Tools,
+};
 use serde_json::json;
 
 use crate::{

@@ -8,7 +8,7 @@ use patchbay_sandbox::{BoxFuture, Content, Sandbox};
 use patchbay_skill::{Platform, Snapshot, SnapshotRules, build};
 use patchbay_store::{JournalFilter, JournalRow, KvStore, Store};
 use patchbay_tests::services;
-use patchbay_tools::{Internal, InternalError, ResolvedTool, ToolInvocation, ToolError, Tools};
+use patchbay_tools::{Internal, InternalError, ResolvedTool, ToolError, ToolInvocation, Tools};
 use serde_json::{Value, json};
 
 use crate::support::{bounded, small};

@@ -9,7 +9,7 @@ use patchbay_sandbox::{Content, Failure, Sandbox, WORLD};
 use patchbay_skill::{Component, FoundSkill, NoCache, Problem, Snapshot, SnapshotRules, build, discover};
 use patchbay_store::{KvStore, Store};
 use patchbay_tests::{guest::Guest, schemas::hostile, services};
-use patchbay_tools::{ResolvedTool, ToolInvocation, ToolError, Tools};
+use patchbay_tools::{ResolvedTool, ToolError, ToolInvocation, Tools};
 use serde_json::{Value, json};
 
 use crate::{

@@ -19,5 +19,5 @@ mod shell;
 pub use blocked::Blocked;
 pub use capability::{Capability, CapabilityError, HostPattern};
 pub use identity::{Identity, Root};
-pub use permits::{Denial, Grant, Permits, Standing, CapabilityState, WorkspaceTrust, grant_command};
+pub use permits::{CapabilityState, Denial, Grant, Permits, Standing, WorkspaceTrust, grant_command};
 pub use shell::{quoted, quoted_folder};

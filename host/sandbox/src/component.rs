@@ -8,7 +8,7 @@ use crate::{
     Failure, Limits,
     bindings::{SkillPlugin, SkillPluginPre},
     engine::EngineParts,
-    inspect::{self, Needs, ComponentShape},
+    inspect::{self, ComponentShape, Needs},
     state::GuestState,
 };
 

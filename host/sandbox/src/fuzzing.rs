@@ -112,7 +112,9 @@ impl FuzzGuest {
             Ask::WorkspaceWrite(path, contents) => {
                 workspace_write::Host::write(state, path, contents).await?.map(|()| HostReply::Nothing)
             }
-            Ask::WorkspaceDelete(path) => workspace_write::Host::delete(state, path).await?.map(|()| HostReply::Nothing),
+            Ask::WorkspaceDelete(path) => {
+                workspace_write::Host::delete(state, path).await?.map(|()| HostReply::Nothing)
+            }
             Ask::InferenceComplete(system, prompt) => {
                 inference::Host::complete(state, system, prompt).await?.map(HostReply::Text)
             }

@@ -23,13 +23,13 @@ mod call;
 mod capability;
 mod clock;
 mod component;
+mod component_cache;
 mod engine;
 mod failure;
 mod files;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod component_cache;
 pub mod inspect;
 mod last_lines;
 mod limiter;

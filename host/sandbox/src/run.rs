@@ -32,7 +32,8 @@ impl Sandbox {
         access: Option<Arc<CallAccess>>,
     ) -> Result<Store<GuestState>, Failure> {
         let Budget { fuel, output_bytes, .. } = budget;
-        let mut store = Store::new(&self.parts()?.engine, GuestState::new(Arc::clone(&self.limits), budget, log, access));
+        let mut store =
+            Store::new(&self.parts()?.engine, GuestState::new(Arc::clone(&self.limits), budget, log, access));
         store.limiter(|state| &mut state.limiter);
         store.set_fuel(fuel).map_err(invalid)?;
         store.set_hostcall_fuel(output_bytes);
@@ -71,7 +72,8 @@ pub(crate) async fn run_existing<T>(
     store: &mut Store<GuestState>,
     work: impl AsyncFnOnce(&mut Store<GuestState>) -> wasmtime::Result<T>,
 ) -> Result<T, Failure> {
-    let run = async |store: &mut Store<GuestState>| work(store).await.map_err(|error| classify(error, store.data(), broken));
+    let run =
+        async |store: &mut Store<GuestState>| work(store).await.map_err(|error| classify(error, store.data(), broken));
     within(store, run).await
 }
 

@@ -15,7 +15,7 @@ use patchbay_command::RESERVED;
 use patchbay_core::{Digest, Name, RootLimits, SessionId};
 use patchbay_policy::Root;
 use patchbay_skill::{Candidate, Changed, Component, DescribedTools, Diff, FoundSkill, Snapshot, SnapshotRules, build};
-use patchbay_store::{RetainedComponents, NewSnapshot, Store, StoreError};
+use patchbay_store::{NewSnapshot, RetainedComponents, Store, StoreError};
 use patchbay_tools::Group;
 
 use crate::{

@@ -140,7 +140,8 @@ impl Host {
         let secrets = Arc::new(Secrets::open(&paths.config));
         let credentials = Credentials::new(credentials, Arc::clone(&secrets));
         // Adapters have an engine and a pool of their own: no skill can keep a model from answering, nor the other way.
-        let adapters = Sandbox::new(config.exchange.sandbox(&limits)).decommit_immediately().with_artefacts(artefacts());
+        let adapters =
+            Sandbox::new(config.exchange.sandbox(&limits)).decommit_immediately().with_artefacts(artefacts());
         let sources = Sources {
             folder: paths.config.join("providers"),
             bundled: config.bundled_adapters,

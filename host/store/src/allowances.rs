@@ -112,7 +112,11 @@ impl Store {
     ///
     /// # Errors
     /// The database.
-    pub async fn claim_prefixes(&self, provider: String, prefixes: Vec<String>) -> Result<Option<Conflict>, StoreError> {
+    pub async fn claim_prefixes(
+        &self,
+        provider: String,
+        prefixes: Vec<String>,
+    ) -> Result<Option<Conflict>, StoreError> {
         self.database.write(move |connection| claim(connection, &provider, &prefixes)).await
     }
 

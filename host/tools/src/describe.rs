@@ -298,7 +298,8 @@ impl Tools {
         limit: bool,
     ) -> Result<(), StoreError> {
         let Problem { code, message } = problem.clone();
-        let json = serde_json::to_string(&StoredDescription::Problem { code, message, under, limit }).unwrap_or_default();
+        let json =
+            serde_json::to_string(&StoredDescription::Problem { code, message, under, limit }).unwrap_or_default();
         self.store.keep_described(digest, WORLD, json).await
     }
 

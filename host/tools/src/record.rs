@@ -13,7 +13,7 @@ use patchbay_core::{Asker, CallId, Code, Digest};
 use patchbay_sandbox::{Content, Finished};
 use patchbay_store::{JournalRow, OpenCall, Store, StoreError};
 
-use crate::{CallContext, ResolvedTool, ToolInvocation, ToolError, call::SkillTool, internal};
+use crate::{CallContext, ResolvedTool, ToolError, ToolInvocation, call::SkillTool, internal};
 
 /// A call that runs. Shared by what serves its guest and by the calls nested in it.
 pub(crate) struct CallRecord {

@@ -6,7 +6,7 @@ use patchbay_sandbox::{Call, Content, Finished};
 use tracing::Instrument as _;
 
 use crate::{
-    CallContext, ResolvedTool, ToolInvocation, ToolError, Tools, blocked,
+    CallContext, ResolvedTool, ToolError, ToolInvocation, Tools, blocked,
     call::SkillTool,
     internal,
     ready::NotReady,

@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use patchbay_core::Name;
-use patchbay_store::{Allowance, Rules, StoreError, Conflict};
+use patchbay_store::{Allowance, Conflict, Rules, StoreError};
 
 use super::Providers;
 use crate::{

@@ -48,7 +48,10 @@ impl PluginWorld for ProviderPluginPre<GuestState> {
         Self::new(pre)
     }
 
-    fn instantiate(&self, store: &mut Store<GuestState>) -> impl Future<Output = wasmtime::Result<ProviderPlugin>> + Send {
+    fn instantiate(
+        &self,
+        store: &mut Store<GuestState>,
+    ) -> impl Future<Output = wasmtime::Result<ProviderPlugin>> + Send {
         self.instantiate_async(store)
     }
 }

@@ -10,7 +10,8 @@ use patchbay_policy::{Capability, Denial, Grant, Identity, Permits, Root, Worksp
 
 use crate::{
     Auth, BoxFuture, Budget, Entry, Failure, Fault, Finished, Http, HttpRequest, HttpResponse, Inference, Kv, KvError,
-    LogLevel, Limits, LocalFiles, LogSink, PermitSource, ProgressSink, Scope, Services, ToolCaller, Usage, WorkspaceAccess,
+    Limits, LocalFiles, LogLevel, LogSink, PermitSource, ProgressSink, Scope, Services, ToolCaller, Usage,
+    WorkspaceAccess,
     bindings::patchbay::host::{
         http, inference, kv, log, progress, types::Error as WitError, workspace_read, workspace_write,
     },

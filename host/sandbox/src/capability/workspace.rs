@@ -54,7 +54,12 @@ impl workspace_read::Host for GuestState {
         Ok(read.map_err(|error| access.file_error(error)))
     }
 
-    async fn walk(&mut self, glob: String, after: Option<String>, limit: u32) -> WorkspaceResult<Vec<workspace_read::Entry>> {
+    async fn walk(
+        &mut self,
+        glob: String,
+        after: Option<String>,
+        limit: u32,
+    ) -> WorkspaceResult<Vec<workspace_read::Entry>> {
         let access = match self.files(&Capability::WorkspaceRead).await? {
             Ok(access) => access,
             Err(denied) => return Ok(Err(denied)),

@@ -17,7 +17,7 @@ use wasmtime::component::{Linker, ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
-use crate::{LogLevel, Limits, state::GuestState};
+use crate::{Limits, LogLevel, state::GuestState};
 
 /// What a store carries for WASI.
 pub(crate) struct Wasi {

@@ -15,7 +15,7 @@ use wasmtime_wasi::{
     p2::{OutputStream, Pollable, StreamError},
 };
 
-use crate::{LogLevel, Limits, last_lines::LastLines};
+use crate::{Limits, LogLevel, last_lines::LastLines};
 
 /// Both streams of one guest, which share what the log may take.
 #[derive(Clone)]

@@ -7,7 +7,7 @@ use patchbay_core::text;
 use patchbay_sandbox::{BoxFuture, Budget, Content, Failure, Fault, Finished, ToolCaller};
 
 use super::CallServices;
-use crate::{ResolvedTool, ToolInvocation, ToolError};
+use crate::{ResolvedTool, ToolError, ToolInvocation};
 
 impl ToolCaller for CallServices {
     fn call<'a>(&'a self, tool: &'a str, input: &'a str, budget: Budget) -> BoxFuture<'a, Finished<String, Fault>> {
