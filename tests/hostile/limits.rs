@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use patchbay_core::Code;
-use patchbay_sandbox::{BoxFuture, Entry, Failure, Kv, KvError, Limits, Scope};
+use patchbay_sandbox::{BoxFuture, Failure, Kv, KvEntry, KvError, Limits, Scope};
 use patchbay_tests::guest::{ECHO, Guest};
 
 use crate::support::{KV_GET, LOG, Ward, bounded, by_the_clock, for_ever, imports, permits, small};
@@ -112,7 +112,7 @@ async fn endless_loop_does_not_starve_other_calls() {
 struct Stuck;
 
 impl Kv for Stuck {
-    fn get<'a>(&'a self, _: Scope, _: &'a str) -> BoxFuture<'a, Result<Option<Entry>, KvError>> {
+    fn get<'a>(&'a self, _: Scope, _: &'a str) -> BoxFuture<'a, Result<Option<KvEntry>, KvError>> {
         Box::pin(std::future::pending())
     }
 

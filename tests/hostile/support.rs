@@ -8,7 +8,7 @@ use std::{
 use patchbay_core::{Digest, ToolSpec};
 use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
 use patchbay_sandbox::{
-    BoxFuture, Call, Content, Entry, Failure, Finished, Inference, Kv, KvError, Limits, Loaded, LogLevel, LogSink,
+    BoxFuture, Call, Content, KvEntry, Failure, Finished, Inference, Kv, KvError, Limits, Loaded, LogLevel, LogSink,
     ProgressSink, Sandbox, Scope, Services, Usage,
 };
 use patchbay_tests::{guest::Guest, services};
@@ -176,8 +176,8 @@ impl ProgressSink for Heard {
 pub struct FakeKv;
 
 impl Kv for FakeKv {
-    fn get<'a>(&'a self, _: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, KvError>> {
-        Box::pin(async move { Ok(Some(Entry { value: key.as_bytes().to_vec(), version: 1 })) })
+    fn get<'a>(&'a self, _: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<KvEntry>, KvError>> {
+        Box::pin(async move { Ok(Some(KvEntry { value: key.as_bytes().to_vec(), version: 1 })) })
     }
 
     fn put<'a>(&'a self, _: Scope, key: &'a str, _: Vec<u8>, _: Option<u64>) -> BoxFuture<'a, Result<u64, KvError>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use patchbay_core::{AgentId, Asker, Digest, PrincipalId, SessionId};
 use patchbay_policy::{Capability, Permits};
 use patchbay_sandbox::{
-    Auth, BoxFuture, Budget, Entry, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvError, LocalFiles,
+    Auth, BoxFuture, Budget, KvEntry, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvError, LocalFiles,
     LogLevel, LogSink, ProgressSink, Scope, Services, ToolCaller, WorkspaceAccess,
 };
 use patchbay_skill::Snapshot;
@@ -73,7 +73,7 @@ fn fails<'a, T: Send + 'a>() -> BoxFuture<'a, Result<T, KvError>> {
 }
 
 impl Kv for Nobody {
-    fn get<'a>(&'a self, _: Scope, _: &'a str) -> BoxFuture<'a, Result<Option<Entry>, KvError>> {
+    fn get<'a>(&'a self, _: Scope, _: &'a str) -> BoxFuture<'a, Result<Option<KvEntry>, KvError>> {
         fails()
     }
 

@@ -16,7 +16,7 @@ use crate::{Chosen, CompactionSettings, Model};
 
 /// Where an agent lives.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct AgentIds {
     /// The right to write its session.
     pub hold: Hold,
     /// Itself.
@@ -27,7 +27,7 @@ pub struct Place {
 
 /// One agent: a conversation, a model, and the tools that it may call.
 pub struct Agent {
-    pub(crate) place: Place,
+    pub(crate) ids: AgentIds,
     pub(crate) log: Arc<EventLog>,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) tools: Arc<Tools>,
@@ -46,19 +46,19 @@ pub struct TurnPermit {
 impl Agent {
     /// The agent of `place`, which writes to `log` and has the model `chosen`.
     pub fn new(
-        place: Place,
+        ids: AgentIds,
         log: Arc<EventLog>,
         model: Arc<dyn Model>,
         tools: Arc<Tools>,
         settings: CompactionSettings,
         chosen: Chosen,
     ) -> Arc<Self> {
-        Arc::new(Self { place, log, model, tools, settings, chosen: Mutex::new(chosen), turn: Arc::default() })
+        Arc::new(Self { ids, log, model, tools, settings, chosen: Mutex::new(chosen), turn: Arc::default() })
     }
 
     /// Its id.
     pub fn id(&self) -> AgentId {
-        self.place.agent
+        self.ids.agent
     }
 
     /// The model that was chosen for it.
@@ -96,7 +96,7 @@ impl Agent {
 
     /// Returns what publishes the progress of `tool` as events of this agent.
     pub fn progress(&self, tool: &str) -> Arc<dyn ProgressSink> {
-        Arc::new(ToolProgress { log: Arc::clone(&self.log), agent: self.place.agent, tool: tool.to_owned() })
+        Arc::new(ToolProgress { log: Arc::clone(&self.log), agent: self.ids.agent, tool: tool.to_owned() })
     }
 }
 

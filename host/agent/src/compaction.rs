@@ -80,7 +80,7 @@ names, paths and numbers to the letter, what is still to be done, and what is be
 text, no greeting, and call no tools.";
 
 /// What is to be summarised.
-pub(crate) struct Plan<'a> {
+pub(crate) struct CompactionPlan<'a> {
     /// The rows whose place the summary takes.
     pub(crate) rows: &'a [Row],
     /// The first row that is still sent.
@@ -90,7 +90,7 @@ pub(crate) struct Plan<'a> {
 }
 
 /// What of `rows` can be summarised, where the turn began with row `turn`; none where there is nothing.
-pub(crate) fn plan(rows: &[Row], turn: u64) -> Option<Plan<'_>> {
+pub(crate) fn plan(rows: &[Row], turn: u64) -> Option<CompactionPlan<'_>> {
     let answered = |rows: &[Row]| rows.iter().any(|row| row.kind == MessageKind::Assistant);
     let begin = rows.iter().position(|row| row.seq >= turn && row.kind != MessageKind::Compaction)?;
     let (before, of_turn) = rows.split_at(begin);
@@ -98,13 +98,13 @@ pub(crate) fn plan(rows: &[Row], turn: u64) -> Option<Plan<'_>> {
         // In the middle of a turn all is summarised: what was asked is said once more, what came of it is in the summary.
         let asked = of_turn.iter().filter(|row| matches!(row.kind, MessageKind::User | MessageKind::Skill));
         let request: Vec<&str> = asked.map(|row| row.content.as_str()).collect();
-        return Some(Plan {
+        return Some(CompactionPlan {
             rows,
             keep_from: None,
             request: Some(request.join("\n\n")).filter(|text| !text.is_empty()),
         });
     }
-    answered(before).then_some(Plan { rows: before, keep_from: Some(turn), request: None })
+    answered(before).then_some(CompactionPlan { rows: before, keep_from: Some(turn), request: None })
 }
 
 /// The request for a summary: as much of the conversation's end as `window` tokens have room for, and what is asked.

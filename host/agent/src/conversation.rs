@@ -13,7 +13,7 @@ use patchbay_store::MessageRow as Row;
 use crate::parts;
 
 /// Who is to read a conversation.
-pub(crate) struct Reader<'a> {
+pub(crate) struct ReaderModel<'a> {
     /// The adapter.
     pub(crate) adapter: &'a str,
     /// The model.
@@ -39,8 +39,8 @@ const NO_RESULT: &str = r#"{"tool_success":false,"error":"the call was interrupt
 const NAME_CHARS: usize = 64;
 
 /// Makes the conversation of `rows`, which are in order and may begin with rows that a compaction keeps.
-pub(crate) fn conversation(rows: &[Row], reader: &Reader<'_>) -> Conversation {
-    let mut builder = Builder { reader, messages: Vec::new(), open: Vec::new(), ids: HashSet::new() };
+pub(crate) fn conversation(rows: &[Row], reader: &ReaderModel<'_>) -> Conversation {
+    let mut builder = ConversationBuilder { reader, messages: Vec::new(), open: Vec::new(), ids: HashSet::new() };
     let (mut counted, mut uncounted) = (None, 0_u64);
     let last = rows.iter().rposition(|row| row.kind == MessageKind::Compaction);
     if let Some(at) = last {
@@ -82,8 +82,8 @@ fn data<T: serde::de::DeserializeOwned>(row: &Row) -> Option<T> {
     serde_json::from_value(row.data.clone()?).ok()
 }
 
-struct Builder<'a> {
-    reader: &'a Reader<'a>,
+struct ConversationBuilder<'a> {
+    reader: &'a ReaderModel<'a>,
     messages: Vec<Message>,
     /// Calls that have no result yet: the id as it was recorded, and the call as it is sent.
     open: Vec<(String, ToolCall)>,
@@ -91,7 +91,7 @@ struct Builder<'a> {
     ids: HashSet<String>,
 }
 
-impl Builder<'_> {
+impl ConversationBuilder<'_> {
     /// Adds a row; gives the answer that it was.
     fn row(&mut self, row: &Row) -> Option<AssistantRecord> {
         match row.kind {

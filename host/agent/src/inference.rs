@@ -7,7 +7,7 @@ use patchbay_events::{ReservedTokens, TokenBudget};
 use patchbay_sandbox::{BoxFuture, Fault, Inference, estimated_tokens};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Agent, Chosen, Model, receive::Quiet};
+use crate::{Agent, Chosen, Model, receive::SummarySink};
 
 /// Asks the model of one agent, and counts it as the session's.
 pub struct AgentInference {
@@ -52,14 +52,14 @@ impl AgentInference {
             max_output_tokens: Some(answer_tokens(tokens.saturating_sub(estimate))),
         };
         // Whatever ends this future from here on, the tokens count.
-        let mut sent = Sent { quiet: Quiet::default(), reserved: Some(reserved), estimate };
+        let mut sent = PromptGuard { sink: SummarySink::default(), reserved: Some(reserved), estimate };
         let completed = tokio::select! {
             biased;
             () = self.cancel.cancelled() => None,
-            completed = self.model.complete(&choice, request, &mut sent.quiet) => Some(completed),
+            completed = self.model.complete(&choice, request, &mut sent.sink) => Some(completed),
         };
         match completed {
-            Some(Ok(_)) => (Ok(sent.quiet.0.text()), sent.ended()),
+            Some(Ok(_)) => (Ok(sent.sink.0.text()), sent.ended()),
             Some(Err(outcome)) => (fault("failed", outcome.line().into_owned()), sent.ended()),
             None => (fault("failed", "the turn was cancelled".to_owned()), sent.used()),
         }
@@ -76,17 +76,17 @@ fn answer_tokens(left: u64) -> u32 {
 
 /// A request that was sent, and its tokens. If it is dropped before its end, it counts what it has used so far, or the estimate
 /// where the provider has not said anything yet.
-struct Sent<'a> {
-    quiet: Quiet,
+struct PromptGuard<'a> {
+    sink: SummarySink,
     /// `None` once the tokens are counted.
     reserved: Option<ReservedTokens<'a>>,
     estimate: u64,
 }
 
-impl Sent<'_> {
+impl PromptGuard<'_> {
     /// Counts what the provider says; returns it.
     fn ended(&mut self) -> u64 {
-        let used = self.quiet.0.usage.total();
+        let used = self.sink.0.usage.total();
         if let Some(reserved) = self.reserved.take() {
             reserved.settle(used);
         }
@@ -95,14 +95,14 @@ impl Sent<'_> {
 
     /// The tokens of a request that has not ended.
     fn used(&self) -> u64 {
-        match self.quiet.0.usage.total() {
+        match self.sink.0.usage.total() {
             0 => self.estimate,
             used => used,
         }
     }
 }
 
-impl Drop for Sent<'_> {
+impl Drop for PromptGuard<'_> {
     fn drop(&mut self) {
         let used = self.used();
         if let Some(reserved) = self.reserved.take() {
@@ -139,11 +139,11 @@ mod tests {
     use super::*;
 
     /// Reports what it has used so far, and never ends.
-    struct Hangs {
+    struct HangingModel {
         used: Option<TokenUsage>,
     }
 
-    impl Model for Hangs {
+    impl Model for HangingModel {
         fn default_choice(&self) -> BoxFuture<'_, Result<Choice, Outcome>> {
             let choice = Choice { provider: "demo".parse().unwrap(), model: "demo-1".to_owned(), level: None };
             Box::pin(async { Ok(choice) })
@@ -179,7 +179,7 @@ mod tests {
 
     fn asking(used: Option<TokenUsage>, ceiling: u64) -> AgentInference {
         AgentInference {
-            model: Arc::new(Hangs { used }),
+            model: Arc::new(HangingModel { used }),
             chosen: Chosen::default(),
             budget: TokenBudget::new(0, ceiling),
             cancel: CancellationToken::new(),

@@ -49,13 +49,13 @@ fn text_length(parts: &[AssistantPart]) -> usize {
 
 /// What is shared by who receives an answer and who keeps it.
 #[derive(Default)]
-pub(crate) struct Desk {
+pub(crate) struct AnswerBuffer {
     received: Mutex<(PartialAnswer, bool)>,
     /// A block is whole.
     pub(crate) block: Notify,
 }
 
-impl Desk {
+impl AnswerBuffer {
     fn lock(&self) -> MutexGuard<'_, (PartialAnswer, bool)> {
         self.received.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -77,18 +77,18 @@ impl Desk {
     }
 }
 
-/// Tells of an answer and lays it on the desk.
-pub(crate) struct Receiver {
+/// Tells of an answer and lays it on the buffer.
+pub(crate) struct AnswerSink {
     pub(crate) log: Arc<EventLog>,
     pub(crate) agent: AgentId,
     /// Where the next piece belongs; its block and offset are set as pieces come.
     pub(crate) at: DeltaPosition,
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) buffer: Arc<AnswerBuffer>,
 }
 
-impl Sink for Receiver {
+impl Sink for AnswerSink {
     fn event(&mut self, event: StreamEvent) {
-        let (received, new) = &mut *self.desk.lock();
+        let (received, new) = &mut *self.buffer.lock();
         *new = true;
         match event {
             StreamEvent::Started(model) => received.effective_model = Some(model).filter(|model| !model.is_empty()),
@@ -139,7 +139,7 @@ impl Sink for Receiver {
                     | AssistantPart::Opaque { opaque, .. }) = part;
                     *opaque = attached;
                 }
-                self.desk.block.notify_one();
+                self.buffer.block.notify_one();
             }
             StreamEvent::Usage(usage) => received.usage = usage,
             StreamEvent::Extra { name, value } => tracing::debug!(name, value, "a provider says more than is known"),
@@ -148,16 +148,16 @@ impl Sink for Receiver {
 
     fn retrying(&mut self, retrying: &Retrying) {
         // Nothing has come but perhaps what the attempt that failed said of itself.
-        self.desk.take();
+        self.buffer.take();
         self.log.publish(self.agent, EventKind::Notice { text: retrying.to_string() });
     }
 }
 
 /// Takes the text of an answer, and tells nobody.
 #[derive(Default)]
-pub(crate) struct Quiet(pub(crate) PartialAnswer);
+pub(crate) struct SummarySink(pub(crate) PartialAnswer);
 
-impl Sink for Quiet {
+impl Sink for SummarySink {
     fn event(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::BlockStart { kind, .. } => self.0.parts.push(match kind {

@@ -12,7 +12,7 @@ use patchbay_skill::Snapshot;
 use patchbay_tools::{CallContext, EffectFlag, Internal, ResolvedTool, ToolError, Tools};
 use serde_json::Value;
 
-use crate::{Place, parts, use_skill::UseSkill};
+use crate::{AgentIds, parts, use_skill::UseSkill};
 
 /// Bytes of a tool's text that a model is sent: some thirty thousand tokens. What is longer is cut, and it says so.
 const RESULT_BYTES: usize = 128 << 10;
@@ -51,16 +51,16 @@ impl Toolbox {
     /// What a call by the model of the agent at `place` shares with the calls nested in it.
     pub(crate) fn context(
         &self,
-        place: &Place,
+        ids: &AgentIds,
         progress: Arc<dyn ProgressSink>,
         inference: Arc<dyn Inference>,
     ) -> Arc<CallContext> {
         Arc::new(CallContext {
-            asker: Asker::Agent(place.agent),
+            asker: Asker::Agent(ids.agent),
             principal: PrincipalId::LOCAL,
-            hold: place.hold.clone(),
-            agent: place.agent,
-            workspace: place.workspace.clone(),
+            hold: ids.hold.clone(),
+            agent: ids.agent,
+            workspace: ids.workspace.clone(),
             snapshot: Arc::clone(&self.snapshot),
             progress,
             inference: Some(inference),

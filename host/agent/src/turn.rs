@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Agent, compaction,
-    conversation::{Conversation, Reader, conversation},
+    conversation::{Conversation, ReaderModel, conversation},
     inference::AgentInference,
     interrupted::interrupted,
-    receive::{Desk, PartialAnswer, Quiet, Receiver},
+    receive::{AnswerBuffer, AnswerSink, PartialAnswer, SummarySink},
     repeats::Repeats,
     toolbox::Toolbox,
 };
@@ -40,7 +40,7 @@ pub struct Turn {
 }
 
 /// An answer, and what is to be done about it.
-struct Answered {
+struct CompletedAnswer {
     /// The number of its row; 0 where nothing came.
     row: u64,
     text: String,
@@ -67,7 +67,7 @@ impl Agent {
             let choice = self.chosen().effective(&*self.model).await?;
             let about = self.model.about(&choice).await;
             let request = self.request(turn, &toolbox, &choice, &about).await?;
-            let Answered { row, text, calls, stop } = self.ask(turn, answer, &choice, &about, request).await?;
+            let CompletedAnswer { row, text, calls, stop } = self.ask(turn, answer, &choice, &about, request).await?;
             if calls.is_empty() {
                 let data = json!({"provider": choice.provider, "model": choice.model, "stop": stop});
                 self.explain(stop);
@@ -117,12 +117,12 @@ impl Agent {
     }
 
     async fn rows(&self) -> Result<Vec<Row>, Outcome> {
-        self.log.store().conversation(self.place.agent).await.map_err(store_failed)
+        self.log.store().conversation(self.ids.agent).await.map_err(store_failed)
     }
 
     fn read(&self, rows: &[Row], choice: &Choice, about: &ModelInfo) -> Conversation {
         let reads = |media: &str| about.input_media.iter().any(|there| there == media);
-        conversation(rows, &Reader { adapter: &about.adapter, model: &choice.model, reads: &reads })
+        conversation(rows, &ReaderModel { adapter: &about.adapter, model: &choice.model, reads: &reads })
     }
 
     async fn compact(
@@ -131,14 +131,14 @@ impl Agent {
         choice: &Choice,
         about: &ModelInfo,
         like: &CompletionRequest,
-        plan: &compaction::Plan<'_>,
+        plan: &compaction::CompactionPlan<'_>,
         size: u64,
     ) -> Result<(), Outcome> {
         let window = about.context_window.unwrap_or(self.settings.context_window);
         let text = format!("The conversation has some {size} of the model's {window} tokens: it is summarised.");
-        self.log.publish(self.place.agent, EventKind::Notice { text });
+        self.log.publish(self.ids.agent, EventKind::Notice { text });
         let messages = self.read(plan.rows, choice, about).messages;
-        let mut quiet = Quiet::default();
+        let mut quiet = SummarySink::default();
         let request = compaction::request(messages, window, like);
         let completed = self.unless_cancelled(turn, self.model.complete(choice, request, &mut quiet)).await?;
         self.log.budget().spend(quiet.0.usage.total());
@@ -176,8 +176,8 @@ impl Agent {
         choice: &Choice,
         about: &ModelInfo,
         request: CompletionRequest,
-    ) -> Result<Answered, Outcome> {
-        let desk = Arc::new(Desk::default());
+    ) -> Result<CompletedAnswer, Outcome> {
+        let buffer = Arc::new(AnswerBuffer::default());
         let record =
             |received: &PartialAnswer, completed: Option<&Completed>, parts: Vec<AssistantPart>| AssistantRecord {
                 provider: choice.provider.to_string(),
@@ -192,23 +192,23 @@ impl Agent {
                 parts,
             };
         let at = DeltaPosition { turn: turn.began, answer, ..DeltaPosition::default() };
-        let (log, desk_of_receiver) = (Arc::clone(&self.log), Arc::clone(&desk));
-        let mut receiver = Receiver { log, agent: self.place.agent, at, desk: desk_of_receiver };
+        let (log, receiver_buffer) = (Arc::clone(&self.log), Arc::clone(&buffer));
+        let mut receiver = AnswerSink { log, agent: self.ids.agent, at, buffer: receiver_buffer };
         let asked = self.model.complete(choice, request, &mut receiver);
         let kept = async {
             let mut tick = interval(CHECKPOINT);
             tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
-                tokio::select! { () = desk.block.notified() => {}, _ = tick.tick() => {} }
-                let piece = desk.if_new(|received| {
+                tokio::select! { () = buffer.block.notified() => {}, _ = tick.tick() => {} }
+                let piece = buffer.if_new(|received| {
                     let mut written = std::mem::take(&mut received.written);
-                    let piece = written.next(self.place.agent, &received.parts, |added| record(received, None, added));
+                    let piece = written.next(self.ids.agent, &received.parts, |added| record(received, None, added));
                     received.written = written;
                     piece
                 });
                 let Some(piece) = piece else { continue };
                 if !self.log.keep_piece(piece).await {
-                    desk.write_again();
+                    buffer.write_again();
                 }
             }
         };
@@ -216,7 +216,7 @@ impl Agent {
             tokio::select! { biased; completed = asked => completed, never = kept => never }
         };
         let completed = self.unless_cancelled(turn, asked).await.flatten();
-        let received = desk.take();
+        let received = buffer.take();
         self.log.budget().spend(received.usage.total());
         // Where nothing came there is nothing to keep.
         let mut row = 0;
@@ -226,7 +226,7 @@ impl Agent {
         }
         let stop = completed?.finish.stop;
         let calls = received.parts.iter().filter_map(AssistantPart::tool_call).collect();
-        Ok(Answered { row, text: received.text(), calls, stop })
+        Ok(CompletedAnswer { row, text: received.text(), calls, stop })
     }
 
     async fn call(
@@ -239,7 +239,7 @@ impl Agent {
     ) -> Result<(), Outcome> {
         let inference = Arc::new(AgentInference::new(self, turn.cancel.clone()));
         let progress = self.progress(&call.name);
-        let context = toolbox.context(&self.place, progress, inference);
+        let context = toolbox.context(&self.ids, progress, inference);
         let called = self.unless_cancelled(turn, toolbox.call(id, call, &context)).await;
         let (shown, answer) = match called {
             Ok(answered) => answered,
@@ -255,7 +255,7 @@ impl Agent {
         let repeated = repeats.notice(call, &answer);
         self.commit_row(MessageKind::Tool, shown, json!(answer), vec![id]).await?;
         if let Some(text) = repeated {
-            self.log.publish(self.place.agent, EventKind::Notice { text });
+            self.log.publish(self.ids.agent, EventKind::Notice { text });
         }
         Ok(())
     }
@@ -282,7 +282,7 @@ impl Agent {
         data: serde_json::Value,
         settles: Vec<CallId>,
     ) -> Result<u64, Outcome> {
-        let agent = self.place.agent;
+        let agent = self.ids.agent;
         let change = SessionChange {
             ends_partial: (kind == MessageKind::Assistant).then_some(agent),
             settles,
@@ -302,7 +302,7 @@ impl Agent {
             Stop::ContentFilter => "The provider's filter cut the answer off.",
             Stop::EndTurn | Stop::ToolUse | Stop::Other => return,
         };
-        self.log.publish(self.place.agent, EventKind::Notice { text: text.to_owned() });
+        self.log.publish(self.ids.agent, EventKind::Notice { text: text.to_owned() });
     }
 }
 

@@ -59,12 +59,12 @@ pub(crate) enum Command {
     /// Add, remove and list grants: what skills may do
     Grant {
         #[command(subcommand)]
-        command: Grant,
+        command: GrantCommand,
     },
     /// Workspaces whose skills and personas may replace yours
     Trust {
         #[command(subcommand)]
-        command: Trust,
+        command: TrustCommand,
     },
     /// Show calls of tools: when, by whom, the outcome and the cost
     Journal(Journal),
@@ -208,9 +208,9 @@ pub(crate) struct Journal {
     pub(crate) limit: Option<u32>,
 }
 
-/// Whose skill is meant.
+/// GrantTarget skill is meant.
 #[derive(Args)]
-pub(crate) struct Whose {
+pub(crate) struct GrantTarget {
     /// Where the skill comes from
     #[arg(long, value_enum, default_value_t = RootArgument::User)]
     root: RootArgument,
@@ -225,7 +225,7 @@ pub(crate) struct Whose {
     pub(crate) capability: Capability,
 }
 
-impl Whose {
+impl GrantTarget {
     pub(crate) fn root(&self) -> Root {
         match self.root {
             RootArgument::Bundled => Root::Bundled,
@@ -243,11 +243,11 @@ enum RootArgument {
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Grant {
-    /// Grant a capability that the skill's SKILL.md asks for
-    Add(Whose),
+pub(crate) enum GrantCommand {
+    /// GrantCommand a capability that the skill's SKILL.md asks for
+    Add(GrantTarget),
     /// Remove a grant
-    Remove(Whose),
+    Remove(GrantTarget),
     /// List all grants
     List {
         /// Print only the commands that renew stale grants; the reasons go to standard error
@@ -257,7 +257,7 @@ pub(crate) enum Grant {
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Trust {
+pub(crate) enum TrustCommand {
     /// Let a workspace's skills and personas replace yours; with --write, only let skills write there
     Add {
         /// The workspace

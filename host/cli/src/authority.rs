@@ -15,14 +15,14 @@ use patchbay_store::GrantRow;
 use patchbay_tools::changes;
 
 use crate::{
-    Failure,
-    args::{Grant, Trust, Whose},
+    CliError,
+    args::{GrantCommand, GrantTarget, TrustCommand},
     out::say,
 };
 
-pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, Failure> {
+pub(crate) async fn grant(host: &Arc<Host>, command: GrantCommand) -> Result<ExitCode, CliError> {
     match command {
-        Grant::Add(whose) => {
+        GrantCommand::Add(whose) => {
             let workspace = folder(whose.workspace.as_deref());
             let found = host.candidate(whose.root(), &workspace, &whose.skill).await?;
             let Some(skill) = found.filter(|skill| skill.component.is_some()) else {
@@ -37,7 +37,7 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
                         message += &format!(" There is a {other} skill of this name: add --root {other}.");
                     }
                 }
-                return Err(Failure::new(Code::SkillNotFound, message));
+                return Err(CliError::new(Code::SkillNotFound, message));
             };
             // A grant without effect would look like a promise.
             let asked: Vec<_> = skill.manifest.capabilities.iter().map(|asked| asked.capability.to_string()).collect();
@@ -49,7 +49,7 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
                     whose.skill,
                     whose.capability
                 );
-                return Err(Failure::new(Code::InvalidArgs, message));
+                return Err(CliError::new(Code::InvalidArgs, message));
             }
             // Bundled skills follow the binary; any other grant is for the files that it was given for.
             let is_bundled = whose.root() == Root::Bundled;
@@ -58,17 +58,17 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
             host.store().add_grant(row, skill.files.as_text().to_owned()).await?;
             say!("Granted '{}' to the {} skill '{}'.", whose.capability, whose.root(), whose.skill);
         }
-        Grant::Remove(whose) => {
+        GrantCommand::Remove(whose) => {
             if host.store().remove_grant(row(&whose, String::new())?).await? {
                 say!("'{}' is no longer granted to the {} skill '{}'.", whose.capability, whose.root(), whose.skill);
             } else {
                 let message =
                     format!("'{}' was not granted to the {} skill '{}'.", whose.capability, whose.root(), whose.skill);
-                return Err(Failure::new(Code::GrantNotFound, message));
+                return Err(CliError::new(Code::GrantNotFound, message));
             }
         }
-        Grant::List { stale: true } => list_stale(host).await?,
-        Grant::List { stale: false } => {
+        GrantCommand::List { stale: true } => list_stale(host).await?,
+        GrantCommand::List { stale: false } => {
             let grants = host.store().grants().await?;
             if grants.is_empty() {
                 say!("No grants.");
@@ -93,7 +93,7 @@ pub(crate) async fn grant(host: &Arc<Host>, command: Grant) -> Result<ExitCode, 
 }
 
 /// Prints the commands that renew stale grants, ready to be pasted; on standard error why each is stale.
-async fn list_stale(host: &Arc<Host>) -> Result<(), Failure> {
+async fn list_stale(host: &Arc<Host>) -> Result<(), CliError> {
     for grant in host.store().grants().await? {
         let GrantRow { root, workspace, skill, capability, skill_digest } = &grant;
         let (Some(root), Ok(name), Ok(capability)) = (Root::from_word(root), skill.parse(), capability.parse()) else {
@@ -117,7 +117,7 @@ async fn list_stale(host: &Arc<Host>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn row(whose: &Whose, skill_digest: String) -> Result<GrantRow, Failure> {
+fn row(whose: &GrantTarget, skill_digest: String) -> Result<GrantRow, CliError> {
     let workspace = workspace_path(&folder(whose.workspace.as_deref()))?;
     let identity = Identity::new(whose.root(), &workspace, whose.skill.clone());
     Ok(GrantRow {
@@ -133,16 +133,16 @@ fn folder(workspace: Option<&Path>) -> PathBuf {
     workspace.unwrap_or(Path::new(".")).to_owned()
 }
 
-pub(crate) async fn trust(host: &Arc<Host>, command: Trust) -> Result<ExitCode, Failure> {
+pub(crate) async fn trust(host: &Arc<Host>, command: TrustCommand) -> Result<ExitCode, CliError> {
     let store = host.store();
     match command {
-        Trust::Add { workspace, write: false } => {
+        TrustCommand::Add { workspace, write: false } => {
             let workspace = workspace_path(&workspace)?;
             let changed = store.set_trust(workspace.clone(), true).await?;
             let already = if changed { "" } else { " already" };
             say!("{} is trusted{already}. Open sessions take notice at /reload_skills.", clean_line(&workspace));
         }
-        Trust::Add { workspace, write: true } => {
+        TrustCommand::Add { workspace, write: true } => {
             let workspace = workspace_path(&workspace)?;
             store.set_may_write(workspace.clone(), true).await?;
             say!(
@@ -151,17 +151,17 @@ pub(crate) async fn trust(host: &Arc<Host>, command: Trust) -> Result<ExitCode, 
                 clean_line(&workspace)
             );
         }
-        Trust::Remove { workspace } => {
+        TrustCommand::Remove { workspace } => {
             let workspace = workspace_path(&workspace)?;
             let trusted = store.set_trust(workspace.clone(), false).await?;
             let written = store.set_may_write(workspace.clone(), false).await?;
             let shown = clean_line(&workspace);
             if !trusted && !written {
-                return Err(Failure::new(Code::TrustNotFound, format!("{shown} was not trusted.")));
+                return Err(CliError::new(Code::TrustNotFound, format!("{shown} was not trusted.")));
             }
             say!("{shown} is no longer trusted. Open sessions take notice at /reload_skills.");
         }
-        Trust::List => {
+        TrustCommand::List => {
             let (trusted, writable) = (store.trusted().await?, store.writable().await?);
             let all: BTreeSet<&String> = trusted.iter().chain(&writable).collect();
             if all.is_empty() {

@@ -5,12 +5,12 @@ use std::{process::ExitCode, sync::Arc};
 use patchbay_core::{Code, Digest, text};
 use patchbay_session::Host;
 
-use crate::{Failure, out::say};
+use crate::{CliError, out::say};
 
 /// Fewer digits are no name for a component: they would be another's tomorrow.
 const FEWEST_DIGITS: usize = 8;
 
-pub(crate) async fn block(host: &Arc<Host>, written: &str) -> Result<ExitCode, Failure> {
+pub(crate) async fn block(host: &Arc<Host>, written: &str) -> Result<ExitCode, CliError> {
     let component = find(host, written).await?;
     // A digest of something else, such as of a snapshot, would be blocked without any effect.
     let seen = !host.store().components_beginning(&component.to_hex(), 1).await?.is_empty();
@@ -23,7 +23,7 @@ pub(crate) async fn block(host: &Arc<Host>, written: &str) -> Result<ExitCode, F
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) async fn unblock(host: &Arc<Host>, written: &str) -> Result<ExitCode, Failure> {
+pub(crate) async fn unblock(host: &Arc<Host>, written: &str) -> Result<ExitCode, CliError> {
     let component = find(host, written).await?;
     if host.store().unblock(component).await? {
         say!("Component {component} is no longer blocked.");
@@ -33,7 +33,7 @@ pub(crate) async fn unblock(host: &Arc<Host>, written: &str) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) async fn list(host: &Arc<Host>) -> Result<ExitCode, Failure> {
+pub(crate) async fn list(host: &Arc<Host>) -> Result<ExitCode, CliError> {
     let blocks = host.store().blocked().await?;
     if blocks.is_empty() {
         say!("No component is blocked.");
@@ -46,8 +46,8 @@ pub(crate) async fn list(host: &Arc<Host>) -> Result<ExitCode, Failure> {
 }
 
 /// The component that is meant by a whole digest, with or without `sha256:`, or by the beginning of one that was seen.
-async fn find(host: &Host, written: &str) -> Result<Digest, Failure> {
-    let refused = |message| Err(Failure::new(Code::InvalidArgs, message));
+async fn find(host: &Host, written: &str) -> Result<Digest, CliError> {
+    let refused = |message| Err(CliError::new(Code::InvalidArgs, message));
     let shown = text::excerpt(written, 80);
     let digits = written.strip_prefix("sha256:").unwrap_or(written).to_ascii_lowercase();
     if let Ok(digest) = format!("sha256:{digits}").parse() {

@@ -8,16 +8,16 @@ use std::{
 use patchbay_core::Code;
 use patchbay_sandbox::{Compiler, Failure as PluginFailure, precompile};
 
-use crate::{FAILED, Failure, args::Compile};
+use crate::{CliError, FAILED, args::Compile};
 
 /// How the host calls this very binary.
-pub(crate) fn compiler() -> Result<Compiler, Failure> {
+pub(crate) fn compiler() -> Result<Compiler, CliError> {
     // On Linux this is the very program that runs, also when its file has been replaced meanwhile.
     let program = if cfg!(target_os = "linux") {
         "/proc/self/exe".into()
     } else {
         std::env::current_exe()
-            .map_err(|error| Failure::new(Code::Internal, format!("the program's own path is not known: {error}.")))?
+            .map_err(|error| CliError::new(Code::Internal, format!("the program's own path is not known: {error}.")))?
     };
     Ok(Compiler { program, arguments: vec!["compile".to_owned()] })
 }

@@ -17,11 +17,11 @@ use patchbay_store::JournalSettings;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::Failure;
+use crate::CliError;
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Config {
+pub(crate) struct ConfigFile {
     /// What one call of a plugin may use. Over a limit the plugin is stopped, the error names the limit, and the session goes
     /// on.
     pub(crate) limits: Limits,
@@ -69,7 +69,7 @@ pub(crate) struct Config {
     pub(crate) compaction: CompactionSettings,
 }
 
-impl Config {
+impl ConfigFile {
     /// What it says of providers.
     pub(crate) fn settings(self) -> Settings {
         let credentials = self.credentials.into_keys().collect();
@@ -78,18 +78,18 @@ impl Config {
 }
 
 /// Reads `config.toml` in the folder `config`; where there is none, the defaults hold.
-pub(crate) fn read(config: &Path) -> Result<Config, Failure> {
+pub(crate) fn read(config: &Path) -> Result<ConfigFile, CliError> {
     let path = config.join("config.toml");
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Config::default()),
-        Err(error) => return Err(Failure::io(&path)(error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ConfigFile::default()),
+        Err(error) => return Err(CliError::io(&path)(error)),
     };
-    parse(&text).map_err(|error| Failure::new(Code::ConfigInvalid, format!("{}: {error}", path.display())))
+    parse(&text).map_err(|error| CliError::new(Code::ConfigInvalid, format!("{}: {error}", path.display())))
 }
 
-fn parse(text: &str) -> Result<Config, String> {
-    let config: Config = toml::from_str(text)
+fn parse(text: &str) -> Result<ConfigFile, String> {
+    let config: ConfigFile = toml::from_str(text)
         .map_err(|error| located(text, error.span().map(|span| span.start), &unquoted(error.message())))?;
     ranges::check(text)?;
     Ok(config)
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn keys_have_defaults_and_mistakes_are_named() {
-        assert_eq!(parse(""), Ok(Config::default()));
+        assert_eq!(parse(""), Ok(ConfigFile::default()));
         assert_eq!(parse("[limits]\nfuel = 5").map(|config| config.limits.fuel), Ok(5));
         let unknown = parse("[limits]\nfule = 5").unwrap_err();
         assert!(unknown.contains("fule") && unknown.contains("line 2, column 1"), "{unknown}");

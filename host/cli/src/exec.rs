@@ -12,7 +12,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use crate::{FAILED, Failure, args::Exec};
+use crate::{CliError, FAILED, args::Exec};
 use printer::{Printer, note};
 
 const OUT_OF_TIME: u8 = 3;
@@ -22,13 +22,13 @@ const READER_GONE: u8 = 128 + 13;
 const SETTLING: Duration = Duration::from_secs(2);
 
 /// Why the lines ended early.
-enum Stop {
-    Failure(Failure),
+enum EarlyEnd {
+    Failure(CliError),
     /// Nothing reads standard output any more, such as behind `head`.
     ReaderGone,
 }
 
-impl<E: Into<Failure>> From<E> for Stop {
+impl<E: Into<CliError>> From<E> for EarlyEnd {
     fn from(error: E) -> Self {
         Self::Failure(error.into())
     }
@@ -36,9 +36,9 @@ impl<E: Into<Failure>> From<E> for Stop {
 
 /// Runs the lines in the session that `start` makes. The time-out covers both.
 pub(crate) async fn run(
-    start: impl Future<Output = Result<Arc<Session>, Failure>>,
+    start: impl Future<Output = Result<Arc<Session>, CliError>>,
     exec: Exec,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let deadline = exec.timeout.map(|seconds| (seconds, Instant::now() + Duration::from_secs(seconds)));
     let session = match deadline {
         None => start.await?,
@@ -61,8 +61,8 @@ pub(crate) async fn run(
     }
     let code = match ended {
         Ok(Ok(code)) => code,
-        Ok(Err(Stop::Failure(failure))) => return Err(failure),
-        Ok(Err(Stop::ReaderGone)) => return Ok(ExitCode::from(READER_GONE)),
+        Ok(Err(EarlyEnd::Failure(failure))) => return Err(failure),
+        Ok(Err(EarlyEnd::ReaderGone)) => return Ok(ExitCode::from(READER_GONE)),
         Err(seconds) => out_of_time(seconds),
     };
     if !exec.json && exec.session.is_none() && printer.has_conversation() {
@@ -82,7 +82,7 @@ async fn run_lines(
     exec: &Exec,
     events: &mut Subscription,
     printer: &mut Printer,
-) -> Result<ExitCode, Stop> {
+) -> Result<ExitCode, EarlyEnd> {
     if exec.json {
         printer.print(&json!({"session": session.id().to_string()}).to_string())?;
     } else if let Some(exclusions) = session.exclusions() {
@@ -91,7 +91,7 @@ async fn run_lines(
     for notice in session.notices() {
         note(&format!("Note: {notice}"));
     }
-    let mut lines = Lines::new(exec);
+    let mut lines = LineSource::new(exec);
     let mut code = ExitCode::SUCCESS;
     while let Some(line) = lines.next().await? {
         if line.trim().is_empty() {
@@ -118,7 +118,7 @@ async fn submit(
     line: &str,
     events: &mut Subscription,
     printer: &mut Printer,
-) -> Result<Outcome, Stop> {
+) -> Result<Outcome, EarlyEnd> {
     let mut submitted = session.submit(line);
     let outcome = loop {
         tokio::select! {
@@ -135,7 +135,7 @@ async fn submit(
 }
 
 /// Prints the events that are there already.
-async fn drain(session: &Session, events: &mut Subscription, printer: &mut Printer) -> Result<(), Stop> {
+async fn drain(session: &Session, events: &mut Subscription, printer: &mut Printer) -> Result<(), EarlyEnd> {
     while let Some(received) = events.try_next().await? {
         printer.event(received, session.last_seq())?;
     }
@@ -143,12 +143,12 @@ async fn drain(session: &Session, events: &mut Subscription, printer: &mut Print
 }
 
 /// The lines of the command line, or of standard input.
-enum Lines<'a> {
+enum LineSource<'a> {
     Given(std::slice::Iter<'a, String>),
     Input(Box<BufReader<tokio::io::Stdin>>),
 }
 
-impl<'a> Lines<'a> {
+impl<'a> LineSource<'a> {
     fn new(exec: &'a Exec) -> Self {
         if exec.lines.is_empty() {
             Self::Input(Box::new(BufReader::new(tokio::io::stdin())))
@@ -157,20 +157,20 @@ impl<'a> Lines<'a> {
         }
     }
 
-    async fn next(&mut self) -> Result<Option<String>, Failure> {
+    async fn next(&mut self) -> Result<Option<String>, CliError> {
         match self {
             Self::Given(lines) => Ok(lines.next().cloned()),
             Self::Input(input) => {
                 let mut bytes = Vec::new();
                 let read = input.read_until(b'\n', &mut bytes).await;
                 let read = read.map_err(|error| {
-                    Failure::new(Code::Internal, format!("standard input cannot be read: {error}."))
+                    CliError::new(Code::Internal, format!("standard input cannot be read: {error}."))
                 })?;
                 if read == 0 {
                     return Ok(None);
                 }
                 let line = String::from_utf8(bytes).map_err(|_| {
-                    Failure::new(
+                    CliError::new(
                         Code::ParseError,
                         "a line of standard input is not UTF-8; it and what follows was not run.",
                     )

@@ -9,24 +9,24 @@ use etcetera::{BaseStrategy as _, base_strategy::Xdg};
 use patchbay_core::Code;
 use patchbay_session::Paths;
 
-use crate::Failure;
+use crate::CliError;
 
 /// Folders of the configuration that people put files into. They exist from the first start on, so that `cp FILE
 /// …/skills/` works.
 const CONFIG_FOLDERS: [&str; 3] = ["skills", "agents", "providers"];
 
-pub(crate) struct Home {
+pub(crate) struct HomeDirs {
     pub(crate) paths: Paths,
     /// The person's own home folder, where it is known.
     pub(crate) home_folder: Option<PathBuf>,
 }
 
-impl Home {
+impl HomeDirs {
     /// The home, which is made if it does not exist.
-    pub(crate) fn find() -> Result<Self, Failure> {
+    pub(crate) fn find() -> Result<Self, CliError> {
         let paths = paths()?;
         for folder in [&paths.config, &paths.data, &paths.cache, &paths.state] {
-            make_private(folder).map_err(Failure::io(folder))?;
+            make_private(folder).map_err(CliError::io(folder))?;
             keep_others_out(folder)?;
         }
         for folder in CONFIG_FOLDERS.map(|name| paths.config.join(name)) {
@@ -48,11 +48,11 @@ impl Home {
 }
 
 /// The folders of the home, whether they exist or not.
-fn paths() -> Result<Paths, Failure> {
+fn paths() -> Result<Paths, CliError> {
     Ok(match env::var_os("PATCHBAY_HOME").filter(|home| !home.is_empty()) {
         Some(home) => {
             let home = PathBuf::from(home);
-            let home = std::path::absolute(&home).map_err(Failure::io(&home))?;
+            let home = std::path::absolute(&home).map_err(CliError::io(&home))?;
             Paths {
                 config: home.join("config"),
                 data: home.join("data"),
@@ -62,7 +62,7 @@ fn paths() -> Result<Paths, Failure> {
         }
         None => {
             let xdg = Xdg::new().map_err(|error| {
-                Failure::new(Code::FolderUnusable, format!("there is no home folder ({error}); set PATCHBAY_HOME."))
+                CliError::new(Code::FolderUnusable, format!("there is no home folder ({error}); set PATCHBAY_HOME."))
             })?;
             let name = "patchbay";
             let state = xdg.state_dir().unwrap_or_else(|| xdg.data_dir());
@@ -88,20 +88,20 @@ fn make_private(folder: &Path) -> io::Result<()> {
 /// Makes sure that no other user can change what is in `folder`, which decides what runs and where keys go. The folder of
 /// another user (but root) is refused; the right of group and others to write in one's own is taken away.
 #[cfg(unix)]
-fn keep_others_out(folder: &Path) -> Result<(), Failure> {
+fn keep_others_out(folder: &Path) -> Result<(), CliError> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     const OTHERS_WRITE: u32 = 0o022;
-    let found = fs::metadata(folder).map_err(Failure::io(folder))?;
+    let found = fs::metadata(folder).map_err(CliError::io(folder))?;
     // Both belong to the effective user of this process.
     let own = fs::metadata("/proc/self").or_else(|_| tempfile::tempfile()?.metadata());
-    let user = own.map_err(Failure::io(folder))?.uid();
+    let user = own.map_err(CliError::io(folder))?.uid();
     if found.uid() != user && found.uid() != 0 {
         let message = format!(
             "cannot use {}: it belongs to another user (uid {}), who could change what runs. Give it to yourself (chown), or set PATCHBAY_HOME to a folder of yours.",
             shown(folder),
             found.uid()
         );
-        return Err(Failure::new(Code::FolderUnusable, message));
+        return Err(CliError::new(Code::FolderUnusable, message));
     }
     if found.mode() & OTHERS_WRITE == 0 {
         return Ok(());
@@ -112,12 +112,12 @@ fn keep_others_out(folder: &Path) -> Result<(), Failure> {
             "cannot use {folder}: other users may write in it, and that cannot be changed ({error}). Run: chmod go-w {folder}",
             folder = shown(folder)
         );
-        Failure::new(Code::FolderUnusable, message)
+        CliError::new(Code::FolderUnusable, message)
     })
 }
 
 #[cfg(not(unix))]
-fn keep_others_out(_: &Path) -> Result<(), Failure> {
+fn keep_others_out(_: &Path) -> Result<(), CliError> {
     Ok(())
 }
 

@@ -7,14 +7,14 @@ use patchbay_session::Host;
 use patchbay_store::{JournalEntry, JournalFilter, JournalRow};
 use serde_json::json;
 
-use crate::{Failure, args::Journal, out::say, sessions};
+use crate::{CliError, args::Journal, out::say, sessions};
 
 /// Rows of the table where nobody says how many: a few screens.
 const ROWS: u32 = 100;
 /// Rows that are read at a time.
 const PAGE: u32 = 500;
 
-pub(crate) async fn run(host: &Arc<Host>, arguments: &Journal) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(host: &Arc<Host>, arguments: &Journal) -> Result<ExitCode, CliError> {
     let session = match arguments.session.as_deref() {
         Some(id) => Some(find(host, id).await?),
         None => None,
@@ -44,7 +44,7 @@ pub(crate) async fn run(host: &Arc<Host>, arguments: &Journal) -> Result<ExitCod
 }
 
 /// The session that is meant: one that is stored, or that the journal alone still knows.
-async fn find(host: &Host, id: &str) -> Result<SessionId, Failure> {
+async fn find(host: &Host, id: &str) -> Result<SessionId, CliError> {
     let mut sessions = host.store().journal_sessions().await?;
     sessions.extend(host.store().sessions().await?.iter().map(|session| session.id));
     sessions.sort_unstable();
@@ -58,7 +58,7 @@ async fn each_row(
     filter: &JournalFilter,
     mut after: u64,
     mut take: impl FnMut(JournalEntry),
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     loop {
         let page = host.store().journal_rows(filter, after, PAGE).await?;
         let Some(last) = page.last() else { return Ok(()) };

@@ -8,17 +8,17 @@ use std::{
 
 use tracing_subscriber::EnvFilter;
 
-use crate::Failure;
+use crate::CliError;
 
 /// When the log is over this, in bytes, it is laid aside, and what lay there goes.
 const LOG_BYTES: u64 = 8 << 20;
 
-pub(crate) fn start(state: &Path) -> Result<(), Failure> {
+pub(crate) fn start(state: &Path) -> Result<(), CliError> {
     let path = state.join("patchbay.log");
     if fs::metadata(&path).is_ok_and(|file| file.len() > LOG_BYTES) {
-        fs::rename(&path, state.join("patchbay.log.1")).map_err(Failure::io(&path))?;
+        fs::rename(&path, state.join("patchbay.log.1")).map_err(CliError::io(&path))?;
     }
-    let file = File::options().create(true).append(true).open(&path).map_err(Failure::io(&path))?;
+    let file = File::options().create(true).append(true).open(&path).map_err(CliError::io(&path))?;
     let filter = EnvFilter::try_from_env("PATCHBAY_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(Mutex::new(file)).init();
     Ok(())

@@ -6,17 +6,17 @@ mod blocks;
 mod bundled;
 mod compile;
 mod config;
+mod error;
 mod exec;
-mod failure;
 mod home;
 mod journal;
 mod log;
 mod out;
 mod plugin;
+mod progress_line;
 mod provider;
 mod sessions;
 mod terminal;
-mod waiting;
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
@@ -27,9 +27,9 @@ use patchbay_provider::Watch;
 use patchbay_session::{Host, Observer, Session, Unobserved};
 
 use args::{Arguments, Command};
-use failure::Failure;
-use home::Home;
-use waiting::{Style, Waiting};
+use error::CliError;
+use home::HomeDirs;
+use progress_line::{ProgressLine, Style};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -55,20 +55,20 @@ fn main() -> ExitCode {
     code
 }
 
-fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, Failure> {
+fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, CliError> {
     let Arguments { session, workspace, command } = arguments;
     match command {
         None => {
-            let home = Home::find()?;
-            let host = open_watched(&home, Waiting::new(Style::of_standard_error(), runtime.handle()))?;
+            let home = HomeDirs::find()?;
+            let host = open_watched(&home, ProgressLine::new(Style::of_standard_error(), runtime.handle()))?;
             let (_watch, session) = runtime.block_on(async {
-                Ok::<_, Failure>((watch(&host), start(&host, session.as_deref(), workspace.as_deref()).await?))
+                Ok::<_, CliError>((watch(&host), start(&host, session.as_deref(), workspace.as_deref()).await?))
             })?;
             terminal::run(runtime, &home, session)
         }
         Some(Command::Exec(exec)) => {
             let style = if exec.json { Style::Silent } else { Style::of_standard_error() };
-            let host = open_watched(&Home::find()?, Waiting::new(style, runtime.handle()))?;
+            let host = open_watched(&HomeDirs::find()?, ProgressLine::new(style, runtime.handle()))?;
             runtime.block_on(async {
                 // One line is over before anything could be dropped in.
                 let _watch = (exec.lines.len() != 1).then(|| watch(&host));
@@ -76,22 +76,22 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
                 exec::run(start(&host, session.as_deref(), workspace.as_deref()), exec).await
             })
         }
-        Some(Command::Sessions { command }) => runtime.block_on(sessions::run(&open(&Home::find()?)?, command)),
+        Some(Command::Sessions { command }) => runtime.block_on(sessions::run(&open(&HomeDirs::find()?)?, command)),
         Some(Command::Plugin { command }) => runtime.block_on(plugin::run(command)),
-        Some(Command::Provider { command }) => runtime.block_on(provider::run(&open(&Home::find()?)?, command)),
-        Some(Command::Grant { command }) => runtime.block_on(authority::grant(&open(&Home::find()?)?, command)),
-        Some(Command::Trust { command }) => runtime.block_on(authority::trust(&open(&Home::find()?)?, command)),
-        Some(Command::Journal(journal)) => runtime.block_on(journal::run(&open(&Home::find()?)?, &journal)),
+        Some(Command::Provider { command }) => runtime.block_on(provider::run(&open(&HomeDirs::find()?)?, command)),
+        Some(Command::Grant { command }) => runtime.block_on(authority::grant(&open(&HomeDirs::find()?)?, command)),
+        Some(Command::Trust { command }) => runtime.block_on(authority::trust(&open(&HomeDirs::find()?)?, command)),
+        Some(Command::Journal(journal)) => runtime.block_on(journal::run(&open(&HomeDirs::find()?)?, &journal)),
         Some(Command::Compile(compile)) => Ok(compile::run(&compile)),
     }
 }
 
-fn open(home: &Home) -> Result<Arc<Host>, Failure> {
+fn open(home: &HomeDirs) -> Result<Arc<Host>, CliError> {
     open_watched(home, Unobserved)
 }
 
 /// The same for a front that makes sessions, whose person may have to wait.
-fn open_watched(home: &Home, observer: impl Observer + 'static) -> Result<Arc<Host>, Failure> {
+fn open_watched(home: &HomeDirs, observer: impl Observer + 'static) -> Result<Arc<Host>, CliError> {
     log::start(&home.paths.state)?;
     let config = config::read(&home.paths.config)?;
     Ok(Host::open(patchbay_session::Config {
@@ -105,7 +105,9 @@ fn open_watched(home: &Home, observer: impl Observer + 'static) -> Result<Arc<Ho
         bundled_adapters: bundled::ADAPTERS,
         providers: {
             let folder = home.paths.config.clone();
-            Box::new(move || config::read(&folder).map(config::Config::settings).map_err(|failure| failure.to_string()))
+            Box::new(move || {
+                config::read(&folder).map(config::ConfigFile::settings).map_err(|failure| failure.to_string())
+            })
         },
         credentials: config.credentials,
         journal: config.journal,
@@ -134,7 +136,7 @@ fn watch(host: &Host) -> Option<Watch> {
 }
 
 /// A new session on `workspace`, or the stored one whose id begins with `id`.
-async fn start(host: &Arc<Host>, id: Option<&str>, workspace: Option<&Path>) -> Result<Arc<Session>, Failure> {
+async fn start(host: &Arc<Host>, id: Option<&str>, workspace: Option<&Path>) -> Result<Arc<Session>, CliError> {
     match id {
         None => Ok(host.new_session(workspace.unwrap_or(Path::new("."))).await?),
         Some(id) => Ok(host.resume(sessions::find(host, id).await?).await?),

@@ -8,21 +8,21 @@ use patchbay_sandbox::adapter::{AdapterManifest, ModelEntry};
 use patchbay_store::Store;
 
 use crate::{
-    FAILED, Failure,
+    CliError, FAILED,
     args::Plugin,
     blocks,
     compile::compiler,
-    config::{self, Config},
-    home::Home,
+    config::{self, ConfigFile},
+    home::HomeDirs,
     open,
     out::say,
 };
 
-pub(crate) async fn run(command: Plugin) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(command: Plugin) -> Result<ExitCode, CliError> {
     match command {
         Plugin::Build { folder, out, wasm, target } => build_one(&folder, &BuildOptions { out, wasm, target }).await,
         Plugin::Inspect { path, json } => {
-            let report = inspector()?.inspect(&path).await.map_err(Failure::io(&path))?;
+            let report = inspector()?.inspect(&path).await.map_err(CliError::io(&path))?;
             if json {
                 say!("{}", serde_json::to_string(&report).unwrap_or_default());
             } else {
@@ -30,22 +30,22 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, Failure> {
             }
             Ok(code(&report))
         }
-        Plugin::Block { digest } => blocks::block(&open(&Home::find()?)?, &digest).await,
-        Plugin::Unblock { digest } => blocks::unblock(&open(&Home::find()?)?, &digest).await,
-        Plugin::Blocked => blocks::list(&open(&Home::find()?)?).await,
+        Plugin::Block { digest } => blocks::block(&open(&HomeDirs::find()?)?, &digest).await,
+        Plugin::Unblock { digest } => blocks::unblock(&open(&HomeDirs::find()?)?, &digest).await,
+        Plugin::Blocked => blocks::list(&open(&HomeDirs::find()?)?).await,
     }
 }
 
-async fn build_one(folder: &Path, options: &BuildOptions) -> Result<ExitCode, Failure> {
-    let built = build(folder, options).map_err(|error| Failure::new(Code::BuildFailed, error.to_string()))?;
+async fn build_one(folder: &Path, options: &BuildOptions) -> Result<ExitCode, CliError> {
+    let built = build(folder, options).map_err(|error| CliError::new(Code::BuildFailed, error.to_string()))?;
     let inspector = inspector()?;
     let Some(component) = built.component else {
-        let report = inspector.inspect(folder).await.map_err(Failure::io(folder))?;
+        let report = inspector.inspect(folder).await.map_err(CliError::io(folder))?;
         say!("{}: nothing to build, its SKILL.md is all of it.", built.name);
         print_problems(&report);
         return Ok(code(&report));
     };
-    let report = inspector.inspect(&component).await.map_err(Failure::io(&component))?;
+    let report = inspector.inspect(&component).await.map_err(CliError::io(&component))?;
     say!("{}: {} bytes", component.display(), built.size);
     if let Some(provider) = &report.provider {
         say!("provider {}: {}", provider.name, provider.display_name);
@@ -56,11 +56,11 @@ async fn build_one(folder: &Path, options: &BuildOptions) -> Result<ExitCode, Fa
 }
 
 /// An inspector with the limits and the block list of the home, if there is one. A home is not made for it.
-fn inspector() -> Result<Inspector, Failure> {
-    let home = Home::existing();
+fn inspector() -> Result<Inspector, CliError> {
+    let home = HomeDirs::existing();
     let config = match &home {
         Some(home) => config::read(&home.paths.config)?,
-        None => Config::default(),
+        None => ConfigFile::default(),
     };
     let adapters = config.exchange.sandbox(&config.limits);
     let inspector = Inspector::with_compiler(config.limits, adapters, &compiler()?);

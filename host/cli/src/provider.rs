@@ -12,9 +12,9 @@ use patchbay_core::{Code, Digest, Name, text};
 use patchbay_provider::{Checked, ModelError, ProviderSource, ProviderState, ProviderStatus, render};
 use patchbay_session::Host;
 
-use crate::{FAILED, Failure, args::Provider, out::say};
+use crate::{CliError, FAILED, args::Provider, out::say};
 
-pub(crate) async fn run(host: &Arc<Host>, command: Provider) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(host: &Arc<Host>, command: Provider) -> Result<ExitCode, CliError> {
     match command {
         Provider::Add { file, name } => add(host, &file, name.as_ref()).await?,
         Provider::Allow { name } => allow(host, &name).await?,
@@ -34,8 +34,8 @@ pub(crate) async fn run(host: &Arc<Host>, command: Provider) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> Result<(), Failure> {
-    let checked = host.providers().check(file, name).await.map_err(Failure::io(file))?;
+async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> Result<(), CliError> {
+    let checked = host.providers().check(file, name).await.map_err(CliError::io(file))?;
     let (Some(name), Some(provider), []) = (&checked.name, &checked.status, &checked.problems[..]) else {
         let code = if checked.manifest.is_some() { Code::ProviderUnusable } else { Code::InvalidComponent };
         let why = text::clean_line(&checked.problems.join("; "));
@@ -44,12 +44,12 @@ async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> Result<(), F
         let hint =
             if taken { format!(": patchbay provider add {} --name NAME", file.display()) } else { ".".to_owned() };
         let message = format!("{} is not added: {}{hint}", file.display(), why.trim_end_matches('.'));
-        return Err(Failure::new(code, message));
+        return Err(CliError::new(code, message));
     };
     let before = named(host, name).await;
     let place = place(host, name);
     let there = place.exists();
-    put(&place, &checked.bytes).map_err(Failure::io(&place))?;
+    put(&place, &checked.bytes).map_err(CliError::io(&place))?;
     match before.as_ref().filter(|_| there) {
         None if there => say!("Replaced the file {}, which was no provider.", place.display()),
         None => say!("Added provider '{name}' ({}).", provider.adapter),
@@ -103,7 +103,7 @@ async fn named(host: &Host, name: &Name) -> Option<ProviderStatus> {
     host.providers().list().await.into_iter().find(|provider| provider.name == name.as_str())
 }
 
-async fn allow(host: &Arc<Host>, name: &Name) -> Result<(), Failure> {
+async fn allow(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
     let providers = host.providers();
     let Some(provider) = named(host, name).await else { return Err(unknown(name)) };
     if provider.digest.is_none() {
@@ -149,13 +149,13 @@ fn missing_key(provider: &ProviderStatus) -> String {
     })
 }
 
-async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), Failure> {
+async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
     let place = place(host, name);
     let provider = named(host, name).await;
     let had_file = match fs::remove_file(&place) {
         Ok(()) => true,
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-        Err(error) => return Err(Failure::io(&place)(error)),
+        Err(error) => return Err(CliError::io(&place)(error)),
     };
     let stays = match provider.as_ref().map(|provider| &provider.source) {
         Some(ProviderSource::Bundled) => Some(format!("provider '{name}' comes with Patchbay and cannot be removed.")),
@@ -170,7 +170,7 @@ async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), Failure> {
             say!("Removed the file {}, which was no provider; '{name}' itself is as it was.", place.display());
             return Ok(());
         }
-        return Err(Failure::new(Code::InvalidArgs, why));
+        return Err(CliError::new(Code::InvalidArgs, why));
     }
     let forgotten = host.providers().forget(name).await?;
     match (had_file, forgotten) {
@@ -184,9 +184,9 @@ async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn check(host: &Arc<Host>, file: &Path) -> Result<ExitCode, Failure> {
+async fn check(host: &Arc<Host>, file: &Path) -> Result<ExitCode, CliError> {
     let Checked { name, bytes, digest, manifest, status, problems, printed } =
-        host.providers().check(file, None).await.map_err(Failure::io(file))?;
+        host.providers().check(file, None).await.map_err(CliError::io(file))?;
     if manifest.is_some() {
         field("world", "patchbay:provider@0.1");
     }
@@ -224,12 +224,12 @@ fn field(name: &str, value: &str) {
     say!("  {name:<9} {}", if value.is_empty() { "(none)" } else { value });
 }
 
-fn unknown(name: &Name) -> Failure {
+fn unknown(name: &Name) -> CliError {
     let message = format!("there is no provider '{name}'. 'patchbay provider list' shows what there is.");
-    Failure::new(Code::ProviderUnusable, message)
+    CliError::new(Code::ProviderUnusable, message)
 }
 
-impl From<ModelError> for Failure {
+impl From<ModelError> for CliError {
     fn from(error: ModelError) -> Self {
         Self::new(error.code(), error.to_string())
     }

@@ -6,9 +6,9 @@ use patchbay_core::{Code, SessionId, text};
 use patchbay_session::Host;
 use serde_json::json;
 
-use crate::{Failure, args::Sessions, out::say};
+use crate::{CliError, args::Sessions, out::say};
 
-pub(crate) async fn run(host: &Arc<Host>, command: Sessions) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(host: &Arc<Host>, command: Sessions) -> Result<ExitCode, CliError> {
     match command {
         Sessions::List { json } => list(host, json).await?,
         Sessions::Rm { id } => {
@@ -34,7 +34,7 @@ fn count(n: usize, what: &str) -> String {
 }
 
 /// The stored session whose id is, or begins with, `id`.
-pub(crate) async fn find(host: &Host, id: &str) -> Result<SessionId, Failure> {
+pub(crate) async fn find(host: &Host, id: &str) -> Result<SessionId, CliError> {
     let sessions = host.store().sessions().await?;
     let words = || format!("no session '{}'; 'patchbay sessions list' shows what there is.", text::excerpt(id, 80));
     one_of(sessions.iter().map(|session| session.id), id, words)
@@ -45,22 +45,22 @@ pub(crate) fn one_of(
     sessions: impl Iterator<Item = SessionId>,
     id: &str,
     none: impl FnOnce() -> String,
-) -> Result<SessionId, Failure> {
+) -> Result<SessionId, CliError> {
     if id.is_empty() {
-        return Err(Failure::new(Code::InvalidArgs, "a session's id is needed, or a beginning of it."));
+        return Err(CliError::new(Code::InvalidArgs, "a session's id is needed, or a beginning of it."));
     }
     let matching: Vec<_> = sessions.filter(|session| session.to_string().starts_with(id)).collect();
     match &matching[..] {
         [one] => Ok(*one),
-        [] => Err(Failure::new(Code::SessionNotFound, none())),
+        [] => Err(CliError::new(Code::SessionNotFound, none())),
         several => {
             let ids: Vec<_> = several.iter().take(5).map(ToString::to_string).collect();
-            Err(Failure::new(Code::InvalidArgs, format!("'{id}' matches several sessions: {}.", ids.join(", "))))
+            Err(CliError::new(Code::InvalidArgs, format!("'{id}' matches several sessions: {}.", ids.join(", "))))
         }
     }
 }
 
-async fn list(host: &Host, as_json: bool) -> Result<(), Failure> {
+async fn list(host: &Host, as_json: bool) -> Result<(), CliError> {
     let sessions = host.store().sessions().await?;
     if sessions.is_empty() && !as_json {
         say!("No sessions.");

@@ -139,7 +139,7 @@ impl EventKind {
 
 /// The JSON of an event.
 #[derive(Serialize, Deserialize)]
-struct Wire<K> {
+struct EventJson<K> {
     version: u32,
     session: SessionId,
     agent: AgentId,
@@ -150,13 +150,13 @@ struct Wire<K> {
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { session, agent, seq, kind } = self;
-        Wire { version: VERSION, session: *session, agent: *agent, seq: *seq, kind }.serialize(serializer)
+        EventJson { version: VERSION, session: *session, agent: *agent, seq: *seq, kind }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Wire { version, session, agent, seq, kind } = Wire::<Value>::deserialize(deserializer)?;
+        let EventJson { version, session, agent, seq, kind } = EventJson::<Value>::deserialize(deserializer)?;
         let kind = match EventKind::deserialize(kind) {
             Ok(kind) => kind,
             Err(_) if version > VERSION => EventKind::Unknown,

@@ -13,7 +13,7 @@ pub enum Scope {
 
 /// A value and the version that it was written as.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct KvEntry {
     /// The bytes.
     pub value: Vec<u8>,
     /// Never the same twice in a scope.

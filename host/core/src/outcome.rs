@@ -81,13 +81,13 @@ impl Outcome {
 impl Serialize for Outcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { status, code, data, .. } = self;
-        Printed { status: *status, code: *code, message: self.line(), data: data.as_ref() }.serialize(serializer)
+        OutcomeJson { status: *status, code: *code, message: self.line(), data: data.as_ref() }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Outcome {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Printed { status, code, message, data } = Printed::<serde_json::Value>::deserialize(deserializer)?;
+        let OutcomeJson { status, code, message, data } = OutcomeJson::<serde_json::Value>::deserialize(deserializer)?;
         let rest = message.strip_prefix(ERROR_PREFIX).filter(|_| status == Status::Error);
         let (message, has_error_prefix) = (rest.unwrap_or(&message).to_owned(), rest.is_some());
         Ok(Self { status, code, message, has_error_prefix, data })
@@ -96,7 +96,7 @@ impl<'de> Deserialize<'de> for Outcome {
 
 /// The JSON of an [`Outcome`].
 #[derive(Serialize, Deserialize)]
-struct Printed<'a, D> {
+struct OutcomeJson<'a, D> {
     status: Status,
     code: Code,
     message: Cow<'a, str>,

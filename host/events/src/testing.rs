@@ -6,7 +6,7 @@ use patchbay_store::{Hold, MessageRow, NewMessage, NewSnapshot, SessionChange, S
 use crate::{Broadcast, Bus as _, Subscription, subscription::event};
 
 /// A session in a store of its own, with one agent and a bus.
-pub(crate) struct Stage {
+pub(crate) struct TestSession {
     _home: tempfile::TempDir,
     pub(crate) store: Store,
     pub(crate) hold: Hold,
@@ -15,7 +15,7 @@ pub(crate) struct Stage {
     pub(crate) bus: Broadcast,
 }
 
-impl Stage {
+impl TestSession {
     pub(crate) async fn new(queue: usize) -> Self {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();

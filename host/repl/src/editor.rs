@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     Interrupts, Next, ReplError, complete::SessionCompleter, events_from_here, hint::UsageHinter, line,
-    listen::Listening, prompt::Plain, screen::Screen,
+    notice_task::NoticeTask, prompt::Plain, screen::Screen,
 };
 
 /// Lines that the history keeps.
@@ -30,9 +30,9 @@ pub(crate) fn run(runtime: &Handle, session: &Arc<Session>, history: &Path) -> R
     loop {
         let above = above.clone();
         // Nobody reads so many at once: what is too much is not waited for.
-        let listening = Listening::start(runtime, events, move |notice| drop(above.try_send(notice)));
+        let notice_task = NoticeTask::start(runtime, events, move |notice| drop(above.try_send(notice)));
         let signal = editor.read_line(&Plain);
-        events = listening.end(runtime).unwrap_or_else(|| events_from_here(session));
+        events = notice_task.end(runtime).unwrap_or_else(|| events_from_here(session));
         match signal? {
             Signal::Success(text) => {
                 let next = line(runtime, session, &mut events, &text, &mut interrupts, Screen::of_terminal())?;

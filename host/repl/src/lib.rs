@@ -5,7 +5,7 @@ mod complete;
 mod editor;
 mod hint;
 mod interrupts;
-mod listen;
+mod notice_task;
 mod plain;
 mod prompt;
 mod screen;

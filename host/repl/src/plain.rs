@@ -5,7 +5,7 @@ use std::{io::BufRead as _, sync::Arc};
 use patchbay_session::Session;
 use tokio::runtime::Handle;
 
-use crate::{Interrupts, Next, ReplError, events_from_here, line, listen::Listening, say, screen::Screen};
+use crate::{Interrupts, Next, ReplError, events_from_here, line, notice_task::NoticeTask, say, screen::Screen};
 
 /// Runs every line of standard input; returns whether all of them went well.
 pub(crate) fn run(runtime: &Handle, session: &Arc<Session>) -> Result<bool, ReplError> {
@@ -14,9 +14,9 @@ pub(crate) fn run(runtime: &Handle, session: &Arc<Session>) -> Result<bool, Repl
     let mut all_ok = true;
     loop {
         // Who has gone is noticed at the next line's own outcome.
-        let listening = Listening::start(runtime, events, |notice| drop(say(&notice)));
+        let notice_task = NoticeTask::start(runtime, events, |notice| drop(say(&notice)));
         let text = lines.next().transpose()?;
-        events = listening.end(runtime).unwrap_or_else(|| events_from_here(session));
+        events = notice_task.end(runtime).unwrap_or_else(|| events_from_here(session));
         let Some(text) = text else { return Ok(all_ok) };
         match line(runtime, session, &mut events, &text, &mut Interrupts::left_alone(), Screen::of_pipe())? {
             Next::Line => {}

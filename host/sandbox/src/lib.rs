@@ -58,7 +58,7 @@ pub use failure::{CompileLimit, Failure};
 pub use files::{FilesError, LocalFiles, WorkspaceFiles};
 pub use limits::Limits;
 pub use output::Content;
-pub use patchbay_core::kv::{Entry, KvError, Scope};
+pub use patchbay_core::kv::{KvEntry, KvError, Scope};
 pub use patchbay_workspace::{FileEntry, WorkspaceAccess};
 pub use state::{PermitSource, Services};
 

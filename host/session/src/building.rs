@@ -20,9 +20,9 @@ use patchbay_tools::Group;
 
 use crate::{
     Host, SessionError,
-    host::workspace_path,
     platform::HostPlatform,
     roots::{CacheMode, Scan},
+    workspace_path::workspace_path,
 };
 
 /// Who is told how a snapshot in the making gets on, so that a person who waits can be. What is told is no part of any
@@ -86,7 +86,7 @@ impl Host {
         workspace: &str,
         version: u64,
     ) -> Result<Built, SessionError> {
-        let telling = Telling::new(&*self.observer, session);
+        let progress = CompileProgress::new(&*self.observer, session);
         let (mut mode, mut again) = (CacheMode::Use, MAX_RESCANS);
         'scan: loop {
             let trusted = self.store.is_trusted(workspace).await?;
@@ -96,7 +96,8 @@ impl Host {
             let groups = groups(&scan.found, trusted, self.roots.limits());
             // A reload asks for another try.
             let reloads = version > 1;
-            let mut described = self.tools.describe_roots(&groups, reloads, &|done, of| telling.tell(done, of)).await?;
+            let mut described =
+                self.tools.describe_roots(&groups, reloads, &|done, of| progress.tell(done, of)).await?;
             let mut changed = described.changed;
             loop {
                 if changed && again > 0 {
@@ -256,13 +257,13 @@ async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
 }
 
 /// Tells an observer, and that it is over, however it ends.
-struct Telling<'a> {
+struct CompileProgress<'a> {
     observer: &'a dyn Observer,
     session: SessionId,
     told: AtomicBool,
 }
 
-impl<'a> Telling<'a> {
+impl<'a> CompileProgress<'a> {
     fn new(observer: &'a dyn Observer, session: SessionId) -> Self {
         Self { observer, session, told: AtomicBool::new(false) }
     }
@@ -273,7 +274,7 @@ impl<'a> Telling<'a> {
     }
 }
 
-impl Drop for Telling<'_> {
+impl Drop for CompileProgress<'_> {
     fn drop(&mut self) {
         if *self.told.get_mut() {
             self.observer.compiled(self.session);

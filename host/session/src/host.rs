@@ -5,7 +5,7 @@ use std::{
 };
 
 use patchbay_agent::CompactionSettings;
-use patchbay_core::{AgentId, Name, PrincipalId, SessionId, text};
+use patchbay_core::{AgentId, Name, PrincipalId, SessionId};
 use patchbay_egress::{CredentialConfig, Credentials, Egress, EgressLimits, Secrets};
 use patchbay_policy::quoted_folder;
 use patchbay_provider::{BundledAdapter, ExchangeLimits, Providers, Settings, SettingsSource, Sources};
@@ -17,11 +17,13 @@ use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
 use crate::{
     Observer, Session, SessionError, Unobserved,
+    json::to_json,
     lock::SessionLock,
     persona::{DEFAULT, Personas},
     recovery,
     roots::Roots,
     session::Opened,
+    workspace_path::workspace_path,
 };
 
 /// The folders of one home.
@@ -309,26 +311,4 @@ impl Host {
     fn lock_folder(&self) -> PathBuf {
         self.paths.state.join("sessions")
     }
-}
-
-/// The canonical path of a workspace, as text: the same workspace is the same identity however it was reached.
-///
-/// # Errors
-/// Where it is no folder, or its path no UTF-8.
-pub fn workspace_path(workspace: &Path) -> Result<String, SessionError> {
-    let what = || format!("the workspace '{}'", text::clean_line(&workspace.to_string_lossy()));
-    let path = workspace.canonicalize().map_err(|source| SessionError::Folder { what: what(), source })?;
-    if !path.is_dir() {
-        let source = std::io::Error::from(std::io::ErrorKind::NotADirectory);
-        return Err(SessionError::Folder { what: what(), source });
-    }
-    path.into_os_string().into_string().map_err(|_| SessionError::Folder {
-        what: what(),
-        source: std::io::Error::new(std::io::ErrorKind::InvalidInput, "its path is not UTF-8"),
-    })
-}
-
-/// Texts and lists of texts: there is nothing that JSON could not hold.
-pub(crate) fn to_json<T: serde::Serialize>(value: &T) -> String {
-    serde_json::to_string(value).unwrap_or_default()
 }

@@ -9,7 +9,7 @@ use patchbay_tools::{CallContext, ResolvedTool, ToolInvocation, input_from_text}
 use serde_json::json;
 
 use crate::{
-    builtin::{Change, Effect},
+    builtin::{CommandChange, Effect},
     lines::LineContext,
 };
 
@@ -91,7 +91,7 @@ async fn instruct(line: &LineContext, skill: &Skill, input: &str) -> Effect {
         return Effect::Turn { messages, data };
     }
     let message = format!("Skill '{}' is in the conversation. Your next message is its input.", skill.name);
-    Effect::Change(Outcome::ok(Code::SkillAdded, message).with_data(data), Change::Rows(messages))
+    Effect::Change(Outcome::ok(Code::SkillAdded, message).with_data(data), CommandChange::Rows(messages))
 }
 
 /// A piece of an answer, for a program. Bytes are named, not copied.

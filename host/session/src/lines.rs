@@ -23,9 +23,11 @@ use tracing::Instrument as _;
 
 use crate::{
     Session,
-    builtin::{self, Change, Effect},
-    host, invoke, recovery,
-    session::State,
+    builtin::{self, CommandChange, Effect},
+    invoke,
+    json::to_json,
+    recovery,
+    session::SessionState,
 };
 
 /// The longest line, in bytes: a whole document fits.
@@ -60,19 +62,19 @@ impl Future for Submitted {
 
 /// The tasks of a session, and the lines that run.
 #[derive(Default)]
-pub(crate) struct Lines {
+pub(crate) struct RunningLines {
     running: Mutex<HashMap<LineId, CancellationToken>>,
     tasks: TaskTracker,
     closing: CancellationToken,
 }
 
-impl Lines {
+impl RunningLines {
     /// Cancelled when the session begins to close.
     pub(crate) fn closing(&self) -> &CancellationToken {
         &self.closing
     }
 
-    /// Runs a task that [`Lines::close`] waits for. It must end when the session closes.
+    /// Runs a task that [`RunningLines::close`] waits for. It must end when the session closes.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(task);
     }
@@ -102,7 +104,7 @@ pub(crate) struct LineContext {
     pub(crate) agent: Arc<Agent>,
     pub(crate) line: LineId,
     /// The session's state when the command began.
-    pub(crate) state: State,
+    pub(crate) state: SessionState,
     /// Cancelled when the line is stopped.
     pub(crate) stop: CancellationToken,
     /// Set when a tool that the line calls begins its first effect.
@@ -245,26 +247,26 @@ impl LineContext {
     }
 
     /// Commits the change of a command with the command's own row, applies it, and returns the outcome.
-    async fn settle(&self, line: &str, outcome: Outcome, change: Option<Change>) -> Result<Outcome, Outdated> {
+    async fn settle(&self, line: &str, outcome: Outcome, change: Option<CommandChange>) -> Result<Outcome, Outdated> {
         let _committing = self.session.committing.lock().await;
         let mut messages = Vec::new();
         let mut stored = SessionChange::default();
         let (session, agent) = (Arc::clone(&self.session), Arc::clone(&self.agent));
         let apply: Box<dyn FnOnce() + Send> = match change {
             None => Box::new(|| {}),
-            Some(Change::Rows(rows)) => {
+            Some(CommandChange::Rows(rows)) => {
                 messages = rows;
                 Box::new(|| {})
             }
-            Some(Change::Persona(persona)) => {
-                stored.persona = Some(host::to_json(&persona));
+            Some(CommandChange::Persona(persona)) => {
+                stored.persona = Some(to_json(&persona));
                 Box::new(move || session.change_state(|state| state.persona = Arc::new(persona)))
             }
-            Some(Change::Model(chosen)) => {
+            Some(CommandChange::Model(chosen)) => {
                 stored.model = Some((agent.id(), chosen.to_row()));
                 Box::new(move || agent.choose(chosen))
             }
-            Some(Change::Snapshot(built)) => {
+            Some(CommandChange::Snapshot(built)) => {
                 if self.session.snapshot().version() != self.state.snapshot.version() {
                     return Err(Outdated);
                 }
@@ -321,7 +323,7 @@ impl LineContext {
             permit = permit => permit,
         };
         let rows = self.commit(said).await.map_err(not_kept)?;
-        let State { persona, snapshot } = self.session.state();
+        let SessionState { persona, snapshot } = self.session.state();
         let files = persona.files.iter().map(|file| file.text.clone());
         let turn = Turn {
             system: system_context(files, &snapshot, self.agent.id(), None),

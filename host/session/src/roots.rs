@@ -18,7 +18,7 @@ use patchbay_skill::{
 };
 use patchbay_store::{SeenFile, Store, StoreError};
 
-use crate::host;
+use crate::json::to_json;
 
 /// Where a workspace has its skills.
 const IN_WORKSPACE: &str = ".patchbay/skills";
@@ -213,7 +213,7 @@ impl FileCache for Remembered {
 
 /// A file as the store has it.
 fn seen_file(FileRecord { file, stat, cached }: FileRecord) -> SeenFile {
-    let skill_md = cached.skill_md.map(|skill_md| host::to_json(&*skill_md));
+    let skill_md = cached.skill_md.map(|skill_md| to_json(&*skill_md));
     SeenFile { file, stat: stat.to_string(), digest: cached.digest, skill_md }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use patchbay_agent::{Agent, Chosen, Place};
+use patchbay_agent::{Agent, AgentIds, Chosen};
 use patchbay_core::{Outcome, SessionId};
 use patchbay_events::{Broadcast, EventLog, Subscription, TokenBudget};
 use patchbay_provider::Choice;
@@ -11,17 +11,17 @@ use patchbay_skill::Snapshot;
 use patchbay_store::{AgentModel, Hold, SessionRow};
 use tokio_util::sync::DropGuard;
 
-use crate::{Host, agents::Agents, lines::Lines, lock::SessionLock, notices, persona::Persona};
+use crate::{Host, agents::Agents, lines::RunningLines, lock::SessionLock, notices, persona::Persona};
 
 /// One session, held by this process alone.
 pub struct Session {
     pub(crate) host: Arc<Host>,
     workspace: String,
     pub(crate) home_notice: Option<String>,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
     agents: Mutex<Agents>,
     log: Arc<EventLog>,
-    pub(crate) lines: Lines,
+    pub(crate) lines: RunningLines,
     /// Held while a command's change is checked and committed: the only part of a command that is serial.
     pub(crate) committing: tokio::sync::Mutex<()>,
     /// Stops what the session runs when it is dropped without being closed.
@@ -32,7 +32,7 @@ pub struct Session {
 
 /// What belongs to the session as a whole and what commands may change. It changes only after the change is committed.
 #[derive(Clone)]
-pub(crate) struct State {
+pub(crate) struct SessionState {
     pub(crate) persona: Arc<Persona>,
     pub(crate) snapshot: Arc<Snapshot>,
 }
@@ -56,23 +56,23 @@ impl Session {
         let Opened { hold, row, persona, snapshot, last_seq, model, tokens, home_notice } = opened;
         let budget = TokenBudget::new(tokens, host.tools.sandbox().limits().session_tokens);
         let log = EventLog::new(hold.clone(), host.store.clone(), last_seq, budget, Broadcast::default());
-        let place = Place { hold, agent: row.agent, workspace: row.workspace.clone() };
+        let ids = AgentIds { hold, agent: row.agent, workspace: row.workspace.clone() };
         let root = Agent::new(
-            place,
+            ids,
             Arc::clone(&log),
             Arc::clone(&host.providers) as Arc<dyn patchbay_agent::Model>,
             Arc::clone(&host.tools),
             host.compaction.clone(),
             Chosen::from_row(&model),
         );
-        let lines = Lines::default();
+        let lines = RunningLines::default();
         let closed = lines.closing().clone();
         lines.spawn(notices::forward(host.providers.notices(), Arc::clone(&log), root.id(), closed.clone()));
         Arc::new(Self {
             host,
             workspace: row.workspace,
             home_notice,
-            state: Mutex::new(State { persona: Arc::new(persona), snapshot: Arc::new(snapshot) }),
+            state: Mutex::new(SessionState { persona: Arc::new(persona), snapshot: Arc::new(snapshot) }),
             agents: Mutex::new(Agents::new(root)),
             log,
             lines,
@@ -142,12 +142,12 @@ impl Session {
         Ok(choice)
     }
 
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> SessionState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Changes the state. The caller has committed the change.
-    pub(crate) fn change_state(&self, change: impl FnOnce(&mut State)) {
+    pub(crate) fn change_state(&self, change: impl FnOnce(&mut SessionState)) {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }

@@ -4,7 +4,7 @@ use std::{borrow::Cow, path::Path, sync::Arc};
 
 use patchbay_core::{
     PrincipalId, SessionId,
-    kv::{Entry, KvError},
+    kv::{KvEntry, KvError},
 };
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 
@@ -119,14 +119,14 @@ impl KvStore {
     ///
     /// # Errors
     /// A bad key, or the database.
-    pub async fn get(&self, scope: &KvScope, key: &str) -> Result<Option<Entry>, KvStoreError> {
+    pub async fn get(&self, scope: &KvScope, key: &str) -> Result<Option<KvEntry>, KvStoreError> {
         check_key(key)?;
         self.database.read(|connection| {
             let Some(id) = find(connection, scope)? else { return Ok(None) };
             let mut query =
                 connection.prepare_cached("SELECT value, version FROM entries WHERE scope = ? AND key = ?")?;
             let entry = |row: &rusqlite::Row<'_>| {
-                Ok(Entry { value: row.get(0)?, version: row.get::<_, i64>(1)?.cast_unsigned() })
+                Ok(KvEntry { value: row.get(0)?, version: row.get::<_, i64>(1)?.cast_unsigned() })
             };
             Ok(query.query_row(params![id, key], entry).optional()?)
         })

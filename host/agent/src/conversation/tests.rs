@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const READER: Reader<'_> = Reader { adapter: "demo", model: "demo-1", reads: &|media| media == "image/png" };
+const READER: ReaderModel<'_> = ReaderModel { adapter: "demo", model: "demo-1", reads: &|media| media == "image/png" };
 
 fn row(seq: u64, kind: MessageKind, content: &str, data: Option<Value>) -> Row {
     Row { seq, agent: AgentId::random(), kind, content: content.to_owned(), data }

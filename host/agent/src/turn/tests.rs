@@ -16,10 +16,10 @@ use patchbay_store::{KvStore, NewSnapshot, SessionRow, Store};
 use patchbay_tools::Tools;
 
 use super::*;
-use crate::{Chosen, CompactionSettings, Model, ModelOverride, Place};
+use crate::{AgentIds, Chosen, CompactionSettings, Model, ModelOverride};
 
 /// What a scripted model does when it is asked.
-enum Does {
+enum Reply {
     /// Says these words, in a block of text, and ends.
     Says(&'static [&'static str]),
     /// Calls tools, each with an input, and waits for them.
@@ -33,8 +33,8 @@ enum Does {
 }
 
 /// A model that does as it was told, and remembers what it was asked.
-struct Script {
-    does: Mutex<VecDeque<Does>>,
+struct ScriptedModel {
+    does: Mutex<VecDeque<Reply>>,
     asked: Mutex<Vec<(Choice, CompletionRequest)>>,
     about: ModelInfo,
 }
@@ -57,7 +57,7 @@ fn say(sink: &mut dyn Sink, words: &[&str]) {
     }
 }
 
-impl Model for Script {
+impl Model for ScriptedModel {
     fn default_choice(&self) -> BoxFuture<'_, Result<Choice, Outcome>> {
         Box::pin(async { Ok(choice("demo-1")) })
     }
@@ -85,13 +85,13 @@ impl Model for Script {
             let does = self.does.lock().unwrap().pop_front();
             let failed = || Outcome::error(Code::Internal, "it broke.");
             match does.expect("nobody told the model what to do next") {
-                Does::Says(words) => {
+                Reply::Says(words) => {
                     say(sink, words);
                     sink.event(StreamEvent::BlockEnd { index: 0, opaque: Some("signed".to_owned()) });
                     sink.event(StreamEvent::Usage(USAGE));
                     Ok(finished(Stop::EndTurn))
                 }
-                Does::Calls(calls) => {
+                Reply::Calls(calls) => {
                     for (index, (name, input)) in (0..).zip(calls) {
                         let (id, name) = (format!("call_{index}"), (*name).to_owned());
                         sink.event(StreamEvent::BlockStart { index, kind: BlockKind::ToolCall { id, name } });
@@ -101,12 +101,12 @@ impl Model for Script {
                     sink.event(StreamEvent::Usage(USAGE));
                     Ok(finished(Stop::ToolUse))
                 }
-                Does::Breaks(word) => {
+                Reply::Breaks(word) => {
                     say(sink, &[word]);
                     Err(failed())
                 }
-                Does::Fails => Err(failed()),
-                Does::Hangs(word) => {
+                Reply::Fails => Err(failed()),
+                Reply::Hangs(word) => {
                     say(sink, &[word]);
                     std::future::pending().await
                 }
@@ -115,9 +115,9 @@ impl Model for Script {
     }
 }
 
-struct Nowhere;
+struct NoPlatform;
 
-impl Platform for Nowhere {
+impl Platform for NoPlatform {
     fn os(&self) -> &str {
         "linux"
     }
@@ -132,26 +132,26 @@ impl Platform for Nowhere {
 }
 
 /// An agent in a store of its own.
-struct Stage {
+struct TestAgent {
     _home: tempfile::TempDir,
     store: Store,
-    script: Arc<Script>,
+    script: Arc<ScriptedModel>,
     agent: Arc<Agent>,
     log: Arc<EventLog>,
     snapshot: Arc<Snapshot>,
     cancel: CancellationToken,
 }
 
-impl Stage {
-    async fn new(does: impl IntoIterator<Item = Does>, ceiling: u64) -> Self {
+impl TestAgent {
+    async fn new(does: impl IntoIterator<Item = Reply>, ceiling: u64) -> Self {
         Self::with_window(does, ceiling, 1_000).await
     }
 
-    async fn with_window(does: impl IntoIterator<Item = Does>, ceiling: u64, window: u64) -> Self {
+    async fn with_window(does: impl IntoIterator<Item = Reply>, ceiling: u64, window: u64) -> Self {
         Self::with_limits(does, ceiling, window, Limits::default()).await
     }
 
-    async fn with_limits(does: impl IntoIterator<Item = Does>, ceiling: u64, window: u64, limits: Limits) -> Self {
+    async fn with_limits(does: impl IntoIterator<Item = Reply>, ceiling: u64, window: u64, limits: Limits) -> Self {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let kv = KvStore::open(home.path(), store.clone()).unwrap();
@@ -173,7 +173,7 @@ impl Stage {
             reserved: &[],
             internal_tools: &[],
             limits: &RootLimits::default(),
-            platform: &Nowhere,
+            platform: &NoPlatform,
             tools: &|_| Ok(Arc::default()),
         };
         let snapshot = Arc::new(build(&[], 1, &rules));
@@ -182,12 +182,13 @@ impl Stage {
         let credentials = Credentials::open(home.path(), BTreeMap::new());
         let tools = Arc::new(Tools::new(sandbox, store.clone(), kv, egress, credentials, &[]));
         let about = ModelInfo { adapter: "demo".to_owned(), context_window: Some(window), input_media: Vec::new() };
-        let script = Arc::new(Script { does: Mutex::new(does.into_iter().collect()), asked: Mutex::default(), about });
+        let script =
+            Arc::new(ScriptedModel { does: Mutex::new(does.into_iter().collect()), asked: Mutex::default(), about });
         let budget = TokenBudget::new(0, ceiling);
         let log = EventLog::new(hold.clone(), store.clone(), 0, budget, Broadcast::default());
-        let place = Place { hold, agent, workspace: "/".to_owned() };
+        let ids = AgentIds { hold, agent, workspace: "/".to_owned() };
         let agent = Agent::new(
-            place,
+            ids,
             Arc::clone(&log),
             Arc::clone(&script) as _,
             tools,
@@ -242,7 +243,7 @@ fn texts(message: &Message) -> Vec<&str> {
 
 #[tokio::test]
 async fn an_answer_is_told_as_it_comes_and_then_kept() {
-    let stage = Stage::new([Does::Says(&["Good ", "day."])], 0).await;
+    let stage = TestAgent::new([Reply::Says(&["Good ", "day."])], 0).await;
     let mut events = stage.log.subscribe(1);
     let outcome = stage.say("hello").await;
     assert_eq!((outcome.code, outcome.message.as_str()), (Code::Answered, "Good day."));
@@ -268,8 +269,8 @@ async fn an_answer_is_told_as_it_comes_and_then_kept() {
 
 #[tokio::test]
 async fn calls_are_answered_and_the_model_is_asked_again() {
-    let calls = Does::Calls(&[("no__tool", r#"{"x": 1}"#), ("calc__eval", "not JSON")]);
-    let stage = Stage::new([calls, Does::Says(&["I see."])], 0).await;
+    let calls = Reply::Calls(&[("no__tool", r#"{"x": 1}"#), ("calc__eval", "not JSON")]);
+    let stage = TestAgent::new([calls, Reply::Says(&["I see."])], 0).await;
     let outcome = stage.say("try").await;
     assert_eq!(outcome.message, "I see.");
     assert_eq!(stage.kinds().await, ["user", "assistant", "tool", "tool", "assistant"]);
@@ -290,7 +291,7 @@ async fn calls_are_answered_and_the_model_is_asked_again() {
 
 #[tokio::test]
 async fn a_turn_that_is_cancelled_keeps_what_came() {
-    let stage = Stage::new([Does::Hangs("Half a"), Does::Says(&["Whole."])], 0).await;
+    let stage = TestAgent::new([Reply::Hangs("Half a"), Reply::Says(&["Whole."])], 0).await;
     let cancel = stage.cancel.clone();
     let mut events = stage.log.subscribe(1);
     let cancelling = async {
@@ -305,7 +306,7 @@ async fn a_turn_that_is_cancelled_keeps_what_came() {
     let answer = stage.answer().await;
     assert!(answer.interrupted && answer.stop.is_none());
     assert_eq!(stage.last().await.content, "Half a");
-    let again = Stage { cancel: CancellationToken::new(), ..stage };
+    let again = TestAgent { cancel: CancellationToken::new(), ..stage };
     assert_eq!(again.say("and?").await.message, "Whole.");
     let messages = again.asked();
     assert_eq!(messages.iter().map(texts).collect::<Vec<_>>(), [["hello"], ["Half a"], ["and?"]]);
@@ -313,7 +314,7 @@ async fn a_turn_that_is_cancelled_keeps_what_came() {
 
 #[tokio::test]
 async fn what_came_before_a_failure_is_kept_and_nothing_else() {
-    let stage = Stage::new([Does::Breaks("Half a"), Does::Fails, Does::Says(&["Yes."])], 0).await;
+    let stage = TestAgent::new([Reply::Breaks("Half a"), Reply::Fails, Reply::Says(&["Yes."])], 0).await;
     assert_eq!(stage.say("one").await.line(), "Error: it broke.");
     assert!(stage.answer().await.interrupted);
     assert_eq!(stage.say("two").await.code, Code::Internal);
@@ -325,7 +326,7 @@ async fn what_came_before_a_failure_is_kept_and_nothing_else() {
 
 #[tokio::test]
 async fn what_came_survives_the_process() {
-    let stage = Stage::new([Does::Hangs("Half a")], 0).await;
+    let stage = TestAgent::new([Reply::Hangs("Half a")], 0).await;
     let mut events = stage.log.subscribe(1);
     tokio::select! {
         _ = stage.say("hello") => panic!("it hangs"),
@@ -350,8 +351,8 @@ async fn what_came_survives_the_process() {
 #[tokio::test]
 async fn a_turn_ends_at_its_limit_of_requests() {
     let limits = Limits { turn_requests: 3, ..Limits::default() };
-    let calls = (0..4).map(|_| Does::Calls(&[("no__tool", "{}")]));
-    let stage = Stage::with_limits(calls, 0, 1_000_000, limits).await;
+    let calls = (0..4).map(|_| Reply::Calls(&[("no__tool", "{}")]));
+    let stage = TestAgent::with_limits(calls, 0, 1_000_000, limits).await;
     let outcome = stage.say("go").await;
     assert_eq!(outcome.code, Code::TurnRounds);
     let words = "this turn made 3 requests to the model, as many as a turn may (limits.turn_requests)";
@@ -363,8 +364,8 @@ async fn a_turn_ends_at_its_limit_of_requests() {
 
 #[tokio::test]
 async fn a_long_turn_goes_on_and_repeats_are_noticed_once() {
-    let calls = (0..120).map(|_| Does::Calls(&[("no__tool", "{}")])).chain([Does::Says(&["Done."])]);
-    let stage = Stage::with_window(calls, 0, 1_000_000).await;
+    let calls = (0..120).map(|_| Reply::Calls(&[("no__tool", "{}")])).chain([Reply::Says(&["Done."])]);
+    let stage = TestAgent::with_window(calls, 0, 1_000_000).await;
     let mut events = stage.log.subscribe(1);
     assert_eq!(stage.say("go").await.message, "Done.");
     let mut notices = Vec::new();
@@ -378,7 +379,8 @@ async fn a_long_turn_goes_on_and_repeats_are_noticed_once() {
 
 #[tokio::test]
 async fn a_session_stops_at_its_ceiling_of_tokens() {
-    let stage = Stage::new([Does::Calls(&[("no__tool", "{}")]), Does::Says(&["."]), Does::Says(&["."])], 200).await;
+    let stage =
+        TestAgent::new([Reply::Calls(&[("no__tool", "{}")]), Reply::Says(&["."]), Reply::Says(&["."])], 200).await;
     assert_eq!(stage.say("one").await.code, Code::Answered);
     let outcome = stage.say("two").await;
     assert_eq!(outcome.code, Code::LimitTokens);
@@ -388,7 +390,8 @@ async fn a_session_stops_at_its_ceiling_of_tokens() {
 
 #[tokio::test]
 async fn a_long_conversation_is_summarised_and_goes_on() {
-    let stage = Stage::new([Does::Says(&["Yes."]), Does::Says(&["In short."]), Does::Says(&["Right."])], 0).await;
+    let stage =
+        TestAgent::new([Reply::Says(&["Yes."]), Reply::Says(&["In short."]), Reply::Says(&["Right."])], 0).await;
     // The window has 1,000 tokens, the threshold is at 800; the model counts 110 for the first exchange.
     stage.say("one").await;
     let long = "word ".repeat(500);
@@ -406,9 +409,9 @@ async fn a_long_conversation_is_summarised_and_goes_on() {
 
 #[tokio::test]
 async fn a_turn_that_becomes_long_is_summarised_in_its_middle() {
-    let does = [Does::Calls(&[("no__tool", "{}")]), Does::Says(&["In short."]), Does::Says(&["Done."])];
+    let does = [Reply::Calls(&[("no__tool", "{}")]), Reply::Says(&["In short."]), Reply::Says(&["Done."])];
     // The first round is counted as 110 tokens, which is over the threshold of this window.
-    let stage = Stage::with_window(does, 0, 100).await;
+    let stage = TestAgent::with_window(does, 0, 100).await;
     assert_eq!(stage.say("find it").await.message, "Done.");
     assert_eq!(stage.kinds().await, ["user", "assistant", "tool", "compaction", "assistant"]);
     let asked = stage.asked();
@@ -420,7 +423,8 @@ async fn a_turn_that_becomes_long_is_summarised_in_its_middle() {
 #[tokio::test]
 async fn a_summary_that_fails_ends_the_turn_and_loses_nothing() {
     let stage =
-        Stage::new([Does::Says(&["Yes."]), Does::Fails, Does::Says(&["In short."]), Does::Says(&["."])], 0).await;
+        TestAgent::new([Reply::Says(&["Yes."]), Reply::Fails, Reply::Says(&["In short."]), Reply::Says(&["."])], 0)
+            .await;
     stage.say("one").await;
     let outcome = stage.say(&"word ".repeat(500)).await;
     assert_eq!(outcome.code, Code::CompactionFailed);
@@ -431,7 +435,7 @@ async fn a_summary_that_fails_ends_the_turn_and_loses_nothing() {
 
 #[tokio::test]
 async fn an_override_takes_the_place_of_the_model() {
-    let stage = Stage::new((0..4).map(|_| Does::Says(&["."])), 0).await;
+    let stage = TestAgent::new((0..4).map(|_| Reply::Says(&["."])), 0).await;
     let level = Some(patchbay_core::completion::ThinkingLevel::High);
     let own = Choice { level, ..choice("demo-1") };
     let chosen = |model_override| Chosen { model: Some(own.clone()), model_override };
@@ -454,12 +458,12 @@ async fn an_override_takes_the_place_of_the_model() {
 
 #[tokio::test]
 async fn pieces_say_where_they_belong() {
-    let stage = Stage::new([], 0).await;
+    let stage = TestAgent::new([], 0).await;
     let mut events = stage.log.subscribe(1);
     let at = DeltaPosition { turn: 5, answer: 1, ..DeltaPosition::default() };
-    let desk = Arc::new(Desk::default());
+    let buffer = Arc::new(AnswerBuffer::default());
     let (log, agent) = (Arc::clone(&stage.log), stage.agent.id());
-    let mut receiver = Receiver { log, agent, at, desk: Arc::clone(&desk) };
+    let mut receiver = AnswerSink { log, agent, at, buffer: Arc::clone(&buffer) };
     let blocks = [(BlockKind::Thinking, "hmm"), (BlockKind::Text, "One two"), (BlockKind::Text, "three ä")];
     for (index, (kind, text)) in (0..).zip(blocks) {
         receiver.event(StreamEvent::BlockStart { index, kind });
@@ -476,5 +480,5 @@ async fn pieces_say_where_they_belong() {
         whole.push_str(&piece);
     }
     assert_eq!((text.as_str(), thinking.as_str()), ("One two\n\nthree ä", "hmm"));
-    assert_eq!(desk.take().text(), text);
+    assert_eq!(buffer.take().text(), text);
 }

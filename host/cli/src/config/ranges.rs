@@ -4,12 +4,12 @@ use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
-use super::{Config, located};
+use super::{ConfigFile, located};
 
 /// What the types say of `config.toml`: kinds, defaults, ranges, words.
 pub(super) fn schema() -> Schema {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    Config::json_schema(&mut settings.into_generator())
+    ConfigFile::json_schema(&mut settings.into_generator())
 }
 
 /// Names the first number in `text`, which is TOML, that is out of its range, and where it stands.

@@ -6,8 +6,8 @@ use patchbay_core::{Code, DeltaKind, Event, EventKind, MessageKind, Outcome};
 use patchbay_session::Received;
 use serde_json::json;
 
-use super::Stop;
-use crate::Failure;
+use super::EarlyEnd;
+use crate::CliError;
 
 /// Prints a line on standard error. Where nothing reads it, it is lost.
 pub(super) fn note(text: &str) {
@@ -48,28 +48,28 @@ impl<W: Write> Printer<W> {
     }
 
     /// Prints one line, or several, and has them out before the next line is run.
-    pub(super) fn print(&mut self, text: &str) -> Result<(), Stop> {
+    pub(super) fn print(&mut self, text: &str) -> Result<(), EarlyEnd> {
         self.end_line()?;
         self.write(text)?;
         self.write("\n")
     }
 
     /// Ends the line that is being printed, if one is.
-    pub(super) fn end_line(&mut self) -> Result<(), Stop> {
+    pub(super) fn end_line(&mut self) -> Result<(), EarlyEnd> {
         if self.open { self.write("\n") } else { Ok(()) }
     }
 
-    fn write(&mut self, text: &str) -> Result<(), Stop> {
+    fn write(&mut self, text: &str) -> Result<(), EarlyEnd> {
         let Some(last) = text.chars().last() else { return Ok(()) };
         self.open = last != '\n';
         self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).map_err(|error| match error.kind() {
-            ErrorKind::BrokenPipe => Stop::ReaderGone,
-            _ => Failure::new(Code::FolderUnusable, format!("standard output cannot be written: {error}.")).into(),
+            ErrorKind::BrokenPipe => EarlyEnd::ReaderGone,
+            _ => CliError::new(Code::FolderUnusable, format!("standard output cannot be written: {error}.")).into(),
         })
     }
 
     /// Prints what is to be printed of an event. `latest` is the number of the session's last row.
-    pub(super) fn event(&mut self, received: Received, latest: u64) -> Result<(), Stop> {
+    pub(super) fn event(&mut self, received: Received, latest: u64) -> Result<(), EarlyEnd> {
         match received {
             Received::Lagged(missed) if self.json => {
                 self.print(&json!({"event": "lagged", "missed": missed}).to_string())
@@ -111,7 +111,7 @@ impl<W: Write> Printer<W> {
     }
 
     /// A piece of an answer. All pieces together are the answer's text.
-    fn piece(&mut self, seq: u64, text: &str) -> Result<(), Stop> {
+    fn piece(&mut self, seq: u64, text: &str) -> Result<(), EarlyEnd> {
         if self.lagged.is_some() || seq < self.answered {
             return Ok(());
         }
@@ -121,7 +121,7 @@ impl<W: Write> Printer<W> {
     }
 
     /// A whole answer, or all that came of it: prints what was not printed yet.
-    fn answer(&mut self, seq: u64, content: &str) -> Result<(), Stop> {
+    fn answer(&mut self, seq: u64, content: &str) -> Result<(), EarlyEnd> {
         self.conversation = true;
         self.answered = seq;
         if self.lagged.is_some_and(|latest| seq > latest) {
@@ -132,7 +132,7 @@ impl<W: Write> Printer<W> {
         self.end_line()
     }
 
-    pub(super) fn outcome(&mut self, line: &str, outcome: &Outcome) -> Result<(), Stop> {
+    pub(super) fn outcome(&mut self, line: &str, outcome: &Outcome) -> Result<(), EarlyEnd> {
         if self.json {
             let mut object = serde_json::to_value(outcome).unwrap_or_default();
             object["line"] = line.into();

@@ -4,21 +4,21 @@ use patchbay_core::MessageKind;
 use serde_json::json;
 
 use super::*;
-use crate::{Broadcast, testing::Stage};
+use crate::{Broadcast, testing::TestSession};
 
-fn log(stage: &Stage) -> Arc<EventLog> {
+fn log(test: &TestSession) -> Arc<EventLog> {
     let bus = Broadcast::default();
-    EventLog::new(stage.hold.clone(), stage.store.clone(), 0, TokenBudget::new(0, 0), bus)
+    EventLog::new(test.hold.clone(), test.store.clone(), 0, TokenBudget::new(0, 0), bus)
 }
 
 #[tokio::test]
 async fn one_write_stores_all_pieces_that_are_due() {
-    let stage = Stage::new(8).await;
-    let log = log(&stage);
+    let test = TestSession::new(8).await;
+    let log = log(&test);
     let writing = log.writing.lock().await;
     let mut kept = Vec::new();
     for (ordinal, text) in (0..).zip(["one ", "two", "of a turn that is stopped before the write"]) {
-        let piece = PartialPiece { agent: stage.agent, ordinal, piece: text.to_owned() };
+        let piece = PartialPiece { agent: test.agent, ordinal, piece: text.to_owned() };
         let mut keeping = Box::pin(log.keep_piece(piece));
         assert!(keeping.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         kept.push(keeping);
@@ -29,19 +29,19 @@ async fn one_write_stores_all_pieces_that_are_due() {
     assert!(kept.next().unwrap().await);
     assert!(log.due.lock().unwrap().is_empty(), "the first write took all pieces");
     assert!(kept.next().unwrap().await);
-    stage.store.recover(&stage.hold, |pieces| Some((pieces.concat(), json!({})))).await.unwrap();
-    let rows = stage.store.messages(stage.session, 1, 10).await.unwrap();
+    test.store.recover(&test.hold, |pieces| Some((pieces.concat(), json!({})))).await.unwrap();
+    let rows = test.store.messages(test.session, 1, 10).await.unwrap();
     let rows: Vec<_> = rows.iter().map(|row| (row.kind, row.content.as_str())).collect();
     assert_eq!(rows, [(MessageKind::Assistant, "one two")]);
 }
 
 #[tokio::test]
 async fn tokens_of_a_failed_commit_are_stored_by_the_next() {
-    let stage = Stage::new(8).await;
-    let log = log(&stage);
+    let test = TestSession::new(8).await;
+    let log = log(&test);
     log.budget().spend(40);
     // Another process takes the session over.
-    stage.store.hold(stage.session).await.unwrap();
+    test.store.hold(test.session).await.unwrap();
     assert!(log.commit(SessionChange::default(), || panic!("nothing was committed")).await.is_err());
     assert_eq!(log.budget().take_unsaved(), 40);
 }

@@ -1,7 +1,7 @@
 use patchbay_core::{DeltaKind, DeltaPosition};
 
 use super::*;
-use crate::{Broadcast, Bus as _, testing::Stage};
+use crate::{Broadcast, Bus as _, testing::TestSession};
 
 /// The numbers of all rows that are there, and how many live events were said to be gone.
 async fn drain(subscription: &mut Subscription) -> (Vec<u64>, u64) {
@@ -18,29 +18,29 @@ async fn drain(subscription: &mut Subscription) -> (Vec<u64>, u64) {
 
 #[tokio::test]
 async fn rows_are_replayed_and_then_come_live_each_once() {
-    let stage = Stage::new(Broadcast::CAPACITY).await;
-    stage.say(600).await;
-    let mut all = stage.subscribe(1);
-    let mut late = stage.subscribe(601);
+    let test = TestSession::new(Broadcast::CAPACITY).await;
+    test.say(600).await;
+    let mut all = test.subscribe(1);
+    let mut late = test.subscribe(601);
     // These are in the store and on the air when the replay begins.
-    stage.say(5).await;
+    test.say(5).await;
     assert_eq!(drain(&mut all).await, ((1..=605).collect(), 0));
     assert_eq!(drain(&mut late).await, ((601..=605).collect(), 0));
-    stage.say(3).await;
+    test.say(3).await;
     assert_eq!(drain(&mut all).await, ((606..=608).collect(), 0));
     assert_eq!(all.try_next().await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn who_is_slow_is_told_so_and_misses_no_row() {
-    let stage = Stage::new(16).await;
-    let mut slow = stage.subscribe(1);
+    let test = TestSession::new(16).await;
+    let mut slow = test.subscribe(1);
     assert_eq!(drain(&mut slow).await, (vec![], 0));
-    stage.say(300).await;
+    test.say(300).await;
     for _ in 0..50 {
-        stage.progress(300);
+        test.progress(300);
     }
-    stage.say(10).await;
+    test.say(10).await;
     let (rows, missed) = drain(&mut slow).await;
     assert_eq!(rows, (1..=310).collect::<Vec<_>>());
     assert!(missed > 300, "{missed}");
@@ -48,28 +48,28 @@ async fn who_is_slow_is_told_so_and_misses_no_row() {
 
 #[tokio::test]
 async fn live_events_pass_and_the_end_is_told() {
-    let stage = Stage::new(Broadcast::CAPACITY).await;
-    let mut listener = stage.subscribe(1);
-    stage.progress(0);
+    let test = TestSession::new(Broadcast::CAPACITY).await;
+    let mut listener = test.subscribe(1);
+    test.progress(0);
     assert!(matches!(listener.next().await, Ok(Some(Received::Event(Event { seq: 0, .. })))));
-    drop(stage.bus);
+    drop(test.bus);
     assert_eq!(listener.next().await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn rows_that_the_bus_lost_doubled_or_reordered_come_from_the_store() {
-    let stage = Stage::new(Broadcast::CAPACITY).await;
-    let mut listener = stage.subscribe(1);
+    let test = TestSession::new(Broadcast::CAPACITY).await;
+    let mut listener = test.subscribe(1);
     assert_eq!(drain(&mut listener).await, (vec![], 0));
-    let rows = stage.commit(6).await;
+    let rows = test.commit(6).await;
     // 1 and 3 are lost, 4 comes before 2, and 6 twice.
     for row in [4, 2, 6, 6, 5] {
-        stage.bus.publish(event(stage.session, rows[row - 1].clone()));
+        test.bus.publish(event(test.session, rows[row - 1].clone()));
     }
     assert_eq!(drain(&mut listener).await, ((1..=6).collect(), 0));
     // A live event follows the row that it names, also if that row is lost.
-    stage.commit(1).await;
-    stage.progress(7);
+    test.commit(1).await;
+    test.progress(7);
     let mut seen = Vec::new();
     while let Some(Received::Event(event)) = listener.try_next().await.unwrap() {
         seen.push((event.seq, matches!(event.kind, EventKind::Message { .. })));
@@ -79,22 +79,22 @@ async fn rows_that_the_bus_lost_doubled_or_reordered_come_from_the_store() {
 
 #[tokio::test]
 async fn deltas_come_of_the_agents_that_are_named_and_rows_of_all() {
-    let stage = Stage::new(Broadcast::CAPACITY).await;
+    let test = TestSession::new(Broadcast::CAPACITY).await;
     let other = AgentId::random();
-    let mut listener = stage.subscribe(1);
+    let mut listener = test.subscribe(1);
     listener.only_deltas_of([other]);
     assert_eq!(drain(&mut listener).await, (vec![], 0));
     let delta = |agent, text: &str| {
         let (block, at) = (DeltaKind::Text, DeltaPosition::default());
         let kind = EventKind::Delta { block, text: text.to_owned(), at };
-        stage.bus.publish(Event { session: stage.session, agent, seq: 0, kind });
+        test.bus.publish(Event { session: test.session, agent, seq: 0, kind });
     };
-    delta(stage.agent, "of the agent that is not named");
+    delta(test.agent, "of the agent that is not named");
     delta(other, "of the other");
-    stage.say(1).await;
+    test.say(1).await;
     let mut seen = Vec::new();
     while let Some(Received::Event(event)) = listener.try_next().await.unwrap() {
         seen.push(event.agent);
     }
-    assert_eq!(seen, [other, stage.agent]);
+    assert_eq!(seen, [other, test.agent]);
 }

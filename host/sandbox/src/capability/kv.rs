@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use patchbay_core::kv::{Entry, KvError, Scope};
+use patchbay_core::kv::{KvEntry, KvError, Scope};
 use patchbay_policy::Capability;
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 /// The store behind the capability, bound to one skill, session and workspace.
 pub trait Kv: Send + Sync {
     /// The entry of a key.
-    fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, KvError>>;
+    fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<KvEntry>, KvError>>;
     /// Writes an entry if its version is `expect` (0: there is none; absent: whatever). Gives the new version.
     /// Durable when it answers.
     fn put<'a>(
@@ -65,7 +65,7 @@ impl wit::Host for GuestState {
             Err(denied) => return Ok(Err(denied)),
         };
         let entry = kv.get(scope(within), &key).await;
-        Ok(entry.map(|entry| entry.map(|Entry { value, version }| wit::Entry { value, version })).map_err(told))
+        Ok(entry.map(|entry| entry.map(|KvEntry { value, version }| wit::Entry { value, version })).map_err(told))
     }
 
     async fn put(&mut self, within: wit::Scope, key: String, value: Vec<u8>, expect: Option<u64>) -> Told<u64> {

@@ -9,7 +9,7 @@ use std::{
 use patchbay_policy::{Capability, Denial, Grant, Identity, Permits, Root, WorkspaceTrust};
 
 use crate::{
-    Auth, BoxFuture, Budget, Entry, Failure, Fault, Finished, Http, HttpRequest, HttpResponse, Inference, Kv, KvError,
+    Auth, BoxFuture, Budget, KvEntry, Failure, Fault, Finished, Http, HttpRequest, HttpResponse, Inference, Kv, KvError,
     Limits, LocalFiles, LogLevel, LogSink, PermitSource, ProgressSink, Scope, Services, ToolCaller, Usage,
     WorkspaceAccess,
     bindings::patchbay::host::{
@@ -21,12 +21,12 @@ use crate::{
 /// A store in memory and ears that keep what they hear.
 #[derive(Default)]
 struct Fake {
-    entries: Mutex<BTreeMap<(Scope, String), Entry>>,
+    entries: Mutex<BTreeMap<(Scope, String), KvEntry>>,
     heard: Mutex<Vec<String>>,
 }
 
 impl Kv for Fake {
-    fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, KvError>> {
+    fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<KvEntry>, KvError>> {
         Box::pin(async move { Ok(self.entries.lock().unwrap().get(&(scope, key.to_owned())).cloned()) })
     }
 
@@ -43,7 +43,7 @@ impl Kv for Fake {
             if let Some(expected) = expect.filter(|expected| *expected != found) {
                 return Err(KvError::Conflict { key: key.to_owned(), expected, found });
             }
-            entries.insert((scope, key.to_owned()), Entry { value, version: found + 1 });
+            entries.insert((scope, key.to_owned()), KvEntry { value, version: found + 1 });
             Ok(found + 1)
         })
     }

@@ -4,10 +4,10 @@ use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 use serde_json::json;
 
-use super::{BuiltIn, Change, Effect, Run};
+use super::{BuiltIn, CommandChange, Effect, EffectFuture};
 use crate::{Session, SessionError, lines::LineContext, persona::Persona};
 
-pub(crate) struct Agent;
+pub(crate) struct AgentCommand;
 
 static SPEC: Spec = Spec {
     name: "agent",
@@ -16,19 +16,19 @@ static SPEC: Spec = Spec {
     completion: Completion::Personas,
 };
 
-impl BuiltIn for Agent {
+impl BuiltIn for AgentCommand {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
 
-    fn run<'a>(&'a self, line: &'a LineContext, name: &'a str) -> Run<'a> {
+    fn run<'a>(&'a self, line: &'a LineContext, name: &'a str) -> EffectFuture<'a> {
         Box::pin(async move {
             match read(&line.session, name).await {
                 Ok(persona) => {
                     let files: Vec<_> = persona.files.iter().map(|file| file.name.clone()).collect();
                     let outcome = Outcome::ok(Code::AgentSet, format!("Active agent set to '{}'.", persona.name))
                         .with_data(json!({"name": persona.name, "files": files, "skipped": persona.skipped}));
-                    Effect::Change(outcome, Change::Persona(persona))
+                    Effect::Change(outcome, CommandChange::Persona(persona))
                 }
                 Err(error) => Outcome::error(error.code(), error).into(),
             }

@@ -4,10 +4,10 @@ use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 use serde_json::json;
 
-use super::{BuiltIn, Run};
+use super::{BuiltIn, EffectFuture};
 use crate::{commands::commands, lines::LineContext};
 
-pub(crate) struct Commands;
+pub(crate) struct CommandsCommand;
 
 static SPEC: Spec = Spec {
     name: "commands",
@@ -16,12 +16,12 @@ static SPEC: Spec = Spec {
     completion: Completion::None,
 };
 
-impl BuiltIn for Commands {
+impl BuiltIn for CommandsCommand {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
 
-    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> Run<'a> {
+    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
         Box::pin(async {
             let commands = commands(&line.state.snapshot);
             let lines: Vec<_> = commands

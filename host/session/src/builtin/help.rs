@@ -7,10 +7,10 @@ use patchbay_skill::Skill;
 use patchbay_store::StoreError;
 use serde_json::json;
 
-use super::{BuiltIn, Run};
+use super::{BuiltIn, EffectFuture};
 use crate::{Session, invoke, lines::LineContext};
 
-pub(crate) struct Help;
+pub(crate) struct HelpCommand;
 
 static SPEC: Spec = Spec {
     name: "help",
@@ -19,12 +19,12 @@ static SPEC: Spec = Spec {
     completion: Completion::Skills,
 };
 
-impl BuiltIn for Help {
+impl BuiltIn for HelpCommand {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
 
-    fn run<'a>(&'a self, line: &'a LineContext, name: &'a str) -> Run<'a> {
+    fn run<'a>(&'a self, line: &'a LineContext, name: &'a str) -> EffectFuture<'a> {
         Box::pin(async move {
             let Some(skill) = line.state.snapshot.skill(name) else { return invoke::not_found(name).into() };
             match describe(&line.session, skill).await {

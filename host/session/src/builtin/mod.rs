@@ -25,7 +25,7 @@ pub(crate) trait BuiltIn: Sync {
     fn spec(&self) -> &'static Spec;
 
     /// Works out the effect of the command. `argument` has been checked against the spec.
-    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> Run<'a>;
+    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a>;
 }
 
 impl HasSpec for dyn BuiltIn {
@@ -34,14 +34,14 @@ impl HasSpec for dyn BuiltIn {
     }
 }
 
-pub(crate) type Run<'a> = Pin<Box<dyn Future<Output = Effect> + Send + 'a>>;
+pub(crate) type EffectFuture<'a> = Pin<Box<dyn Future<Output = Effect> + Send + 'a>>;
 
 /// What a command does.
 pub(crate) enum Effect {
     /// Shows an outcome and changes nothing.
     Show(Outcome),
     /// Shows an outcome after a change is committed.
-    Change(Outcome, Change),
+    Change(Outcome, CommandChange),
     /// Begins a turn on these rows; the outcome is the turn's, with `data` added to its own.
     Turn {
         /// Rows that the turn begins with.
@@ -52,7 +52,7 @@ pub(crate) enum Effect {
 }
 
 /// What a command changes.
-pub(crate) enum Change {
+pub(crate) enum CommandChange {
     /// The persona of the session.
     Persona(Persona),
     /// The snapshot of the session.
@@ -71,15 +71,15 @@ impl From<Outcome> for Effect {
 
 /// The table, in the order of `/commands`.
 pub(crate) const TABLE: &[&dyn BuiltIn] = &[
-    &skills::Skills,
-    &skill::Skill,
-    &reload_skills::ReloadSkills,
-    &agent::Agent,
-    &help::Help,
-    &commands::Commands,
-    &model::Model,
-    &providers::Providers,
-    &quit::Quit,
+    &skills::SkillsCommand,
+    &skill::SkillCommand,
+    &reload_skills::ReloadSkillsCommand,
+    &agent::AgentCommand,
+    &help::HelpCommand,
+    &commands::CommandsCommand,
+    &model::ModelCommand,
+    &providers::ProvidersCommand,
+    &quit::QuitCommand,
 ];
 
 /// The specs of the table. Completion and the generated documents are made of them.

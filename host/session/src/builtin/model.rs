@@ -5,10 +5,10 @@ use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 use serde_json::json;
 
-use super::{BuiltIn, Change, Effect, Run};
+use super::{BuiltIn, CommandChange, Effect, EffectFuture};
 use crate::lines::LineContext;
 
-pub(crate) struct Model;
+pub(crate) struct ModelCommand;
 
 static SPEC: Spec = Spec {
     name: "model",
@@ -17,12 +17,12 @@ static SPEC: Spec = Spec {
     completion: Completion::Models,
 };
 
-impl BuiltIn for Model {
+impl BuiltIn for ModelCommand {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
 
-    fn run<'a>(&'a self, line: &'a LineContext, text: &'a str) -> Run<'a> {
+    fn run<'a>(&'a self, line: &'a LineContext, text: &'a str) -> EffectFuture<'a> {
         Box::pin(async move { set(line, text).await.unwrap_or_else(Effect::from) })
     }
 }
@@ -37,5 +37,5 @@ async fn set(line: &LineContext, text: &str) -> Result<Effect, Outcome> {
     let message = line.session.host.providers.explain(&choice).await?;
     let outcome = Outcome::ok(Code::ModelSet, message)
         .with_data(json!({"provider": choice.provider, "model": choice.model, "thinking": choice.level}));
-    Ok(Effect::Change(outcome, Change::Model(Chosen { model: Some(choice), model_override: None })))
+    Ok(Effect::Change(outcome, CommandChange::Model(Chosen { model: Some(choice), model_override: None })))
 }

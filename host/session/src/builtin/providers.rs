@@ -4,10 +4,10 @@ use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 use serde_json::json;
 
-use super::{BuiltIn, Run};
+use super::{BuiltIn, EffectFuture};
 use crate::lines::LineContext;
 
-pub(crate) struct Providers;
+pub(crate) struct ProvidersCommand;
 
 static SPEC: Spec = Spec {
     name: "providers",
@@ -16,12 +16,12 @@ static SPEC: Spec = Spec {
     completion: Completion::None,
 };
 
-impl BuiltIn for Providers {
+impl BuiltIn for ProvidersCommand {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
 
-    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> Run<'a> {
+    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
         Box::pin(async move {
             let mut providers = line.session.host.providers.list().await;
             // Without a model that answers, none is in use.

@@ -3,10 +3,10 @@
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 
-use super::{BuiltIn, Run};
+use super::{BuiltIn, EffectFuture};
 use crate::lines::LineContext;
 
-pub(crate) struct Quit;
+pub(crate) struct QuitCommand;
 
 static SPEC: Spec = Spec {
     name: "quit",
@@ -15,12 +15,12 @@ static SPEC: Spec = Spec {
     completion: Completion::None,
 };
 
-impl BuiltIn for Quit {
+impl BuiltIn for QuitCommand {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
 
-    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> Run<'a> {
+    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
         Box::pin(async {
             let (program, id) = (&line.session.host.program, line.session.id());
             Outcome::ok(Code::Quit, format!("The session is kept. To go on: {program} --session {id}")).into()

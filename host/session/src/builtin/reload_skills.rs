@@ -5,10 +5,10 @@ use patchbay_core::{Code, Outcome};
 use patchbay_skill::{Diff, Snapshot};
 use serde_json::json;
 
-use super::{BuiltIn, Change, Effect, Run};
+use super::{BuiltIn, CommandChange, Effect, EffectFuture};
 use crate::lines::LineContext;
 
-pub(crate) struct ReloadSkills;
+pub(crate) struct ReloadSkillsCommand;
 
 static SPEC: Spec = Spec {
     name: "reload_skills",
@@ -17,19 +17,19 @@ static SPEC: Spec = Spec {
     completion: Completion::None,
 };
 
-impl BuiltIn for ReloadSkills {
+impl BuiltIn for ReloadSkillsCommand {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
 
-    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> Run<'a> {
+    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
         Box::pin(async move {
             let LineContext { session, state, .. } = line;
             let version = state.snapshot.version() + 1;
             match session.host.build_snapshot(session.id(), session.workspace(), version).await {
                 Ok(built) => {
                     let outcome = report(&state.snapshot, &built.snapshot);
-                    Effect::Change(outcome, Change::Snapshot(Box::new(built)))
+                    Effect::Change(outcome, CommandChange::Snapshot(Box::new(built)))
                 }
                 Err(error) => {
                     Outcome::error(error.code(), format_args!("{error} The snapshot stays as it was.")).into()

@@ -2,10 +2,10 @@
 
 use patchbay_command::{Argument, Completion, Spec};
 
-use super::{BuiltIn, Run};
+use super::{BuiltIn, EffectFuture};
 use crate::{invoke, lines::LineContext};
 
-pub(crate) struct Skill;
+pub(crate) struct SkillCommand;
 
 static SPEC: Spec = Spec {
     name: "skill",
@@ -14,12 +14,12 @@ static SPEC: Spec = Spec {
     completion: Completion::Skills,
 };
 
-impl BuiltIn for Skill {
+impl BuiltIn for SkillCommand {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
 
-    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> Run<'a> {
+    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {
         let (name, input) = argument.split_once(char::is_whitespace).unwrap_or((argument, ""));
         Box::pin(async move {
             let command = format!("/skill {name}");

@@ -4,10 +4,10 @@ use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
 use serde_json::json;
 
-use super::{BuiltIn, Run};
-use crate::{lines::LineContext, session::State};
+use super::{BuiltIn, EffectFuture};
+use crate::{lines::LineContext, session::SessionState};
 
-pub(crate) struct Skills;
+pub(crate) struct SkillsCommand;
 
 static SPEC: Spec = Spec {
     name: "skills",
@@ -16,17 +16,17 @@ static SPEC: Spec = Spec {
     completion: Completion::None,
 };
 
-impl BuiltIn for Skills {
+impl BuiltIn for SkillsCommand {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
 
-    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> Run<'a> {
+    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
         Box::pin(async { list(&line.state).into() })
     }
 }
 
-fn list(state: &State) -> Outcome {
+fn list(state: &SessionState) -> Outcome {
     let snapshot = &state.snapshot;
     let mut lines: Vec<String> = Vec::new();
     for skill in snapshot.skills() {

@@ -1,6 +1,6 @@
 //! The `kv` capability over the store, bound to one skill, session and workspace.
 
-use patchbay_sandbox::{BoxFuture, Entry, Kv, KvError, Scope};
+use patchbay_sandbox::{BoxFuture, Kv, KvEntry, KvError, Scope};
 use patchbay_store::{KvPlace, KvScope, KvStoreError};
 
 use super::CallServices;
@@ -23,7 +23,7 @@ impl CallServices {
 }
 
 impl Kv for CallServices {
-    fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, KvError>> {
+    fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<KvEntry>, KvError>> {
         Box::pin(async move { self.tools.kv.get(&self.scope(scope), key).await.map_err(guest_error) })
     }
 

@@ -11,7 +11,7 @@ use patchbay_core::text;
 use patchbay_egress::{EgressError, Target};
 use patchbay_policy::{Capability, Permits};
 use patchbay_sandbox::{
-    Auth, BoxFuture, Budget, Entry, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvError, LogLevel, Limits, LogSink, ProgressSink,
+    Auth, BoxFuture, Budget, KvEntry, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvError, LogLevel, Limits, LogSink, ProgressSink,
     Scope, ToolCaller, Usage, fuzzing::kv as wit,
 };
 
@@ -23,7 +23,7 @@ pub struct Host {
 
 #[derive(Default)]
 struct Inner {
-    entries: BTreeMap<(Scope, String), Entry>,
+    entries: BTreeMap<(Scope, String), KvEntry>,
     heard: usize,
     /// Calls and bytes that a nested call must be given.
     left: (u32, usize),
@@ -58,7 +58,7 @@ impl Host {
         };
         let inner = self.inner();
         let there = inner.entries.get(&(scope, key.to_owned()));
-        let told = told.map(|entry| Entry { value: entry.value, version: entry.version });
+        let told = told.map(|entry| KvEntry { value: entry.value, version: entry.version });
         assert_eq!(told.as_ref(), there, "{scope:?} {key}");
     }
 
@@ -78,7 +78,7 @@ impl Host {
 }
 
 impl Kv for Host {
-    fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, KvError>> {
+    fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<KvEntry>, KvError>> {
         let entry = self.hear(Some(&Capability::Kv)).entries.get(&(scope, key.to_owned())).cloned();
         Box::pin(async { Ok(entry) })
     }
@@ -96,7 +96,7 @@ impl Kv for Host {
         let answer = match expect {
             Some(expected) if expected != found => Err(KvError::Conflict { key: key.to_owned(), expected, found }),
             _ => {
-                inner.entries.insert(place, Entry { value, version: found + 1 });
+                inner.entries.insert(place, KvEntry { value, version: found + 1 });
                 Ok(found + 1)
             }
         };

@@ -38,19 +38,19 @@ impl Style {
 }
 
 /// Shows how far the compiling is, once it takes long enough.
-pub(crate) struct Waiting {
+pub(crate) struct ProgressLine {
     runtime: Handle,
-    line: Arc<Mutex<Line<io::Stderr>>>,
+    line: Arc<Mutex<CountLine<io::Stderr>>>,
 }
 
-impl Waiting {
+impl ProgressLine {
     /// On standard error.
     pub(crate) fn new(style: Style, runtime: &Handle) -> Self {
-        Self { runtime: runtime.clone(), line: Arc::new(Mutex::new(Line::new(io::stderr(), style))) }
+        Self { runtime: runtime.clone(), line: Arc::new(Mutex::new(CountLine::new(io::stderr(), style))) }
     }
 }
 
-impl Observer for Waiting {
+impl Observer for ProgressLine {
     fn compiling(&self, _: SessionId, done: usize, total: usize) {
         if let Some(wait) = lock(&self.line).count(done, total) {
             let line = Arc::clone(&self.line);
@@ -71,7 +71,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The line, shown or not yet.
-struct Line<W> {
+struct CountLine<W> {
     out: W,
     style: Style,
     /// How many are done, of how many; none while nothing is compiled.
@@ -81,7 +81,7 @@ struct Line<W> {
     shown: bool,
 }
 
-impl<W: Write> Line<W> {
+impl<W: Write> CountLine<W> {
     fn new(out: W, style: Style) -> Self {
         Self { out, style, count: None, wait: 0, shown: false }
     }
@@ -134,11 +134,11 @@ impl<W: Write> Line<W> {
 mod tests {
     use super::*;
 
-    fn line(style: Style) -> Line<Vec<u8>> {
-        Line::new(Vec::new(), style)
+    fn line(style: Style) -> CountLine<Vec<u8>> {
+        CountLine::new(Vec::new(), style)
     }
 
-    fn take(line: &mut Line<Vec<u8>>) -> String {
+    fn take(line: &mut CountLine<Vec<u8>>) -> String {
         String::from_utf8(std::mem::take(&mut line.out)).unwrap()
     }
 

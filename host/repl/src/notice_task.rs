@@ -6,12 +6,12 @@ use tokio::{runtime::Handle, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 /// Shows notices until a line is run. It has the events meanwhile, so that each of them is shown once.
-pub(crate) struct Listening {
+pub(crate) struct NoticeTask {
     over: CancellationToken,
     task: JoinHandle<Subscription>,
 }
 
-impl Listening {
+impl NoticeTask {
     /// From here on `show` shows each notice, a line of text.
     pub(crate) fn start(
         runtime: &Handle,

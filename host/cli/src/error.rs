@@ -7,12 +7,12 @@ use patchbay_session::SessionError;
 use patchbay_store::StoreError;
 
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CliError {
     code: Code,
     message: String,
 }
 
-impl Failure {
+impl CliError {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
@@ -23,19 +23,19 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} [{}]", self.message, self.code)
     }
 }
 
-impl From<SessionError> for Failure {
+impl From<SessionError> for CliError {
     fn from(error: SessionError) -> Self {
         Self::new(error.code(), error.to_string())
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         SessionError::from(error).into()
     }
