@@ -8,7 +8,7 @@ use std::{
 use patchbay_core::{Digest, ToolSpec};
 use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
 use patchbay_sandbox::{
-    BoxFuture, Call, Content, KvEntry, Failure, Finished, Inference, Kv, KvError, Limits, Loaded, LogLevel, LogSink,
+    BoxFuture, Call, Content, Failure, Finished, Inference, Kv, KvEntry, KvError, Limits, Loaded, LogLevel, LogSink,
     ProgressSink, Sandbox, Scope, Services, Usage,
 };
 use patchbay_tests::{guest::Guest, services};

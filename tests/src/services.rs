@@ -5,7 +5,7 @@ use std::sync::Arc;
 use patchbay_core::{AgentId, Asker, Digest, PrincipalId, SessionId};
 use patchbay_policy::{Capability, Permits};
 use patchbay_sandbox::{
-    Auth, BoxFuture, Budget, KvEntry, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvError, LocalFiles,
+    Auth, BoxFuture, Budget, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvEntry, KvError, LocalFiles,
     LogLevel, LogSink, ProgressSink, Scope, Services, ToolCaller, WorkspaceAccess,
 };
 use patchbay_skill::Snapshot;

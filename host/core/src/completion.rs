@@ -1,27 +1,28 @@
-//! What goes to a model and what comes back, whatever API it speaks. `wit/provider/provider.wit` says the same to adapters.
+//! Requests to a model and its streamed answers, independent of any API. `wit/provider/provider.wit` has the same types for
+//! adapters.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The person, and what tools answered.
+    /// The user; tool results are also sent in this role.
     User,
     /// The model.
     Assistant,
 }
 
-/// Bytes, such as an image.
+/// Binary content, such as an image.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Blob {
-    /// What they are, such as `image/png`.
+    /// The media type, such as `image/png`.
     pub media_type: String,
-    /// What they are called, where somebody said so.
+    /// A file name, if known.
     pub name: Option<String>,
-    /// The bytes.
+    /// The content.
     pub data: Arc<[u8]>,
 }
 
@@ -31,34 +32,34 @@ impl std::fmt::Debug for Blob {
     }
 }
 
-/// A tool that a model wants called.
+/// A tool call of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// What its result refers to.
+    /// The id that the result refers to.
     pub id: String,
     /// The tool's full name, as the model wrote it.
     pub name: String,
-    /// The input as the model wrote it: to be JSON, and perhaps none.
+    /// The input as the model wrote it; it should be a JSON object, but may be anything.
     pub input: String,
 }
 
-/// A piece of a tool's answer.
+/// A piece of a tool's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Text.
+    /// Text for the model.
     Text(String),
-    /// Bytes.
+    /// Binary content.
     Blob(Blob),
 }
 
-/// What a tool answered to a model.
+/// The result of a tool call, as a model receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResult {
-    /// The [`ToolCall::id`] that it answers.
+    /// The [`ToolCall::id`] of the call.
     pub call_id: String,
     /// The tool's full name.
     pub name: String,
-    /// The answer.
+    /// The result, in order.
     pub content: Vec<Piece>,
     /// Whether the tool failed.
     pub is_error: bool,
@@ -67,26 +68,26 @@ pub struct ToolResult {
 /// A block of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// Text.
+    /// Text of the conversation.
     Text(String),
-    /// Bytes.
+    /// Binary content.
     Blob(Blob),
-    /// What a model thought.
+    /// The model's thinking.
     Thinking(String),
-    /// A tool that it wants called.
+    /// A tool call of the model.
     ToolCall(ToolCall),
-    /// What a tool answered.
+    /// The result of a tool call.
     ToolResult(ToolResult),
-    /// What only the adapter that made it reads.
+    /// Data that only the adapter reads which made it.
     Opaque(String),
 }
 
-/// A block, and what the adapter attached to it for itself.
+/// A block with the adapter's data for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The block.
+    /// The block itself.
     pub block: Block,
-    /// Only ever given to the adapter and model that it came from.
+    /// Adapter data, such as a signature. It is sent only to the adapter and model that it came from.
     pub opaque: Option<String>,
 }
 
@@ -99,42 +100,42 @@ impl From<Block> for Part {
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// What is said, in order.
+    /// The blocks of the message, in order.
     pub parts: Vec<Part>,
 }
 
-/// A tool as a model is shown it.
+/// A tool that a model may call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolDeclaration {
-    /// Its full name.
+    /// The full name, `SKILL__TOOL`.
     pub name: String,
-    /// What it does.
+    /// What the tool does; models choose tools by it.
     pub description: String,
-    /// JSON Schema of its input, an object.
+    /// JSON Schema of the input, an object.
     pub input_schema: String,
 }
 
-/// How hard a model is to think.
+/// How much a model thinks before it answers. Providers map the levels to token budgets or their own words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ThinkingLevel {
-    /// Not at all, or as little as the model can.
+    /// No thinking, or the model's minimum.
     None,
-    /// A little.
+    /// Little thinking.
     Low,
-    /// More.
+    /// A medium amount.
     Med,
-    /// As much as it can.
+    /// The model's maximum.
     High,
 }
 
 impl ThinkingLevel {
-    /// All of them, the least first.
+    /// All levels, in ascending order.
     pub const ALL: [Self; 4] = [Self::None, Self::Low, Self::Med, Self::High];
 
-    /// The word that people and adapters use.
+    /// Returns the word that users and adapters use.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -144,7 +145,7 @@ impl ThinkingLevel {
         }
     }
 
-    /// The level that a word stands for; case counts.
+    /// Parses a level; the comparison is case-sensitive.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.as_str() == word)
     }
@@ -153,109 +154,110 @@ impl ThinkingLevel {
 /// Which tools a model may call in an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// As it sees fit.
+    /// The model decides.
     #[default]
     Auto,
-    /// None.
+    /// The model may call no tool.
     None,
-    /// At least one.
+    /// The model must call at least one tool.
     Required,
-    /// This one.
+    /// The model must call this tool.
     Named(String),
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletionRequest {
     /// The model's id, as its API knows it.
     pub model: String,
-    /// The system context, in order.
+    /// Texts of the system context, in order.
     pub system: Vec<String>,
-    /// The conversation: roles alternate, the last message is the user's, each tool call has its result in the next message.
+    /// The conversation. Roles alternate, the last message is the user's, and each tool call has its result in the next
+    /// message.
     pub messages: Vec<Message>,
-    /// The tools that there are.
+    /// The tools that the model may call.
     pub tools: Vec<ToolDeclaration>,
-    /// Which of them it may call.
+    /// Limits which of the tools the model may call.
     pub tool_choice: ToolChoice,
-    /// How hard it is to think; none: the provider's default.
+    /// The thinking level; `None` for the provider's default.
     pub thinking: Option<ThinkingLevel>,
-    /// Tokens of the answer at most; none: the provider's default.
+    /// Largest number of tokens of the answer; `None` for the provider's default.
     pub max_output_tokens: Option<u32>,
 }
 
-/// What kind of block begins.
+/// The kind of a block that starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockKind {
-    /// Text.
+    /// Text of the answer.
     Text,
-    /// What the model thinks.
+    /// The model's thinking.
     Thinking,
-    /// A tool that it wants called; its input follows as deltas.
+    /// A tool call; its input follows as deltas.
     ToolCall {
-        /// What the result refers to.
+        /// The id that the result refers to.
         id: String,
         /// The tool's full name.
         name: String,
     },
-    /// What only the adapter reads.
+    /// Data that only the adapter reads.
     Opaque(String),
 }
 
-/// A piece of an answer, as it comes. Blocks are numbered from 0 in the order of their starts; each ends once.
+/// A piece of a streamed answer. Blocks are numbered from 0 in the order of their starts; each ends once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamEvent {
-    /// The answer has begun; the model's name as the API gives it.
+    /// The answer has started. Holds the model name that the API returned.
     Started(String),
-    /// A block begins.
+    /// A block starts.
     BlockStart {
-        /// Its number.
+        /// The block's number.
         index: u32,
-        /// What it is.
+        /// The kind of the block.
         kind: BlockKind,
     },
     /// More of a block.
     BlockDelta {
-        /// Its number.
+        /// The block's number.
         index: u32,
-        /// More text, of thinking, or of a tool call's input.
+        /// More text, thinking, or input of a tool call.
         text: String,
     },
-    /// A block is whole.
+    /// A block is complete.
     BlockEnd {
-        /// Its number.
+        /// The block's number.
         index: u32,
-        /// What the adapter wants back with it.
+        /// Adapter data that is sent back with the block in later requests.
         opaque: Option<String>,
     },
-    /// What the answer has taken so far. Cumulative.
+    /// Tokens used so far. Each event replaces the previous one.
     Usage(TokenUsage),
-    /// Something that this host does not know.
+    /// An extension that this host does not know; it is logged and otherwise ignored.
     Extra {
-        /// What it calls itself.
+        /// The extension's name.
         name: String,
-        /// What it holds.
+        /// The extension's value.
         value: String,
     },
 }
 
-/// Tokens that an answer took.
+/// Tokens that one answer used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TokenUsage {
-    /// Of the input, what was read from a cache among them.
+    /// Input tokens, including those read from a cache.
     pub input: u64,
-    /// Of the output, thinking among them where the API counts it so.
+    /// Output tokens; includes thinking if the API counts it as output.
     pub output: u64,
-    /// Of thinking.
+    /// Tokens of thinking.
     pub thinking: u64,
-    /// Of the input, read from a cache.
+    /// Input tokens that were read from a cache.
     pub cache_read: u64,
-    /// Of the input, written to a cache.
+    /// Input tokens that were written to a cache.
     pub cache_write: u64,
 }
 
 impl TokenUsage {
-    /// Input and output together.
+    /// Returns input plus output.
     pub fn total(&self) -> u64 {
         self.input.saturating_add(self.output)
     }
@@ -265,24 +267,24 @@ impl TokenUsage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stop {
-    /// The model is done.
+    /// The model finished its turn.
     EndTurn,
-    /// It waits for the tools that it called.
+    /// The model waits for the results of its tool calls.
     ToolUse,
-    /// Its answer is as long as it may be.
+    /// The answer reached its length limit.
     MaxTokens,
-    /// The conversation is as long as the model can read.
+    /// The conversation fills the model's context window.
     ContextWindow,
-    /// The model refuses.
+    /// The model refused.
     Refusal,
-    /// The provider's filter cut it off.
+    /// The provider's content filter cut the answer off.
     ContentFilter,
-    /// For a reason that this host does not know.
+    /// A reason that this host does not know.
     Other,
 }
 
 impl Stop {
-    /// The stop that an adapter's word stands for; an unknown word is [`Stop::Other`].
+    /// Parses an adapter's word; an unknown word is [`Stop::Other`].
     pub fn from_word(word: &str) -> Self {
         match word {
             "end-turn" => Self::EndTurn,
@@ -296,41 +298,41 @@ impl Stop {
     }
 }
 
-/// How an answer ended.
+/// The end of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finish {
-    /// Why.
+    /// The reason, as one of the kinds that the host distinguishes.
     pub stop: Stop,
-    /// The API's own word, cleaned.
+    /// The API's own word for the reason, cleaned.
     pub raw: String,
 }
 
-/// What kind of failure a completion met.
+/// The kind of a failed completion. It decides about retries and about the [`Code`](crate::Code).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
-    /// The key is missing, wrong or not allowed to.
+    /// The key is missing, invalid or lacks permission.
     Authentication,
-    /// Too many requests, or a quota that is used up.
+    /// Too many requests, or an exhausted quota.
     RateLimit,
-    /// The provider says that the request is wrong.
+    /// The provider rejected the request.
     InvalidRequest,
-    /// The provider knows no such model, or no such address.
+    /// The provider does not know the model or the address.
     NotFound,
-    /// The provider is in trouble.
+    /// The provider reported an internal error.
     Server,
-    /// It took too long.
+    /// The provider took too long.
     Timeout,
-    /// A filter refused it.
+    /// The provider's content filter rejected the request or the answer.
     ContentFilter,
-    /// No connection, or one that broke.
+    /// The connection could not be opened, or broke.
     Network,
-    /// Something else.
+    /// Any other failure.
     Unknown,
 }
 
 impl FailureKind {
-    /// The stable word.
+    /// Returns the stable word that adapters use.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Authentication => "authentication",
@@ -345,7 +347,7 @@ impl FailureKind {
         }
     }
 
-    /// The kind that an adapter's word stands for; an unknown word is [`FailureKind::Unknown`].
+    /// Parses an adapter's word; an unknown word is [`FailureKind::Unknown`].
     pub fn from_word(word: &str) -> Self {
         const ALL: [FailureKind; 8] = [
             FailureKind::Authentication,

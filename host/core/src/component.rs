@@ -1,2 +1,2 @@
-/// The largest component, in bytes: twice what the largest language runtime that we know takes. A larger file is not read.
+/// Size limit of a component file in bytes: twice the largest language runtime known to us. Larger files are not read.
 pub const COMPONENT_BYTES: u64 = 32 << 20;

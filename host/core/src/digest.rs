@@ -1,3 +1,5 @@
+//! SHA-256 digests: the identity of components, skills and snapshots.
+
 use std::{
     fmt,
     io::{self, Read},
@@ -7,51 +9,51 @@ use std::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// A sha256. Shown as `sha256:` and 64 hexadecimal digits.
+/// A SHA-256 digest. Its text form is `sha256:` and 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest([u8; 32]);
 
-/// A text that is no digest.
+/// A text that is not a digest.
 #[derive(Debug, thiserror::Error)]
 #[error("'{}' is not a digest: it reads sha256: and 64 hexadecimal digits", crate::text::excerpt(.0, 80))]
 pub struct DigestError(String);
 
 impl Digest {
-    /// The digest of some bytes.
+    /// Computes the digest of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The digest of what a reader gives, read in pieces.
+    /// Computes the digest of everything that `reader` returns, without holding it in memory.
     ///
     /// # Errors
-    /// The reader's.
+    /// Errors of the reader.
     pub fn of_reader(reader: &mut impl Read) -> io::Result<Self> {
         let mut hasher = Sha256::new();
         io::copy(reader, &mut hasher)?;
         Ok(Self(hasher.finalize().into()))
     }
 
-    /// The digest with these bytes, for one that was computed at build time.
+    /// Makes a digest from its bytes, such as those computed at build time.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// Returns the 32 bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// The 64 hexadecimal digits alone: a file name.
+    /// Returns the 64 hexadecimal digits without `sha256:`, for file names.
     pub fn to_hex(&self) -> String {
         self.hex_digits(|digits| digits.to_owned())
     }
 
-    /// Encodes on the stack: the journal writes several digests for each call.
+    /// Encodes on the stack, since the journal writes several digests for each call.
     fn hex_digits<T>(&self, work: impl FnOnce(&str) -> T) -> T {
         let mut digits = [0; 64];
-        // Neither can fail: the buffer has two bytes for each of the digest's, and hexadecimal digits are ASCII.
+        // Neither step can fail: the buffer has two bytes for each byte of the digest, and hexadecimal digits are ASCII.
         let _ = hex::encode_to_slice(self.0, &mut digits);
         work(std::str::from_utf8(&digits).unwrap_or_default())
     }
@@ -96,13 +98,13 @@ impl From<Digest> for String {
     }
 }
 
-/// Hashes a structure canonically: every field goes in behind its length, so that no two structures
-/// give the same bytes.
+/// Hashes a sequence of fields. Each field is preceded by its length, so that different structures never hash the same
+/// bytes.
 #[derive(Default)]
 pub struct Hasher(Sha256);
 
 impl Hasher {
-    /// Adds one field.
+    /// Adds a field.
     pub fn field(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         let bytes = bytes.as_ref();
         self.0.update((bytes.len() as u64).to_le_bytes());
@@ -110,7 +112,7 @@ impl Hasher {
         self
     }
 
-    /// The digest of all fields so far.
+    /// Returns the digest of all fields added so far.
     pub fn finish(self) -> Digest {
         Digest(self.0.finalize().into())
     }

@@ -1,26 +1,26 @@
-//! Events: what happens in a session, for fronts to show and for other processes to read.
+//! Events of a session. Fronts show them; other processes read their JSON.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::Value;
 
 use crate::{AgentId, AssistantRecord, CompactionRecord, LineId, Outcome, SessionId, ToolRecord};
 
-/// The version of the JSON of an [`Event`]. It grows when a kind or a field is added that older readers do not know.
+/// The version of an [`Event`]'s JSON. It is raised when a kind or field is added that older readers do not know.
 const VERSION: u32 = 1;
 
-/// Something that happened in a session.
+/// A change of a session.
 ///
-/// As JSON it has a `version`. A reader of an older build reads kinds that it does not know as [`EventKind::Unknown`].
+/// Its JSON has a `version`. An older build reads kinds that it does not know as [`EventKind::Unknown`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The session.
+    /// The session that the event belongs to.
     pub session: SessionId,
-    /// The agent that it happened to.
+    /// The agent that the event is about.
     pub agent: AgentId,
-    /// Its place in the session. Stored rows are numbered from 1 without gaps. A live event, which is not stored, has the
-    /// number of the row that was the last one when it happened; 0 where there was none.
+    /// Position in the session. Stored rows are numbered from 1 without gaps. A live event has the number of the last stored
+    /// row at that time, or 0 if there was none.
     pub seq: u64,
-    /// What happened.
+    /// The change itself.
     pub kind: EventKind,
 }
 
@@ -28,13 +28,13 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EventKind {
-    /// A row of the store.
+    /// A row was stored.
     Message {
-        /// What kind of row.
+        /// The kind of the row.
         kind: MessageKind,
-        /// Its text.
+        /// The text of the row.
         content: String,
-        /// What a program wants to know besides; [`EventKind::answer`] and its like read it.
+        /// Structured data of the row; [`EventKind::answer`] and similar methods parse it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
@@ -45,86 +45,86 @@ pub enum EventKind {
         /// The output.
         text: String,
     },
-    /// More of an answer that is under way. Live only; the whole answer is a row.
+    /// A piece of an answer that is still being received. Live only; the complete answer is a row.
     Delta {
-        /// What it is a piece of.
+        /// Whether the piece is text or thinking.
         block: DeltaKind,
         /// The piece, cleaned.
         text: String,
-        /// Where it belongs, so that a late or doubled piece is seen.
+        /// The position of the piece, so that receivers detect late and duplicate pieces.
         at: DeltaPosition,
     },
-    /// One line that the person should read meanwhile. Live only.
+    /// One line that the user should read now. Live only.
     Notice {
-        /// The line.
+        /// The line, cleaned.
         text: String,
     },
-    /// A submitted line has ended. Live only; its rows come before it.
+    /// A submitted line has ended. Live only; the line's rows are published before it.
     LineEnded {
-        /// The line.
+        /// The id that the line got when it was submitted.
         line: LineId,
-        /// How it ended.
+        /// The result of the line.
         outcome: Outcome,
     },
-    /// An event that a newer build published, and that this one does not know.
+    /// An event of a newer build that this build does not know.
     Unknown,
 }
 
-/// Where a piece of an answer belongs.
+/// The position of a piece in an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeltaPosition {
-    /// The turn: the number of the row that it began with.
+    /// The turn: the number of its first row.
     pub turn: u64,
-    /// Which answer of the turn, from 0. A turn that calls tools has several.
+    /// The answer's index in the turn, from 0. A turn that calls tools has several.
     pub answer: u32,
-    /// Which block of the answer, from 0.
+    /// The block's index in the answer, from 0.
     pub index: u32,
-    /// Where the piece begins, in bytes: of text in the text of the whole answer, of thinking in its block.
+    /// Byte offset of the piece: for text within the text of the whole answer, for thinking within its block.
     pub offset: u64,
 }
 
-/// What a piece of an answer belongs to.
+/// The kind of block that a piece belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeltaKind {
-    /// What the model says.
+    /// Text of the answer.
     Text,
-    /// What it thinks.
+    /// The model's thinking.
     Thinking,
 }
 
-/// The kinds of rows. `command` and `notice` are no part of the conversation that a model is sent.
+/// The kinds of rows. Rows of kind `command` and `notice` are not sent to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageKind {
-    /// What a person said.
+    /// A message of the user.
     User,
-    /// A skill's instructions, put into the conversation.
+    /// The instructions of a skill.
     Skill,
-    /// What a model answered.
+    /// An answer of the model.
     Assistant,
-    /// What a tool answered to a model.
+    /// The result of a tool call of the model.
     Tool,
-    /// A summary that takes the place of what was said before.
+    /// A summary that replaces earlier rows in requests to the model.
     Compaction,
-    /// A command and its result.
+    /// A command and its outcome.
     Command,
-    /// What the host has to say beside the conversation.
+    /// A message of the host, such as why a turn ended.
     Notice,
 }
 
 impl EventKind {
-    /// What a model answered, if this is the row of an answer.
+    /// Returns the answer, if this is a row of kind `assistant`.
     pub fn answer(&self) -> Option<AssistantRecord> {
         self.data(MessageKind::Assistant)
     }
 
-    /// What a tool answered to a model, if this is the row of a tool's result.
+    /// Returns the result of a tool, if this is a row of kind `tool`.
     pub fn tool_result(&self) -> Option<ToolRecord> {
         self.data(MessageKind::Tool)
     }
 
-    /// The summary, if this is the row of one.
+    /// Returns the summary, if this is a row of kind `compaction`.
     pub fn compaction(&self) -> Option<CompactionRecord> {
         self.data(MessageKind::Compaction)
     }
@@ -167,7 +167,7 @@ impl<'de> Deserialize<'de> for Event {
 }
 
 impl MessageKind {
-    /// The word the store keeps.
+    /// Returns the word that the store uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -180,7 +180,7 @@ impl MessageKind {
         }
     }
 
-    /// The kind that a stored word stands for.
+    /// Parses a stored word.
     pub fn from_word(word: &str) -> Option<Self> {
         const ALL: [MessageKind; 7] = [
             MessageKind::User,
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_of_a_newer_version_is_unknown_and_of_this_one_an_error() {
+    fn unknown_kinds_are_accepted_only_from_newer_versions() {
         let mut json = serde_json::to_value(event(EventKind::Notice { text: String::new() })).unwrap();
         json["kind"] = json!({"event": "teleported", "to": "elsewhere"});
         assert!(serde_json::from_value::<Event>(json.clone()).unwrap_err().to_string().contains("teleported"));
@@ -245,7 +245,7 @@ mod tests {
         let row = |kind| EventKind::Message { kind, content: String::new(), data: serde_json::to_value(&record).ok() };
         assert_eq!(row(MessageKind::Tool).tool_result(), Some(record.clone()));
         assert_eq!(row(MessageKind::Command).tool_result(), None);
-        // What cannot be read is not there: rows of all builds must load.
+        // Data that cannot be parsed is treated as absent, so that rows of all builds load.
         assert_eq!(row(MessageKind::Assistant).answer(), None);
         let compaction = CompactionRecord {
             keep_from: Some(4),

@@ -14,22 +14,22 @@ macro_rules! id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// A new random id.
+            /// Returns a new random id.
             pub fn random() -> Self {
                 Self(Uuid::new_v4())
             }
 
-            /// The id with these bytes.
+            /// Makes the id from its bytes.
             pub const fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(Uuid::from_bytes(bytes))
             }
 
-            /// Its bytes.
+            /// Returns the bytes of the id.
             pub const fn as_bytes(&self) -> &[u8; 16] {
                 self.0.as_bytes()
             }
 
-            /// The first 8 characters, as prose shows it.
+            /// Returns the first 8 characters, the form used in messages.
             pub fn short(&self) -> String {
                 self.0.simple().to_string()[..8].to_owned()
             }
@@ -52,20 +52,20 @@ macro_rules! id {
 }
 
 id!(
-    /// A session: one person's tree of agents.
+    /// Identifies a session: one user's tree of agents.
     SessionId
 );
 id!(
-    /// An agent: one conversation of a session.
+    /// Identifies an agent: one conversation of a session.
     AgentId
 );
 id!(
-    /// A line that a person typed, or a request of an MCP client. Ids of later lines sort after those of earlier ones.
+    /// Identifies a line that a person typed, or a request of an MCP client. Ids of later lines sort after earlier ones.
     LineId
 );
 id!(
-    /// One call of a tool: a row of the journal, and the parent of the calls that it makes itself. Derived from what made the
-    /// call, so that the call is recognised after a restart.
+    /// Identifies one call of a tool: a row of the journal, and the parent of the calls that it makes. The id is derived
+    /// from what made the call, so that a resumed session recognises it.
     CallId
 );
 

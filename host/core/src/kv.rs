@@ -1,46 +1,46 @@
-//! The words of the plugins' key-value store, which the sandbox offers and the store keeps.
+//! Types of the plugins' key-value store. The sandbox offers the store to skills, `patchbay-store` implements it.
 
-/// Whose state it is.
+/// How widely a key is shared. Each scope of a skill is a separate key space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
-    /// The session's alone.
+    /// Visible in one session; deleted with it.
     Session,
-    /// Shared by all sessions of the workspace.
+    /// Shared by all sessions of one workspace.
     Workspace,
-    /// Shared by all of the person's.
+    /// Shared by all sessions of the user.
     User,
 }
 
-/// A value and the version that it was written as.
+/// A stored value with its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KvEntry {
-    /// The bytes.
+    /// The stored bytes.
     pub value: Vec<u8>,
-    /// Never the same twice in a scope.
+    /// The version that this value was written as. No version occurs twice in a scope.
     pub version: u64,
 }
 
-/// Why the store refused; the guest is told.
+/// Why the store rejected an operation. The error is returned to the guest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KvError {
-    /// Somebody else wrote in between.
+    /// Another writer changed the key since it was read.
     #[error("key '{key}' is at version {found}, not {expected}; read it again")]
     Conflict {
-        /// Which key.
+        /// The key that was to be written.
         key: String,
-        /// What the writer had read.
+        /// The version that the writer read.
         expected: u64,
-        /// What is there (0: nothing).
+        /// The stored version; 0 if the key does not exist.
         found: u64,
     },
-    /// A key or value is over its limit.
+    /// A key or value is over its size limit.
     #[error("a {what} of {size} bytes is over the limit of {limit}")]
     TooLarge {
         /// `key` or `value`.
         what: &'static str,
-        /// What was given.
+        /// Size in bytes.
         size: usize,
-        /// What may be given.
+        /// Limit in bytes.
         limit: usize,
     },
     /// The scope is full.
@@ -48,19 +48,19 @@ pub enum KvError {
     Quota {
         /// `bytes` or `keys`.
         what: &'static str,
-        /// How many there may be.
+        /// The largest total of `what` in the scope.
         limit: u64,
     },
-    /// A key or a page is not as the contract wants it.
+    /// A key or a page size does not satisfy the contract; the text says how.
     #[error("{0}")]
     Invalid(&'static str),
-    /// The database failed.
+    /// The database failed; details are in the host's log.
     #[error("the store failed; nothing was changed")]
     Failed,
 }
 
 impl KvError {
-    /// The word of the contract (`wit/host`).
+    /// Returns the error kind that `wit/host` defines for this error.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Conflict { .. } => "conflict",

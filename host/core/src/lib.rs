@@ -3,13 +3,13 @@
 //! - [`Name`]: a valid name of a skill, tool, command or persona.
 //! - [`Digest`]: the SHA-256 of bytes, and the canonical way to hash a structure.
 //! - [`SessionId`], [`AgentId`], [`LineId`], [`CallId`]: UUIDs as distinct types.
-//! - [`PrincipalId`]: the person on whose behalf a session works.
+//! - [`PrincipalId`]: the user that a session belongs to.
 //! - [`Asker`]: the caller of a tool: a person, another tool or an agent.
 //! - [`Code`], [`Outcome`]: the result of a line. `docs/codes.md` is generated from the table of codes.
 //! - [`Event`]: a change of a session that fronts render.
-//! - [`AssistantRecord`], [`ToolRecord`], [`CompactionRecord`]: what rows of a conversation hold besides their text.
+//! - [`AssistantRecord`], [`ToolRecord`], [`CompactionRecord`]: the structured data of conversation rows.
 //! - [`RootLimits`]: limits that all skills of one root share.
-//! - [`COMPONENT_BYTES`]: the largest plugin.
+//! - [`COMPONENT_BYTES`]: the size limit of a component.
 //! - [`completion`]: requests to a model and its responses.
 //! - [`kv`]: types of the key-value store for plugins.
 //! - [`text`]: removal of characters that could deceive a terminal or a model.

@@ -1,15 +1,17 @@
+//! Names of skills, tools, commands and personas.
+
 use std::{borrow::Borrow, fmt, str::FromStr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The name of a skill, a tool, a command or a persona: `[a-z0-9][a-z0-9_-]{0,63}` without `__`
-/// (`__` parts the skill from the tool in `SKILL__TOOL`).
+/// The name of a skill, a tool, a command or a persona: `[a-z0-9][a-z0-9_-]{0,63}` without `__`, which separates the skill
+/// from the tool in `SKILL__TOOL`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 
-/// Why a text is no [`Name`].
+/// A text that is not a [`Name`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{}' is not a valid name: use 1 to {} of a-z, 0-9, '_' and '-', begin with a letter or digit, and do not use '__'",
@@ -19,15 +21,15 @@ pub struct Name(String);
 pub struct NameError(pub String);
 
 impl Name {
-    /// The longest name, and the longest `SKILL__TOOL`, in bytes: what every model API accepts as a tool name.
+    /// Length limit of a name and of `SKILL__TOOL` in bytes: every model API accepts tool names of this length.
     pub const MAX_LEN: usize = 64;
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The full name of a tool of this skill, as a model sees it: `SKILL__TOOL`.
+    /// Returns the full name of a tool of this skill, as a model sees it: `SKILL__TOOL`.
     pub fn tool(&self, tool: &Name) -> String {
         format!("{}__{}", self.0, tool.0)
     }

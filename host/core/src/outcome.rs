@@ -32,7 +32,7 @@ pub enum Status {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Whether the line succeeded.
+    /// Success or failure; `exec` derives its exit code from it.
     pub status: Status,
     /// A stable code for what happened.
     pub code: Code,
@@ -40,7 +40,7 @@ pub struct Outcome {
     pub message: String,
     /// Whether fronts write `Error: ` before the message. False for a success, and for an error whose words stand alone.
     pub has_error_prefix: bool,
-    /// Details for a program; `None` where the message has them all.
+    /// Details for a program; `None` if the message contains them all.
     pub data: Option<serde_json::Value>,
 }
 
@@ -55,7 +55,7 @@ impl Outcome {
         Self { has_error_prefix: true, ..Self::refused(code, message.to_string()) }
     }
 
-    /// Returns the outcome of a line that failed, in words that are printed without `Error: `.
+    /// Returns the outcome of a line that failed, whose message is printed without `Error: `.
     pub fn refused(code: Code, message: impl Into<String>) -> Self {
         Self { status: Status::Error, ..Self::ok(code, message) }
     }

@@ -1,5 +1,5 @@
-//! What the stored rows of a conversation hold besides their text, as JSON: an answer, the result of a tool, a summary.
-//! The agent writes them; [`EventKind::answer`](crate::EventKind::answer) and its like read them for fronts.
+//! The JSON data of conversation rows: an answer, the result of a tool, a summary. The agent writes it; fronts read it with
+//! [`EventKind::answer`](crate::EventKind::answer) and similar methods.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,33 +8,33 @@ use crate::{
     completion::{Stop, ThinkingLevel, TokenUsage, ToolCall},
 };
 
-/// An answer of a model: data of a row of kind `assistant`, whose text is the answer's text.
+/// A model's answer: the data of a row of kind `assistant`. The row's text is the text of the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssistantRecord {
-    /// The provider that was asked.
+    /// The provider that gave the answer.
     pub provider: String,
-    /// The adapter that made the opaque parts; they are given to no other.
+    /// The adapter that produced the opaque parts; no other adapter receives them.
     pub adapter: String,
-    /// The model that was asked for.
+    /// The requested model.
     pub model: String,
-    /// The model as the API calls it, where it said so.
+    /// The model name that the API returned; `None` if it returned none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effective_model: Option<String>,
-    /// The thinking level that was asked for.
+    /// The requested thinking level; `None` for the provider's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<ThinkingLevel>,
-    /// What it took.
+    /// Tokens that the answer used.
     pub usage: TokenUsage,
-    /// Why it ended.
+    /// Why the answer ended; `None` if it was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
-    /// The API's own word for that.
+    /// The API's own word for the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
-    /// Whether it broke off, or was cancelled.
+    /// Whether the answer broke off or was cancelled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// What it is made of, in order.
+    /// The blocks of the answer, in order.
     pub parts: Vec<AssistantPart>,
 }
 
@@ -42,95 +42,95 @@ pub struct AssistantRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AssistantPart {
-    /// What the model says.
+    /// Text of the answer.
     Text {
-        /// Its text.
+        /// The text.
         text: String,
-        /// What the adapter attached.
+        /// Adapter data for this block.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opaque: Option<String>,
     },
-    /// What it thinks.
+    /// The model's thinking.
     Thinking {
-        /// Its text.
+        /// The text of the thinking.
         text: String,
-        /// What the adapter attached.
+        /// Adapter data for this block.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opaque: Option<String>,
     },
-    /// A tool that it wants called.
+    /// A tool call.
     ToolCall {
-        /// What the result refers to.
+        /// The id that the result refers to.
         id: String,
         /// The tool's full name.
         name: String,
-        /// The input, as it was written.
+        /// The input as the model wrote it; it may be invalid JSON.
         input: String,
-        /// What the adapter attached.
+        /// Adapter data for this block.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opaque: Option<String>,
     },
-    /// What only the adapter reads.
+    /// A block that only the adapter reads.
     Opaque {
-        /// What it holds.
+        /// The adapter's data.
         data: String,
-        /// What the adapter attached.
+        /// Adapter data for this block.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opaque: Option<String>,
     },
 }
 
-/// What a tool answered to a model: data of a row of kind `tool`, whose text is what a person may see of it.
+/// The result of a tool call: the data of a row of kind `tool`. The row's text is what the user sees of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolRecord {
-    /// The call that it answers.
+    /// The id of the tool call.
     pub call_id: String,
     /// The tool's full name.
     pub name: String,
-    /// Why it failed, where it did.
+    /// Why the tool failed; `None` if it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Code>,
-    /// The answer.
+    /// The result, in order.
     pub content: Vec<ToolRecordPart>,
 }
 
-/// A piece of a tool's answer.
+/// A piece of a tool's result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToolRecordPart {
-    /// Text.
+    /// Text for the model.
     Text {
-        /// It.
+        /// The text.
         text: String,
     },
-    /// Bytes.
+    /// Binary content, such as an image.
     Blob {
-        /// What they are.
+        /// The media type of the bytes, such as `image/png`.
         media_type: String,
-        /// They, in base64.
+        /// The bytes in base64.
         data: String,
     },
 }
 
-/// A summary: data of a row of kind `compaction`, whose text it is.
+/// A summary: the data of a row of kind `compaction`, whose text is the summary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactionRecord {
-    /// The first row before this one that is still sent; none: all are summarised.
+    /// The number of the first earlier row that is still sent to the model; `None` if the summary replaces all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_from: Option<u64>,
-    /// What the person wants done at the moment, where the rows that say so are summarised, too.
+    /// The user's current request; `None` if its rows are still sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// The provider that made it.
+    /// The provider that made the summary.
     pub provider: String,
-    /// The model that made it.
+    /// The model that made the summary.
     pub model: String,
-    /// What it took.
+    /// Tokens that the summary used.
     pub usage: TokenUsage,
 }
 
 impl AssistantPart {
-    /// The tool that the model wants called, if this is one.
+    /// Returns the tool call, if this part is one.
     pub fn tool_call(&self) -> Option<ToolCall> {
         match self {
             Self::ToolCall { id, name, input, .. } => {

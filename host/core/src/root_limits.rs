@@ -1,7 +1,10 @@
+//! Limits on all skills of one root together: the table `[limits.root]` of `config.toml`, applied by `patchbay-skill` and by
+//! compilation.
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the skills of one root may take in all. `[limits.root]` in `config.toml` sets it.
+/// Limits on all skills of one root together. `[limits.root]` in `config.toml` sets them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RootLimits {
@@ -32,22 +35,22 @@ pub struct Bound {
     pub untrusted: u64,
 }
 
-/// What one root may take: [`RootLimits`] with the trust of the root applied.
+/// The limits of one root: [`RootLimits`] with the trust of the root applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RootAllowance {
-    /// Skills.
+    /// Number of skills, valid or not.
     pub skills: u64,
-    /// Bytes of SKILL.md.
+    /// Bytes of all SKILL.md files.
     pub skill_md_bytes: u64,
-    /// Tools.
+    /// Number of tools.
     pub tools: u64,
-    /// Bytes of descriptions and schemas.
+    /// Bytes of all descriptions and schemas.
     pub tool_bytes: u64,
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Bytes of files.
+    /// Bytes of all files.
     pub file_bytes: u64,
-    /// Seconds of compiling.
+    /// Seconds of compilation.
     pub compile_s: u64,
 }
 
@@ -67,7 +70,7 @@ impl Default for RootLimits {
 }
 
 impl RootLimits {
-    /// Returns what a root may take that is trusted, or is not.
+    /// Returns the limits of a trusted or an untrusted root.
     pub fn allowance(&self, trusted: bool) -> RootAllowance {
         let of = |bound: Bound| if trusted { bound.own } else { bound.untrusted };
         RootAllowance {

@@ -9,8 +9,8 @@ use std::{
 use patchbay_policy::{Capability, Denial, Grant, Identity, Permits, Root, WorkspaceTrust};
 
 use crate::{
-    Auth, BoxFuture, Budget, KvEntry, Failure, Fault, Finished, Http, HttpRequest, HttpResponse, Inference, Kv, KvError,
-    Limits, LocalFiles, LogLevel, LogSink, PermitSource, ProgressSink, Scope, Services, ToolCaller, Usage,
+    Auth, BoxFuture, Budget, Failure, Fault, Finished, Http, HttpRequest, HttpResponse, Inference, Kv, KvEntry,
+    KvError, Limits, LocalFiles, LogLevel, LogSink, PermitSource, ProgressSink, Scope, Services, ToolCaller, Usage,
     WorkspaceAccess,
     bindings::patchbay::host::{
         http, inference, kv, log, progress, types::Error as WitError, workspace_read, workspace_write,
