@@ -192,6 +192,6 @@ fn peak(patchbay: &Patchbay, line: &str) -> String {
     let status = fs::read_to_string(Path::new("/proc").join(live.pid().to_string()).join("status")).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
-    live.end();
+    live.wait_for_exit();
     (kilobytes >> 10).to_string()
 }

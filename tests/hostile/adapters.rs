@@ -13,13 +13,13 @@ use patchbay_sandbox::{
 use patchbay_tests::{adapter::Adapter, guest::Guest};
 use serde_json::{Value, json};
 
-use crate::support::{Heard, LOG, Ward, bounded, by_the_clock, for_ever, imports, small};
+use crate::support::{Harness, LOG, Recorder, endless_loop, imports, small_limits, time_limit_only, within_30_seconds};
 
 /// A sandbox for adapters, with small budgets.
-struct Ring {
+struct AdapterHarness {
     sandbox: Arc<Sandbox>,
     budgets: Budgets,
-    heard: Arc<Heard>,
+    recorder: Arc<Recorder>,
 }
 
 fn budgets() -> Budgets {
@@ -33,13 +33,13 @@ fn budgets() -> Budgets {
     }
 }
 
-impl Ring {
+impl AdapterHarness {
     fn new() -> Self {
-        Self::within(small(), budgets())
+        Self::with_limits(small_limits(), budgets())
     }
 
-    fn within(limits: Limits, budgets: Budgets) -> Self {
-        Self { sandbox: Arc::new(Sandbox::new(limits)), budgets, heard: Arc::default() }
+    fn with_limits(limits: Limits, budgets: Budgets) -> Self {
+        Self { sandbox: Arc::new(Sandbox::new(limits)), budgets, recorder: Arc::default() }
     }
 
     async fn load(&self, adapter: &Adapter) -> Arc<LoadedAdapter> {
@@ -47,12 +47,12 @@ impl Ring {
     }
 
     async fn load_bytes(&self, bytes: Vec<u8>) -> Result<Arc<LoadedAdapter>, Failure> {
-        bounded(self.sandbox.load_adapter(Digest::of(&bytes), bytes)).await
+        within_30_seconds(self.sandbox.load_adapter(Digest::of(&bytes), bytes)).await
     }
 
     async fn describe(&self, adapter: &Adapter) -> Result<AdapterManifest, Failure> {
         let loaded = self.load(adapter).await;
-        bounded(self.sandbox.describe_adapter(&loaded)).await
+        within_30_seconds(self.sandbox.describe_adapter(&loaded)).await
     }
 
     async fn begin(&self, adapter: &Adapter) -> Result<(Running, Vec<Action>), Failure> {
@@ -61,24 +61,24 @@ impl Ring {
     }
 
     async fn begin_loaded(&self, loaded: &LoadedAdapter) -> Result<(Running, Vec<Action>), Failure> {
-        let log: Arc<dyn LogSink> = self.heard.clone();
-        bounded(self.sandbox.begin(loaded, request(), &[], &self.budgets, log)).await
+        let log: Arc<dyn LogSink> = self.recorder.clone();
+        within_30_seconds(self.sandbox.begin(loaded, request(), &[], &self.budgets, log)).await
     }
 
     /// How the first step fails; another adapter works then.
-    async fn refuses(&self, adapter: &Adapter) -> Failure {
+    async fn assert_begin_fails(&self, adapter: &Adapter) -> Failure {
         let failure = self.begin(adapter).await.err().expect("the adapter got away with it");
-        self.lives().await;
+        self.assert_still_works().await;
         failure
     }
 
     /// How a later step fails; the instance does not go on then, and another adapter works.
-    async fn refuses_to_go_on(&self, adapter: &Adapter) -> Failure {
+    async fn assert_resume_fails(&self, adapter: &Adapter) -> Failure {
         let (mut running, _) = self.begin(adapter).await.unwrap();
         for _ in 0..1_000 {
-            if let Err(failure) = bounded(running.resume(chunk())).await {
-                is_over(&mut running).await;
-                self.lives().await;
+            if let Err(failure) = within_30_seconds(running.resume(chunk())).await {
+                assert_ended(&mut running).await;
+                self.assert_still_works().await;
                 return failure;
             }
         }
@@ -86,9 +86,9 @@ impl Ring {
     }
 
     /// A good adapter works here.
-    async fn lives(&self) {
+    async fn assert_still_works(&self) {
         let loaded = self.load(&Adapter::default()).await;
-        let manifest = bounded(self.sandbox.describe_adapter(&loaded)).await.unwrap();
+        let manifest = within_30_seconds(self.sandbox.describe_adapter(&loaded)).await.unwrap();
         assert_eq!(manifest.name.as_str(), "scripted");
         let (_, actions) = self.begin_loaded(&loaded).await.unwrap();
         assert_eq!(actions.len(), 5);
@@ -96,8 +96,8 @@ impl Ring {
     }
 }
 
-async fn is_over(running: &mut Running) {
-    let failure = bounded(running.resume(Input::End)).await.unwrap_err();
+async fn assert_ended(running: &mut Running) {
+    let failure = within_30_seconds(running.resume(Input::End)).await.unwrap_err();
     assert_eq!(failure.to_string(), "this completion has failed before and does not go on");
 }
 
@@ -129,40 +129,40 @@ fn then(actions: Value) -> Adapter {
 }
 
 fn looping(body: &str) -> [(&'static str, Adapter); 2] {
-    let begin = Adapter { before_begin: for_ever(body), ..Adapter::default() };
-    let realloc = Adapter { before_realloc: for_ever(body), ..Adapter::default() };
+    let begin = Adapter { before_begin: endless_loop(body), ..Adapter::default() };
+    let realloc = Adapter { before_realloc: endless_loop(body), ..Adapter::default() };
     [("begin", begin), ("cabi_realloc", realloc)]
 }
 
 #[tokio::test]
 async fn describe_has_a_small_budget_and_no_log() {
-    let ring = Ring::new();
+    let harness = AdapterHarness::new();
     let before = |body: &str| Adapter { before_describe: body.into(), ..Adapter::default() };
     for (body, code) in [
-        (for_ever(""), Code::LimitFuel),
-        (for_ever("(drop (memory.grow (i32.const 1)))"), Code::LimitMemory),
+        (endless_loop(""), Code::LimitFuel),
+        (endless_loop("(drop (memory.grow (i32.const 1)))"), Code::LimitMemory),
         ("(unreachable)".into(), Code::Trap),
     ] {
-        assert_eq!(ring.describe(&before(&body)).await.unwrap_err().code(), code, "{body}");
-        ring.lives().await;
+        assert_eq!(harness.describe(&before(&body)).await.unwrap_err().code(), code, "{body}");
+        harness.assert_still_works().await;
     }
     let talking = before("(call $write (i32.const 1) (i32.const 0) (i32.const 1))").with(&imports(LOG));
-    ring.describe(&talking).await.unwrap();
-    assert!(ring.heard.log.lock().unwrap().is_empty());
-    let looping = Adapter { before_explain: for_ever(""), ..before(&for_ever("")) };
-    let loaded = ring.load(&looping).await;
-    let explained = bounded(ring.sandbox.explain_thinking(&loaded, "scripted-1", None)).await;
+    harness.describe(&talking).await.unwrap();
+    assert!(harness.recorder.log.lock().unwrap().is_empty());
+    let looping = Adapter { before_explain: endless_loop(""), ..before(&endless_loop("")) };
+    let loaded = harness.load(&looping).await;
+    let explained = within_30_seconds(harness.sandbox.explain_thinking(&loaded, "scripted-1", None)).await;
     assert_eq!(explained, Err(Failure::Fuel { budget: 10_000_000 }));
-    let clock = Ring::within(by_the_clock(60), budgets());
+    let clock = AdapterHarness::with_limits(time_limit_only(60), budgets());
     assert_eq!(clock.describe(&looping).await.unwrap_err(), Failure::Time { limit_ms: 60 });
 }
 
 #[tokio::test]
 async fn thinking_description_is_cleaned_and_bounded() {
-    let ring = Ring::new();
+    let harness = AdapterHarness::new();
     let explain = async |plan| {
-        let loaded = ring.load(&Adapter { plan, ..Adapter::default() }).await;
-        bounded(ring.sandbox.explain_thinking(&loaded, "scripted-1", None)).await
+        let loaded = harness.load(&Adapter { plan, ..Adapter::default() }).await;
+        within_30_seconds(harness.sandbox.explain_thinking(&loaded, "scripted-1", None)).await
     };
     let plan = explain(json!({ "description": ["off\u{1b}[2J\n and on"], "warning": "care" })).await.unwrap();
     assert_eq!((&plan.description[..], plan.warning.as_deref()), (&["off[2J and on".into()][..], Some("care")));
@@ -179,33 +179,33 @@ async fn thinking_description_is_cleaned_and_bounded() {
 
 #[tokio::test]
 async fn invalid_manifest_is_rejected() {
-    let ring = Ring::new();
+    let harness = AdapterHarness::new();
     for (changed, words) in [
         (json!({ "models": [{ "id": "a b", "size": "small" }] }), "the model id 'a b' is not"),
         (json!({ "models": vec![json!({ "id": "m", "size": "small" }); 2] }), "model 'm' is declared twice"),
         (json!({ "name": [0xff] }), "invalid utf-8 sequence"),
         (json!({ "version": { "at": 0xffff_0000_u32, "len": 9 } }), "out of bounds"),
     ] {
-        let failure = ring.describe(&Adapter::manifest(&changed)).await.unwrap_err();
+        let failure = harness.describe(&Adapter::manifest(&changed)).await.unwrap_err();
         assert_eq!(failure.code(), Code::InvalidOutput);
         assert!(failure.to_string().contains(words), "{failure}");
     }
-    ring.lives().await;
+    harness.assert_still_works().await;
 }
 
 #[tokio::test]
 async fn skill_component_is_rejected_as_adapter() {
-    let ring = Ring::new();
+    let harness = AdapterHarness::new();
     let words = "another world: it is a skill, not a provider's adapter; a skill belongs into a folder 'skills'";
     assert_eq!(
-        ring.load_bytes(Guest::default().component()).await.err(),
+        harness.load_bytes(Guest::default().component()).await.err(),
         Some(Failure::InvalidComponent(words.into()))
     );
     let words = "another world: it is a provider's adapter, not a skill; a provider's adapter belongs into the folder \
                  'providers' of the configuration";
-    let failure = Ward::new(small()).refuses_to_load(&Adapter::default().component()).await;
+    let failure = Harness::new(small_limits()).assert_load_fails(&Adapter::default().component()).await;
     assert_eq!(failure, Failure::InvalidComponent(words.into()));
-    let failure = ring.load_bytes(b"\0asm\x0d\0\x01\0".to_vec()).await.err().unwrap();
+    let failure = harness.load_bytes(b"\0asm\x0d\0\x01\0".to_vec()).await.err().unwrap();
     let words = "another world: a provider's adapter exports patchbay:provider/adapter@0.1.x, this component exports \
                  nothing";
     assert_eq!(failure, Failure::InvalidComponent(words.into()));
@@ -213,27 +213,27 @@ async fn skill_component_is_rejected_as_adapter() {
 
 #[tokio::test]
 async fn endless_step_is_stopped() {
-    let ring = Ring::new();
+    let harness = AdapterHarness::new();
     for (place, adapter) in looping("") {
-        let failure = ring.refuses(&adapter).await;
+        let failure = harness.assert_begin_fails(&adapter).await;
         assert_eq!(failure, Failure::Exceeded(Exceeded::StepFuel(10_000_000)), "{place}");
         assert_eq!(failure.code(), Code::LimitFuel);
     }
-    let resuming = Adapter { before_resume: for_ever(""), ..Adapter::default() };
-    assert_eq!(ring.refuses_to_go_on(&resuming).await, Failure::Exceeded(Exceeded::StepFuel(10_000_000)));
+    let resuming = Adapter { before_resume: endless_loop(""), ..Adapter::default() };
+    assert_eq!(harness.assert_resume_fails(&resuming).await, Failure::Exceeded(Exceeded::StepFuel(10_000_000)));
     // By the clock alone.
     let clock = Budgets { step_fuel: u64::MAX >> 1, fuel: u64::MAX >> 1, step_ms: 60, ..budgets() };
-    let ring = Ring::within(small(), clock);
+    let harness = AdapterHarness::with_limits(small_limits(), clock);
     let late = Failure::Exceeded(Exceeded::StepTime(60));
     assert_eq!(late.to_string(), "the adapter ran over its time of 60 ms for one step (exchange.step_ms)");
     for (place, adapter) in looping("") {
-        assert_eq!(ring.begin(&adapter).await.err().as_ref(), Some(&late), "{place}");
+        assert_eq!(harness.begin(&adapter).await.err().as_ref(), Some(&late), "{place}");
     }
-    let (mut running, _) = ring.begin(&resuming).await.unwrap();
+    let (mut running, _) = harness.begin(&resuming).await.unwrap();
     // Time between the steps is nobody's.
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    assert_eq!(bounded(running.resume(chunk())).await, Err(late));
-    is_over(&mut running).await;
+    assert_eq!(within_30_seconds(running.resume(chunk())).await, Err(late));
+    assert_ended(&mut running).await;
 }
 
 #[tokio::test]
@@ -243,43 +243,46 @@ async fn steps_share_one_fuel_budget() {
                   (local.set $n (i32.const 1000000))
                   (loop $more (br_if $more (local.tee $n (i32.sub (local.get $n) (i32.const 1))))))";
     let adapter = Adapter { before_resume: "(call $work)".into(), ..Adapter::default() }.with(work);
-    assert_eq!(Ring::new().refuses_to_go_on(&adapter).await, Failure::Exceeded(Exceeded::Fuel(15_000_000)));
+    assert_eq!(
+        AdapterHarness::new().assert_resume_fails(&adapter).await,
+        Failure::Exceeded(Exceeded::Fuel(15_000_000))
+    );
 }
 
 #[tokio::test]
 async fn growing_memory_is_stopped_at_the_limit() {
-    let grow = for_ever("(drop (memory.grow (i32.const 1)))");
+    let grow = endless_loop("(drop (memory.grow (i32.const 1)))");
     let adapter = Adapter { before_resume: grow, ..Adapter::default() };
-    let failure = Ring::new().refuses_to_go_on(&adapter).await;
+    let failure = AdapterHarness::new().assert_resume_fails(&adapter).await;
     assert_eq!(failure.code(), Code::LimitMemory);
     assert!(failure.to_string().ends_with("and may have 4194304 bytes (exchange.memory_bytes)"), "{failure}");
     // A little at each step.
     let adapter = Adapter { before_resume: "(drop (memory.grow (i32.const 1)))".into(), ..then(json!([])) };
-    assert_eq!(Ring::new().refuses_to_go_on(&adapter).await, failure);
+    assert_eq!(AdapterHarness::new().assert_resume_fails(&adapter).await, failure);
 }
 
 #[tokio::test]
 async fn action_floods_are_stopped() {
-    let ring = Ring::new();
-    assert_eq!(ring.begin(&Adapter::script(&[emit(100)])).await.unwrap().1.len(), 100);
+    let harness = AdapterHarness::new();
+    assert_eq!(harness.begin(&Adapter::script(&[emit(100)])).await.unwrap().1.len(), 100);
     let step = Failure::Exceeded(Exceeded::StepActions(100));
-    assert_eq!(ring.refuses(&Adapter::script(&[emit(101)])).await, step);
-    assert_eq!(ring.refuses_to_go_on(&then(emit(101))).await, step);
+    assert_eq!(harness.assert_begin_fails(&Adapter::script(&[emit(101)])).await, step);
+    assert_eq!(harness.assert_resume_fails(&then(emit(101))).await, step);
     assert_eq!(step.to_string(), "the adapter gave more than 100 actions in one step (exchange.step_actions)");
     // In all: 1, 100, 100, 100.
-    let failure = ring.refuses_to_go_on(&then(emit(100))).await;
+    let failure = harness.assert_resume_fails(&then(emit(100))).await;
     assert_eq!(failure, Failure::Exceeded(Exceeded::Actions(250)));
     // A million, out of memory that is all zeros: they are not even read.
-    let ring = Ring::within(Limits { memory_bytes: 256 << 20, ..small() }, budgets());
+    let harness = AdapterHarness::with_limits(Limits { memory_bytes: 256 << 20, ..small_limits() }, budgets());
     let million = json!({ "at": 65536, "len": 1_000_000 });
-    let failure = ring.refuses(&Adapter { pages: 2_000, ..Adapter::script(&[million]) }).await;
+    let failure = harness.assert_begin_fails(&Adapter { pages: 2_000, ..Adapter::script(&[million]) }).await;
     assert_eq!(failure, Failure::Exceeded(Exceeded::StepBytes(64 << 10)));
     assert_eq!(failure.code(), Code::LimitOutput);
 }
 
 #[tokio::test]
 async fn huge_values_are_stopped() {
-    let ring = Ring::new();
+    let harness = AdapterHarness::new();
     let huge = json!({ "at": 1024, "len": 100_000 });
     for action in [
         json!({ "emit": { "block-delta": { "text": huge } } }),
@@ -289,13 +292,17 @@ async fn huge_values_are_stopped() {
         json!({ "fail": { "message": huge } }),
     ] {
         let adapter = Adapter { pages: 10, ..Adapter::script(&[json!([action])]) };
-        assert_eq!(ring.refuses(&adapter).await, Failure::Exceeded(Exceeded::StepBytes(64 << 10)), "{action}");
+        assert_eq!(
+            harness.assert_begin_fails(&adapter).await,
+            Failure::Exceeded(Exceeded::StepBytes(64 << 10)),
+            "{action}"
+        );
     }
 }
 
 #[tokio::test]
 async fn unknown_variant_cases_are_rejected() {
-    let ring = Ring::new();
+    let harness = AdapterHarness::new();
     for (actions, words) in [
         (json!([9]), "unexpected discriminant: 9"),
         (json!([{ "emit": { "block-start": { "kind": 4 } } }]), "unexpected discriminant: 4"),
@@ -303,7 +310,7 @@ async fn unknown_variant_cases_are_rejected() {
         (json!({ "at": 0xffff_fff0_u32, "len": 9 }), "list pointer/length out of bounds of memory"),
         (json!({ "at": 1025, "len": 9 }), "list pointer is not aligned"),
     ] {
-        let failure = ring.refuses(&Adapter::script(&[actions])).await;
+        let failure = harness.assert_begin_fails(&Adapter::script(&[actions])).await;
         assert_eq!(failure, Failure::InvalidOutput(words.into()));
     }
 }
@@ -311,7 +318,7 @@ async fn unknown_variant_cases_are_rejected() {
 #[tokio::test]
 async fn trapped_instance_is_not_called_again() {
     let adapter = Adapter { before_resume: "(unreachable)".into(), ..Adapter::default() };
-    let failure = Ring::new().refuses_to_go_on(&adapter).await;
+    let failure = AdapterHarness::new().assert_resume_fails(&adapter).await;
     assert_eq!(failure.to_string(), "the component trapped: wasm trap: wasm `unreachable` instruction executed");
 }
 
@@ -319,33 +326,36 @@ async fn trapped_instance_is_not_called_again() {
 #[tokio::test]
 async fn instance_with_a_cancelled_step_is_not_called_again() {
     let fuel = Budgets { step_fuel: u64::MAX >> 1, fuel: u64::MAX >> 1, ..budgets() };
-    let ring = Ring::within(small(), fuel);
-    let adapter = Adapter { before_resume: for_ever(""), ..Adapter::default() };
-    let (mut running, _) = ring.begin(&adapter).await.unwrap();
+    let harness = AdapterHarness::with_limits(small_limits(), fuel);
+    let adapter = Adapter { before_resume: endless_loop(""), ..Adapter::default() };
+    let (mut running, _) = harness.begin(&adapter).await.unwrap();
     let given_up = tokio::time::timeout(std::time::Duration::from_millis(50), running.resume(chunk())).await;
     assert!(given_up.is_err());
-    is_over(&mut running).await;
-    ring.lives().await;
+    assert_ended(&mut running).await;
+    harness.assert_still_works().await;
 }
 
 #[tokio::test]
 async fn log_is_forwarded_and_bounded() {
     let write = "(call $write (i32.const 1) (i32.const 0) (i32.const 1))";
-    let ring = Ring::new();
+    let harness = AdapterHarness::new();
     let adapter = Adapter { before_resume: write.into(), ..then(json!([])) }.with(&imports(LOG));
-    let (mut running, _) = ring.begin(&adapter).await.unwrap();
-    bounded(running.resume(chunk())).await.unwrap();
-    assert_eq!(ring.heard.log.lock().unwrap().len(), 1);
+    let (mut running, _) = harness.begin(&adapter).await.unwrap();
+    within_30_seconds(running.resume(chunk())).await.unwrap();
+    assert_eq!(harness.recorder.log.lock().unwrap().len(), 1);
     // In all steps together.
-    assert_eq!(ring.refuses_to_go_on(&adapter).await, Failure::Log { lines: 50, bytes: 2 << 10 });
+    assert_eq!(harness.assert_resume_fails(&adapter).await, Failure::Log { lines: 50, bytes: 2 << 10 });
     // Host calls by step.
-    let ring = Ring::within(Limits { log_lines: 10_000, log_bytes: 1 << 20, host_calls: 2, ..small() }, budgets());
-    let (mut running, _) = ring.begin(&adapter).await.unwrap();
+    let harness = AdapterHarness::with_limits(
+        Limits { log_lines: 10_000, log_bytes: 1 << 20, host_calls: 2, ..small_limits() },
+        budgets(),
+    );
+    let (mut running, _) = harness.begin(&adapter).await.unwrap();
     for _ in 0..20 {
-        bounded(running.resume(chunk())).await.unwrap();
+        within_30_seconds(running.resume(chunk())).await.unwrap();
     }
     let flood = Adapter { before_resume: format!("{write} {write} {write}"), ..then(json!([])) }.with(&imports(LOG));
-    assert_eq!(ring.refuses_to_go_on(&flood).await, Failure::HostCalls { limit: 2 });
+    assert_eq!(harness.assert_resume_fails(&flood).await, Failure::HostCalls { limit: 2 });
 }
 
 /// Of `patchbay:host` there is the log, and nothing else.
@@ -357,12 +367,12 @@ async fn an_adapter_has_no_capability() {
     )
     .unwrap();
     let words = "it imports 'patchbay:host/kv@0.1.0', which this host does not offer to a provider's adapter";
-    assert_eq!(Ring::new().load_bytes(component).await.err(), Some(Failure::InvalidComponent(words.into())));
+    assert_eq!(AdapterHarness::new().load_bytes(component).await.err(), Some(Failure::InvalidComponent(words.into())));
 }
 
 #[tokio::test]
 async fn blobs_are_identified_by_their_order() {
-    let (running, _) = Ring::new().begin(&Adapter::default()).await.unwrap();
+    let (running, _) = AdapterHarness::new().begin(&Adapter::default()).await.unwrap();
     assert_eq!(&*running.blob(0).unwrap().data, b"one");
     assert_eq!(&*running.blob(1).unwrap().data, b"two");
     assert_eq!(running.blob(2), None);
@@ -381,9 +391,9 @@ async fn texts_are_cleaned_except_replayed_data() {
         ]),
         json!([delta(0, "\nc"), delta(1, "\"}"), { "emit": { "block-end": { "index": 1, "opaque": "\u{200b}o" } } }]),
     ];
-    let ring = Ring::new();
-    let (mut running, mut actions) = ring.begin(&Adapter::script(&steps)).await.unwrap();
-    actions.extend(bounded(running.resume(chunk())).await.unwrap());
+    let harness = AdapterHarness::new();
+    let (mut running, mut actions) = harness.begin(&Adapter::script(&steps)).await.unwrap();
+    actions.extend(within_30_seconds(running.resume(chunk())).await.unwrap());
     let mut texts = [String::new(), String::new()];
     for action in &actions {
         if let Action::Emit(StreamEvent::BlockDelta { index, text }) = action {
@@ -397,17 +407,17 @@ async fn texts_are_cleaned_except_replayed_data() {
 
 #[tokio::test]
 async fn hundred_concurrent_completions_release_their_slots() {
-    let ring = Ring::within(Limits { concurrent_calls: 100, ..small() }, budgets());
-    let loaded = ring.load(&then(emit(1))).await;
+    let harness = AdapterHarness::with_limits(Limits { concurrent_calls: 100, ..small_limits() }, budgets());
+    let loaded = harness.load(&then(emit(1))).await;
     let mut running = Vec::new();
     for _ in 0..100 {
-        running.push(ring.begin_loaded(&loaded).await.unwrap().0);
+        running.push(harness.begin_loaded(&loaded).await.unwrap().0);
     }
     for one in &mut running {
-        assert_eq!(bounded(one.resume(chunk())).await.unwrap().len(), 1);
+        assert_eq!(within_30_seconds(one.resume(chunk())).await.unwrap().len(), 1);
     }
     // There is no place for one more, until one of them goes.
-    let begin = ring.begin_loaded(&loaded);
+    let begin = harness.begin_loaded(&loaded);
     let mut begin = std::pin::pin!(begin);
     tokio::select! {
         biased;

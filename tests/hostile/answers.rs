@@ -5,11 +5,11 @@ use patchbay_sandbox::{Content, Failure};
 use patchbay_tests::guest::{ECHO, Guest};
 use serde_json::json;
 
-use crate::support::{Ward, data, failure, one_piece, pieces, small, text};
+use crate::support::{Harness, data, failure, one_piece, pieces, small_limits, text};
 
 #[tokio::test]
 async fn result_that_violates_the_abi_is_invalid() {
-    let ward = Ward::new(small());
+    let harness = Harness::new(small_limits());
     let bad = |bytes: &[u8]| {
         Guest::calling(&text("(i32.const 131072)", &format!("(i32.const {})", bytes.len()))).with(&data(131_072, bytes))
     };
@@ -43,7 +43,7 @@ async fn result_that_violates_the_abi_is_invalid() {
         (Guest::calling(&one_piece(255, "")), "unexpected discriminant: 255"),
     ];
     for (guest, words) in answers {
-        let failure = ward.refuses(&guest).await;
+        let failure = harness.assert_call_fails(&guest).await;
         assert_eq!(failure, Failure::InvalidOutput(words.into()));
         assert_eq!(failure.code(), Code::InvalidOutput);
         assert_eq!(failure.to_string(), format!("the component's answer is invalid: {words}"));
@@ -53,18 +53,18 @@ async fn result_that_violates_the_abi_is_invalid() {
 /// Where the host is to put its input.
 #[tokio::test]
 async fn input_is_never_written_outside_guest_memory() {
-    let ward = Ward::new(small());
+    let harness = Harness::new(small_limits());
     for (place, words) in
         [("-8", "realloc return: beyond end of memory"), ("262143", "realloc return: beyond end of memory")]
     {
         let guest = Guest { before_realloc: format!("(return (i32.const {place}))"), ..Guest::default() };
-        assert_eq!(ward.refuses(&guest).await, Failure::InvalidOutput(words.into()), "{place}");
+        assert_eq!(harness.assert_call_fails(&guest).await, Failure::InvalidOutput(words.into()), "{place}");
     }
 }
 
 #[tokio::test]
 async fn json_content_must_be_valid_json() {
-    let ward = Ward::new(small());
+    let harness = Harness::new(small_limits());
     let json = |text: &str| {
         let stores = format!(
             "(i32.store (i32.const 68) (i32.const 131072)) (i32.store (i32.const 72) (i32.const {}))",
@@ -82,14 +82,14 @@ async fn json_content_must_be_valid_json() {
         ("\"\\ud800\"", "unexpected end of hex escape at line 1 column 8"),
         (deep.as_str(), "recursion limit exceeded at line 1 column 128"),
     ] {
-        let failure = ward.refuses(&json(text)).await;
+        let failure = harness.assert_call_fails(&json(text)).await;
         assert_eq!(failure, Failure::InvalidOutput(format!("content marked json is no JSON: {words}")));
     }
     let nested = format!("{}{}", "[".repeat(100), "]".repeat(100));
-    ward.call(&json(&nested)).await.unwrap();
+    harness.call(&json(&nested)).await.unwrap();
     // JSON escapes what JSON must; the rest is cleaned like text, written out or escaped.
     let deceit = "{\"k\u{202e}ey\": [\"a\u{9b}31mb\", \"c\\u202ed\\u001b[2Je\", \"line\\nline\"]}";
-    let output = ward.call(&json(deceit)).await.unwrap();
+    let output = harness.call(&json(deceit)).await.unwrap();
     assert_eq!(output.content, [Content::Json(json!({"key": ["a31mb", "cd[2Je", "line\nline"]}))]);
 }
 
@@ -99,7 +99,7 @@ const CLEANED: &str = "red[31m desrever zero tag 2J end";
 
 #[tokio::test]
 async fn displayed_content_is_cleaned() {
-    let ward = Ward::new(small());
+    let harness = Harness::new(small_limits());
     let len = DECEIT.len();
     let store = |at: u32| {
         format!("(i32.store (i32.const {at}) (i32.const 131072)) (i32.store (i32.const {}) (i32.const {len}))", at + 4)
@@ -113,10 +113,10 @@ async fn displayed_content_is_cleaned() {
         (4, &two, Content::Other { name: cleaned(), value: cleaned() }),
     ] {
         let guest = Guest::calling(&one_piece(case, stores)).with(&data(131_072, DECEIT));
-        assert_eq!(ward.call(&guest).await.unwrap().content, [expected]);
+        assert_eq!(harness.call(&guest).await.unwrap().content, [expected]);
     }
     let failing = Guest::calling(&failure((131_072, len), (131_072, len))).with(&data(131_072, DECEIT));
-    let failure = ward.refuses(&failing).await;
+    let failure = harness.assert_call_fails(&failing).await;
     assert_eq!(failure, Failure::Failed { kind: cleaned(), message: cleaned() });
     assert_eq!(failure.code(), Code::ToolFailed);
 }
@@ -124,15 +124,17 @@ async fn displayed_content_is_cleaned() {
 #[tokio::test]
 async fn failure_kind_is_a_short_word() {
     let guest = Guest::calling(&failure((131_072, 5000), (131_072, 5000))).with(&data(131_072, [b'k'; 5000]));
-    let Failure::Failed { kind, message } = Ward::new(small()).refuses(&guest).await else { panic!("not its own") };
+    let Failure::Failed { kind, message } = Harness::new(small_limits()).assert_call_fails(&guest).await else {
+        panic!("not its own")
+    };
     assert_eq!(kind, format!("{}…", "k".repeat(64)));
     assert_eq!(message.len(), 5000);
 }
 
 #[tokio::test]
 async fn empty_content_is_a_valid_result() {
-    let ward = Ward::new(small());
-    assert_eq!(ward.call(&Guest::calling(&pieces("(i32.const 0)", "(i32.const 0)"))).await.unwrap().content, []);
-    assert_eq!(ward.text(&Guest::calling(&text("(i32.const 0)", "(i32.const 0)"))).await, "");
-    assert_eq!(ward.text(&Guest::calling(ECHO)).await, "{}");
+    let harness = Harness::new(small_limits());
+    assert_eq!(harness.call(&Guest::calling(&pieces("(i32.const 0)", "(i32.const 0)"))).await.unwrap().content, []);
+    assert_eq!(harness.text(&Guest::calling(&text("(i32.const 0)", "(i32.const 0)"))).await, "");
+    assert_eq!(harness.text(&Guest::calling(ECHO)).await, "{}");
 }

@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::{
     internal::Nowhere,
-    support::{bounded, failure, small},
+    support::{failure, small_limits, within_30_seconds},
 };
 
 /// Gives one answer after a while, and remembers what it was asked.
@@ -56,7 +56,7 @@ impl Host {
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(folder.path(), BTreeMap::new());
         // Less time than a person takes to answer.
-        let sandbox = Sandbox::new(Limits { time_ms: 1_000, ..small() });
+        let sandbox = Sandbox::new(Limits { time_ms: 1_000, ..small_limits() });
         let tools = Arc::new(Tools::new(Arc::new(sandbox), store.clone(), kv, egress, credentials, &[]));
         let put = "(call $put (i32.const 2) (i32.const 310) (i32.const 1) (i32.const 300) (i32.const 4) (i32.const 0) (i64.const 0) (i32.const 512))";
         let denied = failure((300, 4), (300, 4));
@@ -107,7 +107,7 @@ impl Host {
         let context = Arc::new(context);
         let tool = ResolvedTool::find(&self.snapshot, &[], "keeper__run")?;
         let input = json!({});
-        let finished = bounded(self.tools.run(&context, ToolInvocation::new(CallId::random(), tool, &input))).await;
+        let finished = within_30_seconds(self.tools.run(&context, ToolInvocation::new(CallId::random(), tool, &input))).await;
         assert_eq!(context.effect.is_set(), finished.result.is_ok());
         finished.result
     }

@@ -4,14 +4,14 @@ use patchbay_core::Code;
 use patchbay_sandbox::Failure;
 use patchbay_tests::guest::Guest;
 
-use crate::support::{Ward, small};
+use crate::support::{Harness, small_limits};
 
 fn component(wat: &str) -> Vec<u8> {
     wat::parse_str(wat).unwrap()
 }
 
-async fn why(bytes: &[u8]) -> String {
-    let failure = Ward::new(small()).refuses_to_load(bytes).await;
+async fn load_error(bytes: &[u8]) -> String {
+    let failure = Harness::new(small_limits()).assert_load_fails(bytes).await;
     assert_eq!(failure.code(), Code::InvalidComponent, "{failure}");
     let words = failure.to_string();
     assert!(words.chars().count() <= 500 && !words.contains('\n'), "{words}");
@@ -22,34 +22,34 @@ async fn why(bytes: &[u8]) -> String {
 async fn bytes_that_are_not_webassembly_are_rejected() {
     let words = "not WebAssembly: it does not begin with the four bytes '\\0asm'";
     for bytes in [&b""[..], b"\0as", b"#!/bin/sh\necho no", b"(component)", b"\x7fELF\x02\x01\x01", &[0; 1000]] {
-        assert_eq!(why(bytes).await, words);
+        assert_eq!(load_error(bytes).await, words);
     }
 }
 
 #[tokio::test]
 async fn core_module_error_says_how_to_build_a_component() {
     let words = "a core module, not a component; 'patchbay plugin build' makes a component of it";
-    assert_eq!(why(&component("(module)")).await, words);
-    assert_eq!(why(&component(&Guest::default().wat())).await, words);
+    assert_eq!(load_error(&component("(module)")).await, words);
+    assert_eq!(load_error(&component(&Guest::default().wat())).await, words);
 }
 
 #[tokio::test]
 async fn component_truncated_at_any_byte_is_rejected() {
-    let ward = Ward::new(small());
+    let harness = Harness::new(small_limits());
     let whole = Guest::default().component();
-    let first_end = first_end_of_needs(&whole);
+    let first_end = end_of_imports_and_exports(&whole);
     for end in (0..whole.len()).step_by(7) {
-        match ward.load(&whole[..end]).await {
+        match harness.load(&whole[..end]).await {
             Err(failure) => assert_eq!(failure.code(), Code::InvalidComponent, "at {end}: {failure}"),
             // What follows the last export are names, which nobody needs.
             Ok(_) => assert!(end >= first_end, "{end} of {} bytes were enough", whole.len()),
         }
     }
-    ward.lives().await;
+    harness.assert_still_works().await;
 }
 
 /// Where the exports of a component end.
-fn first_end_of_needs(bytes: &[u8]) -> usize {
+fn end_of_imports_and_exports(bytes: &[u8]) -> usize {
     let export = b"patchbay:skill/skill@0.1.0";
     bytes.windows(export.len()).rposition(|window| window == export).unwrap() + export.len()
 }
@@ -57,33 +57,33 @@ fn first_end_of_needs(bytes: &[u8]) -> usize {
 /// Whatever a flipped bit makes of a component: it works, or ends in a typed failure, and takes nothing else along.
 #[tokio::test]
 async fn component_with_a_flipped_byte_does_no_harm() {
-    let ward = Ward::new(small());
+    let harness = Harness::new(small_limits());
     let whole = Guest::default().component();
     let step = whole.len() / 200;
     for (turn, at) in (0..whole.len()).step_by(step).enumerate() {
         let mut bytes = whole.clone();
         bytes[at] ^= [0x01, 0x80, 0xff, 0x10][turn % 4];
         // A panic of the compiler would come out as `unavailable`.
-        if let Err(failure) = ward.call_bytes(&bytes).await {
+        if let Err(failure) = harness.call_bytes(&bytes).await {
             assert_ne!(failure.code(), Code::Unavailable, "byte {at}: {failure}");
         }
     }
-    ward.lives().await;
+    harness.assert_still_works().await;
 }
 
 #[tokio::test]
 async fn component_of_another_world_is_named() {
     let expects = "another world: a skill exports patchbay:skill/skill@0.1.x, this component exports";
-    assert_eq!(why(&component("(component)")).await, format!("{expects} nothing"));
+    assert_eq!(load_error(&component("(component)")).await, format!("{expects} nothing"));
     let other = r#"(component (instance $i) (export "acme:robot/arm@1.2.0" (instance $i)))"#;
-    assert_eq!(why(&component(other)).await, format!("{expects} acme:robot/arm@1.2.0"));
+    assert_eq!(load_error(&component(other)).await, format!("{expects} acme:robot/arm@1.2.0"));
     // The right interface in a version that is not this one.
     let newer = r#"(component (instance $i) (export "patchbay:skill/skill@0.2.0" (instance $i)))"#;
-    assert_eq!(why(&component(newer)).await, format!("{expects} patchbay:skill/skill@0.2.0"));
+    assert_eq!(load_error(&component(newer)).await, format!("{expects} patchbay:skill/skill@0.2.0"));
 }
 
 /// A component that claims to be a skill, with more in it.
-fn claiming(more: &str) -> Vec<u8> {
+fn component_with(more: &str) -> Vec<u8> {
     component(&format!(r#"(component {more} (instance $i) (export "patchbay:skill/skill@0.1.0" (instance $i)))"#))
 }
 
@@ -92,10 +92,10 @@ async fn unknown_import_is_named() {
     let foreign = |name: &str| format!("it imports '{name}', which this host does not offer to a skill");
     for name in ["wasi:cli/environment@0.3.0", "wasi:keyvalue/store@0.2.0", "wasi:sockets/tcp", "acme:robot/arm@1.0.0"]
     {
-        assert_eq!(why(&claiming(&format!("(import \"{name}\" (instance))"))).await, foreign(name));
+        assert_eq!(load_error(&component_with(&format!("(import \"{name}\" (instance))"))).await, foreign(name));
     }
-    assert_eq!(why(&claiming("(import \"run\" (func))")).await, foreign("run"));
-    assert_eq!(why(&claiming("(import \"library\" (core module))")).await, foreign("library"));
+    assert_eq!(load_error(&component_with("(import \"run\" (func))")).await, foreign("run"));
+    assert_eq!(load_error(&component_with("(import \"library\" (core module))")).await, foreign("library"));
     // An interface of the host's own package that there is not, and a version that it is not.
     for name in ["patchbay:host/secrets@0.1.0", "patchbay:host/log@0.2.0", "patchbay:host/log@1.0.0"] {
         let import = format!(
@@ -104,7 +104,7 @@ async fn unknown_import_is_named() {
                (core module $m (import "h" "read" (func)))
                (core instance (instantiate $m (with "h" (instance (export "read" (func $read))))))"#
         );
-        let words = why(&claiming(&import)).await;
+        let words = load_error(&component_with(&import)).await;
         assert!(words.contains(&format!("`{name}`")) || words.contains(&format!("'{name}'")), "{words}");
     }
 }
@@ -124,15 +124,15 @@ async fn known_import_with_another_type_is_rejected() {
         // A handle that the host would have to hold.
         (r#"(import "patchbay:host/log@0.1.0" (instance (export "file" (type (sub resource)))))"#, "file"),
     ] {
-        let words = why(&claiming(import)).await;
+        let words = load_error(&component_with(import)).await;
         assert!(words.contains(expected), "{words}");
     }
 }
 
 #[tokio::test]
 async fn export_with_another_type_is_rejected() {
-    let ward = Ward::new(small());
-    let words = why(&claiming("")).await;
+    let harness = Harness::new(small_limits());
+    let words = load_error(&component_with("")).await;
     assert!(words.contains("tools") || words.contains("call"), "{words}");
     // Functions of the right names and wrong types show when an instance is made.
     let wrong = component(
@@ -143,15 +143,15 @@ async fn export_with_another_type_is_rejected() {
              (instance $i (export "tools" (func $f)) (export "call" (func $f)))
              (export "patchbay:skill/skill@0.1.0" (instance $i)))"#,
     );
-    let failure = ward.call_bytes(&wrong).await.unwrap_err();
+    let failure = harness.call_bytes(&wrong).await.unwrap_err();
     assert_eq!(failure.code(), Code::InvalidComponent, "{failure}");
     assert!(failure.to_string().contains("type mismatch"), "{failure}");
-    ward.lives().await;
+    harness.assert_still_works().await;
 }
 
 #[tokio::test]
 async fn async_abi_is_rejected() {
-    let words = why(&component(
+    let words = load_error(&component(
         r#"(component
              (core module $m
                (func (export "f") (result i32) (i32.const 0))
@@ -175,25 +175,28 @@ async fn names_in_errors_are_cleaned_and_bounded() {
     exports.export("patchbay:skill/skill@0.1.0", ComponentExportKind::Instance, 0, None);
     let mut component = wasm_encoder::Component::new();
     component.section(&imports).section(&exports);
-    assert_eq!(why(&component.finish()).await, "it imports '[2Jevil line', which this host does not offer to a skill");
+    assert_eq!(
+        load_error(&component.finish()).await,
+        "it imports '[2Jevil line', which this host does not offer to a skill"
+    );
     let mut exports = ComponentExportSection::new();
     for _ in 0..100 {
         exports.export("\u{9b}31mlong", ComponentExportKind::Instance, 0, None);
     }
     let mut component = wasm_encoder::Component::new();
     component.section(&exports);
-    let words = why(&component.finish()).await;
+    let words = load_error(&component.finish()).await;
     assert!(words.contains("31mlong") && !words.contains('\u{9b}'), "{words}");
 }
 
 /// Who asked for the wrong bytes may ask again.
 #[tokio::test]
 async fn rejected_component_does_not_affect_others() {
-    let ward = Ward::new(small());
+    let harness = Harness::new(small_limits());
     let bytes = Guest::default().component();
     let digest = patchbay_core::Digest::of(&bytes);
-    let failure = ward.sandbox.load(digest, b"damaged".to_vec()).await.err().unwrap();
+    let failure = harness.sandbox.load(digest, b"damaged".to_vec()).await.err().unwrap();
     assert!(matches!(failure, Failure::InvalidComponent(_)));
-    let loaded = ward.sandbox.load(digest, bytes).await.unwrap();
+    let loaded = harness.sandbox.load(digest, bytes).await.unwrap();
     assert_eq!(loaded.digest(), digest);
 }

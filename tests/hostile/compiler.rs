@@ -4,15 +4,15 @@ use patchbay_core::Code;
 use patchbay_tests::guest::{ECHO, Guest};
 use wasm_encoder::{Component, ComponentSectionId, RawSection};
 
-use crate::support::{Ward, small};
+use crate::support::{Harness, small_limits};
 
 /// It may work or be refused; `unavailable` would be a panic of the compiler.
-async fn survives(what: &str, bytes: &[u8]) {
-    let ward = Ward::new(small());
-    if let Err(failure) = ward.call_bytes(bytes).await {
+async fn assert_host_survives(what: &str, bytes: &[u8]) {
+    let harness = Harness::new(small_limits());
+    if let Err(failure) = harness.call_bytes(bytes).await {
         assert_ne!(failure.code(), Code::Unavailable, "{what}: {failure}");
     }
-    ward.lives().await;
+    harness.assert_still_works().await;
 }
 
 #[tokio::test]
@@ -23,7 +23,7 @@ async fn deeply_nested_components_do_no_harm() {
         outer.section(&RawSection { id: ComponentSectionId::Component.into(), data: &inner });
         inner = outer.finish();
     }
-    survives("alone", &inner).await;
+    assert_host_survives("alone", &inner).await;
     // In a component that is a skill otherwise.
     let mut skill = Guest::default().component();
     skill.push(ComponentSectionId::Component.into());
@@ -34,7 +34,7 @@ async fn deeply_nested_components_do_no_harm() {
     }
     skill.push(length as u8);
     skill.extend(&inner);
-    survives("in a skill", &skill).await;
+    assert_host_survives("in a skill", &skill).await;
 }
 
 #[tokio::test]
@@ -54,12 +54,12 @@ async fn functions_hard_to_compile_do_no_harm() {
         ("a long chain of operations", chain(20_000)),
         ("a branch with many targets", table(50_000)),
     ] {
-        survives(what, &Guest::calling(&body).component()).await;
+        assert_host_survives(what, &Guest::calling(&body).component()).await;
     }
     let locals = format!("(func {})", "(local i64)".repeat(49_000));
-    survives("many locals", &Guest::default().with(&locals).component()).await;
+    assert_host_survives("many locals", &Guest::default().with(&locals).component()).await;
     let functions = "(func (result i32) (i32.const 1))\n".repeat(10_000);
-    survives("many functions", &Guest::default().with(&functions).component()).await;
+    assert_host_survives("many functions", &Guest::default().with(&functions).component()).await;
     let globals = "(global (mut i64) (i64.const 1))\n".repeat(100_000);
-    survives("many globals", &Guest::default().with(&globals).component()).await;
+    assert_host_survives("many globals", &Guest::default().with(&globals).component()).await;
 }

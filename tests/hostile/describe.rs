@@ -12,7 +12,8 @@ use patchbay_tests::guest::Guest;
 use patchbay_tools::{Group, Tools};
 
 use crate::support::{
-    KV_GET, LOG, PROGRESS, Ward, bounded, by_the_clock, data, failure, for_ever, imports, permits, small,
+    Harness, KV_GET, LOG, PROGRESS, data, endless_loop, failure, imports, permits, small_limits, time_limit_only,
+    within_30_seconds,
 };
 
 fn before_tools(body: &str) -> Guest {
@@ -29,24 +30,24 @@ fn schema(schema: &str) -> Guest {
 
 #[tokio::test]
 async fn describe_has_its_own_budget() {
-    let ward = Ward::new(small());
-    let looping = before_tools(&for_ever(""));
-    assert_eq!(ward.refuses_to_describe(&looping).await, Failure::Fuel { budget: 10_000_000 });
+    let harness = Harness::new(small_limits());
+    let looping = before_tools(&endless_loop(""));
+    assert_eq!(harness.assert_describe_fails(&looping).await, Failure::Fuel { budget: 10_000_000 });
     let trapping = before_tools("(unreachable)");
     assert_eq!(
-        ward.refuses_to_describe(&trapping).await,
+        harness.assert_describe_fails(&trapping).await,
         Failure::trap("wasm trap: wasm `unreachable` instruction executed")
     );
-    let growing = before_tools(&for_ever("(drop (memory.grow (i32.const 1)))"));
-    assert_eq!(ward.refuses_to_describe(&growing).await.code(), Code::LimitMemory);
-    let clock = Ward::new(by_the_clock(60));
+    let growing = before_tools(&endless_loop("(drop (memory.grow (i32.const 1)))"));
+    assert_eq!(harness.assert_describe_fails(&growing).await.code(), Code::LimitMemory);
+    let clock = Harness::new(time_limit_only(60));
     assert_eq!(clock.describe(&looping).await.unwrap_err(), Failure::Time { limit_ms: 60 });
 }
 
 #[tokio::test]
 async fn describe_has_no_grants_and_no_log() {
     // Asked for and granted: for a call, that is.
-    let ward = Ward::new(small()).with_permits(permits(&["kv"], &["kv"]));
+    let harness = Harness::new(small_limits()).with_permits(permits(&["kv"], &["kv"]));
     let body = "(call $write (i32.const 3) (i32.const 1024) (i32.const 4))
                 (call $report (i32.const 1024) (i32.const 4))
                 (call $get (i32.const 0) (i32.const 1024) (i32.const 1) (i32.const 256))
@@ -56,17 +57,17 @@ async fn describe_has_no_grants_and_no_log() {
                   (then (unreachable)))";
     let guest = before_tools(body).with(&imports(KV_GET)).with(&imports(LOG)).with(&imports(PROGRESS));
     let guest = guest.with(&data(131_072, b"denied"));
-    assert_eq!(ward.describe(&guest).await.unwrap().len(), 1);
-    assert!(ward.heard.log.lock().unwrap().is_empty());
-    assert!(ward.heard.progress.lock().unwrap().is_empty());
+    assert_eq!(harness.describe(&guest).await.unwrap().len(), 1);
+    assert!(harness.recorder.log.lock().unwrap().is_empty());
+    assert!(harness.recorder.progress.lock().unwrap().is_empty());
     // They count all the same.
-    let flood = |call: &str| before_tools(&for_ever(call)).with(&imports(LOG)).with(&imports(PROGRESS));
+    let flood = |call: &str| before_tools(&endless_loop(call)).with(&imports(LOG)).with(&imports(PROGRESS));
     let log = flood("(call $write (i32.const 0) (i32.const 1024) (i32.const 1))");
-    assert_eq!(ward.refuses_to_describe(&log).await.code(), Code::LimitLog);
+    assert_eq!(harness.assert_describe_fails(&log).await.code(), Code::LimitLog);
     let progress = flood("(call $report (i32.const 1024) (i32.const 0))");
-    assert_eq!(ward.refuses_to_describe(&progress).await.code(), Code::LimitHostCalls);
+    assert_eq!(harness.assert_describe_fails(&progress).await.code(), Code::LimitHostCalls);
     let progress = flood("(call $report (i32.const 1024) (i32.const 60000))");
-    assert_eq!(ward.refuses_to_describe(&progress).await.code(), Code::LimitOutput);
+    assert_eq!(harness.assert_describe_fails(&progress).await.code(), Code::LimitOutput);
 }
 
 #[tokio::test]
@@ -108,46 +109,46 @@ async fn invalid_tool_descriptions_are_rejected() {
             "the input schema of tool 'run' is no JSON: recursion limit exceeded at line 1 column 906".to_owned(),
         ),
     ];
-    let ward = Ward::new(small());
+    let harness = Harness::new(small_limits());
     for (guest, words) in cases {
-        let failure = ward.refuses_to_describe(&guest).await;
+        let failure = harness.assert_describe_fails(&guest).await;
         assert_eq!(failure, Failure::InvalidOutput(words));
         assert_eq!(failure.code(), Code::InvalidOutput);
     }
     let long = format!("{{\"type\":\"object\",\"title\":\"{}\"}}", "s".repeat(65_536));
-    let ward = Ward::new(Limits { output_bytes: 1 << 20, memory_bytes: 8 << 20, ..small() });
+    let harness = Harness::new(Limits { output_bytes: 1 << 20, memory_bytes: 8 << 20, ..small_limits() });
     assert_eq!(
-        ward.refuses_to_describe(&schema(&long)).await,
+        harness.assert_describe_fails(&schema(&long)).await,
         Failure::InvalidOutput("the input schema of tool 'run' has 65564 bytes, at most 65536 are allowed".into())
     );
     // At the bounds all is well.
-    assert_eq!(ward.describe(&many(64, |i| format!("t{i}"))).await.unwrap().len(), 64);
-    ward.describe(&tool(&"n".repeat(64), &"d".repeat(8192), object)).await.unwrap();
+    assert_eq!(harness.describe(&many(64, |i| format!("t{i}"))).await.unwrap().len(), 64);
+    harness.describe(&tool(&"n".repeat(64), &"d".repeat(8192), object)).await.unwrap();
 }
 
 #[tokio::test]
 async fn tool_description_is_cleaned() {
     let guest = tool("run", " Runs\u{1b}[31m \u{202e}it\u{200b} ", r#"{"type":"object"}"#);
-    assert_eq!(Ward::new(small()).describe(&guest).await.unwrap()[0].description, "Runs[31m it");
+    assert_eq!(Harness::new(small_limits()).describe(&guest).await.unwrap()[0].description, "Runs[31m it");
 }
 
 /// Listed, and then unknown: that is for the skill to say.
 #[tokio::test]
 async fn tool_returning_unknown_tool_has_failed() {
     let guest = Guest::calling(&failure((131_072, 12), (131_084, 2))).with(&data(131_072, "unknown-toolNo"));
-    let ward = Ward::new(small());
-    assert_eq!(ward.describe(&guest).await.unwrap()[0].name.as_str(), "run");
-    let failure = ward.refuses(&guest).await;
+    let harness = Harness::new(small_limits());
+    assert_eq!(harness.describe(&guest).await.unwrap()[0].name.as_str(), "run");
+    let failure = harness.assert_call_fails(&guest).await;
     assert_eq!(failure, Failure::Failed { kind: "unknown-tool".into(), message: "No".into() });
 }
 
 /// Tools over a store in a folder of its own.
-struct Asker {
+struct Describer {
     folder: tempfile::TempDir,
     store: Store,
 }
 
-impl Asker {
+impl Describer {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
@@ -155,23 +156,23 @@ impl Asker {
     }
 
     /// What a process with `limits` makes of a component.
-    async fn ask(&self, limits: Limits, component: Component) -> Result<usize, Problem> {
+    async fn describe(&self, limits: Limits, component: Component) -> Result<usize, Problem> {
         let kv = KvStore::open(self.folder.path(), self.store.clone()).unwrap();
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(self.folder.path(), BTreeMap::new());
         let tools = Tools::new(Arc::new(Sandbox::new(limits)), self.store.clone(), kv, egress, credentials, &[]);
-        let mut described = bounded(tools.describe([&component], &|_, _| {})).await.unwrap();
+        let mut described = within_30_seconds(tools.describe([&component], &|_, _| {})).await.unwrap();
         described.answers.remove(&component.digest()).unwrap().map(|tools| tools.len())
     }
 
-    async fn kept(&self, digest: Digest) -> bool {
+    async fn is_cached(&self, digest: Digest) -> bool {
         self.store.described(&[digest], WORLD).await.unwrap()[0].is_some()
     }
 }
 
 #[tokio::test]
 async fn deterministic_descriptions_are_cached() {
-    let asker = Asker::new();
+    let describer = Describer::new();
     let refused = |words: &str| Err(Problem::new(Code::InvalidComponent, words));
     let no_object =
         "The schema of tool 'run' does not have \"type\": \"object\" at its top level; a tool's input is an object.";
@@ -185,7 +186,7 @@ async fn deterministic_descriptions_are_cached() {
             ),
         ),
         (
-            before_tools(&for_ever("")),
+            before_tools(&endless_loop("")),
             refused(
                 "Asked for its tools, it ended with limit_fuel: the call used up its fuel of 10000000 units \
                  (limits.fuel).",
@@ -209,18 +210,18 @@ async fn deterministic_descriptions_are_cached() {
         std::fs::write(skills.path().join("skill.wasm"), guest.packaged("---\n---\n")).unwrap();
         let found = discover(Root::User, skills.path(), &NoCache, &RootAllowance::default()).unwrap().found.remove(0);
         let component = found.candidate.unwrap().component.unwrap();
-        assert_eq!(asker.ask(small(), component.clone()).await, expected);
-        assert!(asker.kept(component.digest()).await, "{expected:?}");
+        assert_eq!(describer.describe(small_limits(), component.clone()).await, expected);
+        assert!(describer.is_cached(component.digest()).await, "{expected:?}");
         // Another process, and nobody who could be asked.
         drop(skills);
         assert_eq!(component.bytes(), Err(Changed));
-        assert_eq!(asker.ask(small(), component).await, expected);
+        assert_eq!(describer.describe(small_limits(), component).await, expected);
     }
 }
 
 #[tokio::test]
 async fn schema_with_remote_or_exploding_references_is_rejected() {
-    let asker = Asker::new();
+    let describer = Describer::new();
     let huge_pattern =
         format!("{{\"type\":\"object\",\"properties\":{{\"a\":{{\"pattern\":\"{}\"}}}}}}", "(a{1000}){1000}");
     for text in [
@@ -234,11 +235,11 @@ async fn schema_with_remote_or_exploding_references_is_rejected() {
     ] {
         let component = Component::in_memory(schema(text).component());
         let digest = component.digest();
-        let problem = asker.ask(small(), component).await.expect_err(text);
+        let problem = describer.describe(small_limits(), component).await.expect_err(text);
         assert_eq!(problem.code, Code::InvalidComponent, "{text}");
         assert!(problem.message.starts_with("The schema of tool 'run' "), "{text}: {}", problem.message);
         assert!(problem.message.chars().count() < 400 && !problem.message.contains('\n'));
-        assert!(asker.kept(digest).await, "{text}");
+        assert!(describer.is_cached(digest).await, "{text}");
     }
 }
 
@@ -246,17 +247,17 @@ async fn schema_with_remote_or_exploding_references_is_rejected() {
 /// other limits.
 #[tokio::test]
 async fn timeout_is_cached_until_a_retry_is_requested() {
-    let asker = Asker::new();
-    let guest = before_tools(&for_ever(""));
+    let describer = Describer::new();
+    let guest = before_tools(&endless_loop(""));
     let component = Component::in_memory(guest.component());
     let digest = component.digest();
-    let problem = asker.ask(by_the_clock(60), component.clone()).await.unwrap_err();
+    let problem = describer.describe(time_limit_only(60), component.clone()).await.unwrap_err();
     assert_eq!(
         problem.message,
         "Asked for its tools, it ended with limit_time: the call ran over its time of 60 ms (limits.time_ms). /reload_skills \
          tries again."
     );
-    assert!(asker.kept(digest).await);
+    assert!(describer.is_cached(digest).await);
     // The same component in a folder that is gone: it cannot be compiled or run, so that the answer is the one that was kept.
     let skills = tempfile::tempdir().unwrap();
     std::fs::create_dir(skills.path().join("skill")).unwrap();
@@ -266,32 +267,32 @@ async fn timeout_is_cached_until_a_retry_is_requested() {
     let gone = found.candidate.unwrap().component.unwrap();
     assert_eq!(gone.digest(), digest);
     drop(skills);
-    assert_eq!(asker.ask(by_the_clock(60), gone).await, Err(problem));
+    assert_eq!(describer.describe(time_limit_only(60), gone).await, Err(problem));
     // Asked again, with the clock out of the way, it is stopped for what it is.
-    let problem = asker.ask(small(), component).await.unwrap_err();
+    let problem = describer.describe(small_limits(), component).await.unwrap_err();
     assert!(problem.message.contains("limit_fuel"), "{}", problem.message);
-    assert!(asker.kept(digest).await);
+    assert!(describer.is_cached(digest).await);
 }
 
 /// The skills of a root have a total of time. What is over it is kept out until a reload asks for another try.
 #[tokio::test]
 async fn root_compilation_stops_at_its_total_limit() {
-    let asker = Asker::new();
+    let describer = Describer::new();
     let component = Component::in_memory(Guest::default().component());
     let digest = component.digest();
     let over = Problem::new(Code::RootLimit, "The workspace skills are over the limit of 0 s (limits.root.compile_s).");
     let described = async |compile_s, again| {
-        let kv = KvStore::open(asker.folder.path(), asker.store.clone()).unwrap();
+        let kv = KvStore::open(describer.folder.path(), describer.store.clone()).unwrap();
         let egress = Egress::new(EgressLimits::default()).unwrap();
-        let credentials = Credentials::open(asker.folder.path(), BTreeMap::new());
-        let sandbox = Arc::new(Sandbox::new(small()));
-        let tools = Tools::new(sandbox, asker.store.clone(), kv, egress, credentials, &[]);
+        let credentials = Credentials::open(describer.folder.path(), BTreeMap::new());
+        let sandbox = Arc::new(Sandbox::new(small_limits()));
+        let tools = Tools::new(sandbox, describer.store.clone(), kv, egress, credentials, &[]);
         let group = Group { root: Root::Workspace, components: vec![&component], compile_s, at_once: 1 };
-        let mut described = bounded(tools.describe_roots(&[group], again, &|_, _| {})).await.unwrap();
+        let mut described = within_30_seconds(tools.describe_roots(&[group], again, &|_, _| {})).await.unwrap();
         described.answers.remove(&digest).unwrap().map(|tools| tools.len())
     };
     assert_eq!(described(0, false).await, Err(over.clone()));
-    assert!(asker.kept(digest).await);
+    assert!(describer.is_cached(digest).await);
     assert_eq!(described(0, true).await, Err(over));
     assert_eq!(described(60, false).await, Ok(1), "another total");
     assert_eq!(described(0, false).await, Ok(1), "what was asked is known");

@@ -5,13 +5,13 @@ use patchbay_sandbox::{Failure, Limits};
 use patchbay_tests::guest::{ECHO, Guest};
 
 use crate::support::{
-    KV_GET, LOG, PROGRESS, Ward, data, failure, for_ever, import, imports, permits, pieces, small, text,
+    Harness, KV_GET, LOG, PROGRESS, data, endless_loop, failure, import, imports, permits, pieces, small_limits, text,
 };
 
 const OVER: &str = "the component handed over more than 65536 bytes (limits.output_bytes)";
 
-async fn over_output(guest: &Guest) {
-    let failure = Ward::new(Limits { memory_bytes: 64 << 20, ..small() }).refuses(guest).await;
+async fn assert_over_output_limit(guest: &Guest) {
+    let failure = Harness::new(Limits { memory_bytes: 64 << 20, ..small_limits() }).assert_call_fails(guest).await;
     assert_eq!(failure, Failure::Output { limit: 65536 });
     assert_eq!(failure.code(), Code::LimitOutput);
     assert_eq!(failure.to_string(), OVER);
@@ -21,11 +21,16 @@ async fn over_output(guest: &Guest) {
 #[tokio::test]
 async fn result_over_the_limit_is_not_read() {
     // One long text.
-    over_output(&Guest { pages: 40, ..Guest::calling(&text("(i32.const 131072)", "(i32.const 65537)")) }).await;
-    over_output(&Guest { pages: 40, ..Guest::calling(&text("(i32.const 131072)", "(i32.const 2000000)")) }).await;
+    assert_over_output_limit(&Guest { pages: 40, ..Guest::calling(&text("(i32.const 131072)", "(i32.const 65537)")) })
+        .await;
+    assert_over_output_limit(&Guest {
+        pages: 40,
+        ..Guest::calling(&text("(i32.const 131072)", "(i32.const 2000000)"))
+    })
+    .await;
     // A million texts of no bytes.
     let million = pieces("(i32.const 131072)", "(i32.const 1000000)");
-    over_output(&Guest { pages: 400, ..Guest::calling(&million) }).await;
+    assert_over_output_limit(&Guest { pages: 400, ..Guest::calling(&million) }).await;
     // 100 texts, all of them the same 1000 bytes.
     let point = "(local.set $tool (i32.const 100))
         (loop $next
@@ -34,9 +39,9 @@ async fn result_over_the_limit_is_not_read() {
           (i32.store (i32.add (i32.const 131080) (i32.mul (local.get $tool) (i32.const 20))) (i32.const 1000))
           (br_if $next (local.get $tool)))";
     let pieces = pieces("(i32.const 131072)", "(i32.const 100)");
-    over_output(&Guest { pages: 40, ..Guest::calling(&format!("{point} {pieces}")) }).await;
+    assert_over_output_limit(&Guest { pages: 40, ..Guest::calling(&format!("{point} {pieces}")) }).await;
     // A failure's message.
-    over_output(&Guest { pages: 40, ..Guest::calling(&failure((131_072, 4), (131_072, 100_000))) }).await;
+    assert_over_output_limit(&Guest { pages: 40, ..Guest::calling(&failure((131_072, 4), (131_072, 100_000))) }).await;
 }
 
 #[tokio::test]
@@ -46,67 +51,70 @@ async fn host_call_arguments_have_the_limit_of_results() {
         "(call $put (i32.const 0) (i32.const 1024) (i32.const 1) (i32.const 0) (i32.const 100000)
            (i32.const 0) (i64.const 0) (i32.const 512)) {ECHO}"
     ));
-    over_output(&guest.with(&put)).await;
+    assert_over_output_limit(&guest.with(&put)).await;
     // The key of a question, even of one that would be denied.
     let get = format!("(call $get (i32.const 0) (i32.const 0) (i32.const 100000) (i32.const 512)) {ECHO}");
-    over_output(&Guest::calling(&get).with(&imports(KV_GET))).await;
+    assert_over_output_limit(&Guest::calling(&get).with(&imports(KV_GET))).await;
 }
 
 #[tokio::test]
 async fn progress_and_result_share_one_output_budget() {
     let report = "(call $report (i32.const 131072) (i32.const 1000))";
-    let flood = format!("{} (unreachable)", for_ever(report));
-    over_output(&Guest::calling(&flood).with(&imports(PROGRESS)).with(&data(131_072, [b'p'; 1000]))).await;
+    let flood = format!("{} (unreachable)", endless_loop(report));
+    assert_over_output_limit(&Guest::calling(&flood).with(&imports(PROGRESS)).with(&data(131_072, [b'p'; 1000]))).await;
     // Neither the one nor the other is over the limit alone.
     let report = "(call $report (i32.const 131072) (i32.const 40000))";
     let answer = |len| format!("{report} {}", text("(i32.const 131072)", len));
     let guest = |len| Guest { pages: 40, ..Guest::calling(&answer(len)).with(&imports(PROGRESS)) };
-    over_output(&guest("(i32.const 40000)")).await;
-    Ward::new(small()).call(&guest("(i32.const 20000)")).await.unwrap();
+    assert_over_output_limit(&guest("(i32.const 40000)")).await;
+    Harness::new(small_limits()).call(&guest("(i32.const 20000)")).await.unwrap();
     let failing = format!("{report} {}", failure((131_072, 4), (131_072, 40_000)));
-    over_output(&Guest { pages: 40, ..Guest::calling(&failing).with(&imports(PROGRESS)) }).await;
+    assert_over_output_limit(&Guest { pages: 40, ..Guest::calling(&failing).with(&imports(PROGRESS)) }).await;
 }
 
 #[tokio::test]
 async fn log_flood_is_stopped() {
-    let ward = Ward::new(small());
+    let harness = Harness::new(small_limits());
     let write = |len: u32| format!("(call $write (i32.const 1) (i32.const 131072) (i32.const {len}))");
     let guest =
         |body: &str| Guest::calling(&format!("{body} {ECHO}")).with(&imports(LOG)).with(&data(131_072, [b'l'; 3000]));
-    for (body, lines) in
-        [(for_ever(&write(10)), 50), (for_ever(&write(0)), 50), (for_ever(&write(1000)), 2), (write(3000), 0)]
-    {
-        ward.heard.log.lock().unwrap().clear();
-        let failure = ward.refuses(&guest(&body)).await;
+    for (body, lines) in [
+        (endless_loop(&write(10)), 50),
+        (endless_loop(&write(0)), 50),
+        (endless_loop(&write(1000)), 2),
+        (write(3000), 0),
+    ] {
+        harness.recorder.log.lock().unwrap().clear();
+        let failure = harness.assert_call_fails(&guest(&body)).await;
         assert_eq!(failure.code(), Code::LimitLog);
         assert_eq!(
             failure.to_string(),
             "the call wrote more than 50 lines or 2048 bytes of log (limits.log_lines, limits.log_bytes)"
         );
-        assert_eq!(ward.heard.log.lock().unwrap().len(), lines);
+        assert_eq!(harness.recorder.log.lock().unwrap().len(), lines);
     }
     // One line over what any host call may carry.
     let long = Guest { pages: 40, ..guest(&write(100_000)) };
-    assert_eq!(ward.refuses(&long).await.code(), Code::LimitOutput);
+    assert_eq!(harness.assert_call_fails(&long).await.code(), Code::LimitOutput);
 }
 
 #[tokio::test]
 async fn log_and_progress_are_cleaned() {
-    let ward = Ward::new(small());
+    let harness = Harness::new(small_limits());
     let deceit = "a\u{1b}[2Jb\u{202e}c\nd\u{200b}e\u{9b}f";
     let len = deceit.len();
     let guest = Guest::calling(&format!(
         "(call $write (i32.const 3) (i32.const 131072) (i32.const {len}))
          (call $report (i32.const 131072) (i32.const {len})) {ECHO}"
     ));
-    ward.call(&guest.with(&imports(LOG)).with(&imports(PROGRESS)).with(&data(131_072, deceit))).await.unwrap();
-    assert_eq!(*ward.heard.log.lock().unwrap(), ["a[2Jbc def"]);
-    assert_eq!(*ward.heard.progress.lock().unwrap(), ["a[2Jbc\ndef"]);
+    harness.call(&guest.with(&imports(LOG)).with(&imports(PROGRESS)).with(&data(131_072, deceit))).await.unwrap();
+    assert_eq!(*harness.recorder.log.lock().unwrap(), ["a[2Jbc def"]);
+    assert_eq!(*harness.recorder.progress.lock().unwrap(), ["a[2Jbc\ndef"]);
 }
 
 #[tokio::test]
 async fn failed_host_calls_count_against_the_limit() {
-    let ward = Ward::new(Limits { log_lines: 1_000_000, ..small() });
+    let harness = Harness::new(Limits { log_lines: 1_000_000, ..small_limits() });
     let get = "(call $get (i32.const 0) (i32.const 1024) (i32.const 1) (i32.const 512))";
     let walk = "(call $walk (i32.const 1024) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1)
                   (i32.const 512))";
@@ -116,14 +124,14 @@ async fn failed_host_calls_count_against_the_limit() {
         ("log", "(call $write (i32.const 0) (i32.const 0) (i32.const 0))", imports(LOG)),
         ("progress", "(call $report (i32.const 0) (i32.const 0))", imports(PROGRESS)),
     ] {
-        let guest = Guest::calling(&format!("{} (unreachable)", for_ever(call))).with(&import);
-        let failure = ward.refuses(&guest).await;
+        let guest = Guest::calling(&format!("{} (unreachable)", endless_loop(call))).with(&import);
+        let failure = harness.assert_call_fails(&guest).await;
         assert_eq!(failure, Failure::HostCalls { limit: 200 }, "{what}");
         assert_eq!(failure.code(), Code::LimitHostCalls);
         assert_eq!(failure.to_string(), "the call made more than 200 host calls (limits.host_calls)");
     }
     // Where they are granted, too.
-    let ward = Ward::new(small()).with_permits(permits(&["kv"], &["kv"]));
-    let guest = Guest::calling(&format!("{} (unreachable)", for_ever(get))).with(&imports(KV_GET));
-    assert_eq!(ward.refuses(&guest).await.code(), Code::LimitHostCalls);
+    let harness = Harness::new(small_limits()).with_permits(permits(&["kv"], &["kv"]));
+    let guest = Guest::calling(&format!("{} (unreachable)", endless_loop(get))).with(&imports(KV_GET));
+    assert_eq!(harness.assert_call_fails(&guest).await.code(), Code::LimitHostCalls);
 }

@@ -11,7 +11,7 @@ use patchbay_tests::services;
 use patchbay_tools::{Internal, InternalError, ResolvedTool, ToolError, ToolInvocation, Tools};
 use serde_json::{Value, json};
 
-use crate::support::{bounded, small};
+use crate::support::{small_limits, within_30_seconds};
 
 /// Gives back its `text`, or fails with it.
 struct Echo(ToolSpec);
@@ -75,7 +75,8 @@ impl Model {
         let kv = KvStore::open(folder.path(), store.clone()).unwrap();
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(folder.path(), BTreeMap::new());
-        let tools = Arc::new(Tools::new(Arc::new(Sandbox::new(small())), store.clone(), kv, egress, credentials, &[]));
+        let tools =
+            Arc::new(Tools::new(Arc::new(Sandbox::new(small_limits())), store.clone(), kv, egress, credentials, &[]));
         let nothing = |_: &Digest| unreachable!();
         let rules = SnapshotRules {
             trusted: true,
@@ -106,13 +107,13 @@ impl Model {
 #[tokio::test]
 async fn internal_tool_is_found_by_bare_name_and_cleaned() {
     let model = Model::new();
-    let echo = async |text: &str| bounded(model.call("echo", &json!({ "text": text }))).await;
+    let echo = async |text: &str| within_30_seconds(model.call("echo", &json!({ "text": text }))).await;
     assert_eq!(echo("a\u{200b}b").await.unwrap(), [Content::Text("ab".into())]);
     assert_eq!(echo("object").await.unwrap(), [Content::Json(json!({"a": "b"}))]);
     let failure = echo("fail").await.unwrap_err();
     assert_eq!((failure.code(), failure.to_string().as_str()), (Code::SkillNotFound, "there is none."));
     for name in ["Echo", "patchbay__echo", "echo__echo", ""] {
-        let failure = bounded(model.call(name, &json!({"text": "x"}))).await.unwrap_err();
+        let failure = within_30_seconds(model.call(name, &json!({"text": "x"}))).await.unwrap_err();
         assert_eq!(failure.code(), Code::ToolNotFound, "{name}");
     }
 }
@@ -125,7 +126,7 @@ async fn internal_tool_input_is_checked_against_its_schema() {
         (json!({"text": 5}), r#"at /text: 5 is not of type "string""#),
         (json!([]), r#"[] is not of type "object""#),
     ] {
-        let failure = bounded(model.call("echo", &input)).await.unwrap_err();
+        let failure = within_30_seconds(model.call("echo", &input)).await.unwrap_err();
         assert_eq!(failure.code(), Code::InvalidInput);
         assert_eq!(failure.to_string(), format!("input for 'echo' is invalid: {problem}."));
     }
@@ -134,15 +135,15 @@ async fn internal_tool_input_is_checked_against_its_schema() {
 #[tokio::test]
 async fn journal_records_internal_calls_with_every_outcome() {
     let model = Model::new();
-    bounded(model.call("echo", &json!({"text": "four"}))).await.unwrap();
-    bounded(model.call("echo", &json!({"text": "fail"}))).await.unwrap_err();
-    bounded(model.call("echo", &json!({}))).await.unwrap_err();
+    within_30_seconds(model.call("echo", &json!({"text": "four"}))).await.unwrap();
+    within_30_seconds(model.call("echo", &json!({"text": "fail"}))).await.unwrap_err();
+    within_30_seconds(model.call("echo", &json!({}))).await.unwrap_err();
     // Given up in the middle.
     let input = json!({"text": "hang"});
     let hanging = tokio::time::timeout(std::time::Duration::from_millis(50), model.call("echo", &input));
     assert!(hanging.await.is_err());
     // Whatever is written later stands behind all rows.
-    bounded(model.store.keep_described(Digest::of(b"x"), "x", String::new())).await.unwrap();
+    within_30_seconds(model.store.keep_described(Digest::of(b"x"), "x", String::new())).await.unwrap();
     let rows = model.journal().await;
     let outcomes: Vec<_> = rows.iter().map(JournalRow::outcome).collect();
     assert_eq!(outcomes, ["ok", "skill_not_found", "invalid_input", "cancelled"]);

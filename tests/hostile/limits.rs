@@ -6,11 +6,13 @@ use patchbay_core::Code;
 use patchbay_sandbox::{BoxFuture, Failure, Kv, KvEntry, KvError, Limits, Scope};
 use patchbay_tests::guest::{ECHO, Guest};
 
-use crate::support::{KV_GET, LOG, Ward, bounded, by_the_clock, for_ever, imports, permits, small};
+use crate::support::{
+    Harness, KV_GET, LOG, endless_loop, imports, permits, small_limits, time_limit_only, within_30_seconds,
+};
 
 /// Guests that loop for ever, each in another place where their code runs.
 fn loopers() -> Vec<(&'static str, Guest)> {
-    let spin = for_ever("");
+    let spin = endless_loop("");
     vec![
         ("call", Guest::calling(&format!("{spin} (unreachable)"))),
         ("the start function", Guest::default().with(&format!("(func $spin {spin}) (start $spin)"))),
@@ -38,9 +40,9 @@ fn post_return(body: &str) -> String {
 
 #[tokio::test]
 async fn endless_loop_runs_out_of_fuel() {
-    let ward = Ward::new(small());
+    let harness = Harness::new(small_limits());
     for (place, guest) in loopers() {
-        let failure = ward.refuses(&guest).await;
+        let failure = harness.assert_call_fails(&guest).await;
         assert_eq!(failure, Failure::Fuel { budget: 30_000_000 }, "{place}");
         assert_eq!(failure.code(), Code::LimitFuel);
         assert_eq!(failure.to_string(), "the call used up its fuel of 30000000 units (limits.fuel)");
@@ -49,10 +51,10 @@ async fn endless_loop_runs_out_of_fuel() {
 
 #[tokio::test]
 async fn endless_loop_with_unlimited_fuel_times_out() {
-    let ward = Ward::new(by_the_clock(60));
+    let harness = Harness::new(time_limit_only(60));
     for (place, guest) in loopers() {
         // Without the look at a good guest: on a busy machine it could itself run over so short a time.
-        let failure = ward.call(&guest).await.unwrap_err();
+        let failure = harness.call(&guest).await.unwrap_err();
         assert_eq!(failure, Failure::Time { limit_ms: 60 }, "{place}");
         assert_eq!(failure.code(), Code::LimitTime);
         assert_eq!(failure.to_string(), "the call ran over its time of 60 ms (limits.time_ms)");
@@ -61,7 +63,7 @@ async fn endless_loop_with_unlimited_fuel_times_out() {
 
 #[tokio::test]
 async fn fuel_use_is_deterministic() {
-    let (one, other) = (Ward::new(small()), Ward::new(Limits { concurrent_calls: 1, ..small() }));
+    let (one, other) = (Harness::new(small_limits()), Harness::new(Limits { concurrent_calls: 1, ..small_limits() }));
     let fuel = one.call(&Guest::default()).await.unwrap().usage.fuel;
     assert!(fuel > 0 && fuel < 1000, "{fuel}");
     assert_eq!(one.call(&Guest::default()).await.unwrap().usage.fuel, fuel);
@@ -71,13 +73,13 @@ async fn fuel_use_is_deterministic() {
 /// One bulk operation cannot be interrupted; a loop of the largest ends all the same.
 #[tokio::test]
 async fn loop_of_largest_memory_copies_ends() {
-    let copy = for_ever("(memory.copy (i32.const 0) (i32.const 65536) (i32.const 4128768))");
-    let fill = for_ever("(memory.fill (i32.const 0) (i32.const 7) (i32.const 4194304))");
+    let copy = endless_loop("(memory.copy (i32.const 0) (i32.const 65536) (i32.const 4128768))");
+    let fill = endless_loop("(memory.fill (i32.const 0) (i32.const 7) (i32.const 4194304))");
     for body in [copy, fill] {
         let guest = Guest { pages: 64, ..Guest::calling(&format!("{body} (unreachable)")) };
-        assert_eq!(Ward::new(by_the_clock(200)).call(&guest).await.unwrap_err().code(), Code::LimitTime);
+        assert_eq!(Harness::new(time_limit_only(200)).call(&guest).await.unwrap_err().code(), Code::LimitTime);
         // With its usual fuel as well, whichever comes first.
-        let code = Ward::new(Limits { time_ms: 2000, ..small() }).refuses(&guest).await.code();
+        let code = Harness::new(Limits { time_ms: 2000, ..small_limits() }).assert_call_fails(&guest).await.code();
         assert!(matches!(code, Code::LimitFuel | Code::LimitTime), "{code}");
     }
 }
@@ -85,24 +87,24 @@ async fn loop_of_largest_memory_copies_ends() {
 /// On one thread: while a guest loops, others get their turn at each tick.
 #[tokio::test(flavor = "current_thread")]
 async fn endless_loop_does_not_starve_other_calls() {
-    let ward = Arc::new(Ward::new(by_the_clock(5_000)));
+    let harness = Arc::new(Harness::new(time_limit_only(5_000)));
     let guest = Guest::calling(&format!(
         "(call $write (i32.const 0) (i32.const 1024) (i32.const 0)) {} (unreachable)",
-        for_ever("")
+        endless_loop("")
     ));
     let guest = guest.with(&imports(LOG));
     let looping = tokio::spawn({
-        let ward = Arc::clone(&ward);
-        async move { ward.call(&guest).await }
+        let harness = Arc::clone(&harness);
+        async move { harness.call(&guest).await }
     });
-    bounded(async {
-        while ward.heard.log.lock().unwrap().is_empty() {
+    within_30_seconds(async {
+        while harness.recorder.log.lock().unwrap().is_empty() {
             tokio::task::yield_now().await;
         }
     })
     .await;
     for _ in 0..3 {
-        ward.lives().await;
+        harness.assert_still_works().await;
     }
     assert!(!looping.is_finished(), "the loop was over before the good calls");
     assert_eq!(looping.await.unwrap().unwrap_err().code(), Code::LimitTime);
@@ -138,21 +140,21 @@ impl Kv for Stuck {
 /// No guest runs then, so that no tick is seen.
 #[tokio::test]
 async fn hanging_host_call_times_out() {
-    let ward = Ward::new(Limits { time_ms: 500, ..small() }).with_permits(permits(&["kv"], &["kv"]));
-    let ward = ward.with_kv(Arc::new(Stuck));
+    let harness = Harness::new(Limits { time_ms: 500, ..small_limits() }).with_permits(permits(&["kv"], &["kv"]));
+    let harness = harness.with_kv(Arc::new(Stuck));
     let guest =
         Guest::calling("(call $get (i32.const 0) (i32.const 1024) (i32.const 1) (i32.const 512)) (unreachable)");
-    assert_eq!(ward.refuses(&guest.with(&imports(KV_GET))).await, Failure::Time { limit_ms: 500 });
+    assert_eq!(harness.assert_call_fails(&guest.with(&imports(KV_GET))).await, Failure::Time { limit_ms: 500 });
 }
 
 #[tokio::test]
 async fn input_over_the_limit_is_not_passed_to_the_guest() {
-    let ward = Ward::new(Limits { input_bytes: 100, ..small() });
-    let loaded = ward.load(&Guest::default().component()).await.unwrap();
-    let mut call = ward.call_of("{}");
+    let harness = Harness::new(Limits { input_bytes: 100, ..small_limits() });
+    let loaded = harness.load(&Guest::default().component()).await.unwrap();
+    let mut call = harness.call_of("{}");
     call.attachments = vec![("text/plain".into(), vec![0; 60]), ("text/plain".into(), vec![0; 60])];
-    let failure = ward.run(&loaded, call).await.unwrap_err();
+    let failure = harness.run(&loaded, call).await.unwrap_err();
     assert_eq!(failure.code(), Code::LimitInput);
     assert_eq!(failure, Failure::Input { size: 142, limit: 100 });
-    ward.lives().await;
+    harness.assert_still_works().await;
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use patchbay_sandbox::Loaded;
 use patchbay_tests::guest::Guest;
 
-use crate::support::{Ward, small};
+use crate::support::{Harness, small_limits};
 
 fn component(n: usize) -> Vec<u8> {
     let tools = vec![("run".into(), format!("Number {n}"), r#"{"type":"object"}"#.into())];
@@ -14,28 +14,28 @@ fn component(n: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn unreferenced_components_are_evicted_except_recent_ones() {
-    let ward = Ward::new(small());
-    let held = ward.load(&component(0)).await.unwrap();
+    let harness = Harness::new(small_limits());
+    let held = harness.load(&component(0)).await.unwrap();
     let mut others: Vec<Weak<Loaded>> = Vec::new();
     for n in 1..=40 {
-        others.push(Arc::downgrade(&ward.load(&component(n)).await.unwrap()));
+        others.push(Arc::downgrade(&harness.load(&component(n)).await.unwrap()));
     }
     let alive: Vec<_> = (1..=40).filter(|n| others[n - 1].strong_count() > 0).collect();
     assert_eq!(alive, (25..=40).collect::<Vec<_>>());
     // What somebody holds is found, and still works; so does what must be loaded again.
-    assert!(Arc::ptr_eq(&held, &ward.load(&component(0)).await.unwrap()));
-    assert_eq!(ward.sandbox.describe(&held).await.unwrap()[0].description, "Number 0");
-    let again = ward.load(&component(1)).await.unwrap();
-    assert_eq!(ward.sandbox.describe(&again).await.unwrap()[0].description, "Number 1");
+    assert!(Arc::ptr_eq(&held, &harness.load(&component(0)).await.unwrap()));
+    assert_eq!(harness.sandbox.describe(&held).await.unwrap()[0].description, "Number 0");
+    let again = harness.load(&component(1)).await.unwrap();
+    assert_eq!(harness.sandbox.describe(&again).await.unwrap()[0].description, "Number 1");
 }
 
 #[tokio::test]
 async fn concurrent_loads_share_one_component() {
-    let ward = Arc::new(Ward::new(small()));
+    let harness = Arc::new(Harness::new(small_limits()));
     let loading: Vec<_> = (0..8)
         .map(|_| {
-            let ward = Arc::clone(&ward);
-            tokio::spawn(async move { ward.load(&component(1)).await.unwrap() })
+            let harness = Arc::clone(&harness);
+            tokio::spawn(async move { harness.load(&component(1)).await.unwrap() })
         })
         .collect();
     let mut loaded = Vec::new();

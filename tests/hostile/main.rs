@@ -1,6 +1,6 @@
 //! Guests that mean no good. Each try ends in its typed failure, within its bounds, and the next call works.
 //!
-//! A guest is a few lines of WebAssembly text, commented with what it tries. [`support::Ward`] runs it in a sandbox with
+//! A guest is a few lines of WebAssembly text, commented with what it tries. [`support::Harness`] runs it in a sandbox with
 //! small limits, within 30 seconds, and calls a good guest in the same sandbox after it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -4,11 +4,11 @@ use patchbay_core::Code;
 use patchbay_sandbox::{Failure, Limits};
 use patchbay_tests::guest::{ECHO, Guest};
 
-use crate::support::{KV_GET, Ward, data, for_ever, imports, small, text};
+use crate::support::{Harness, KV_GET, data, endless_loop, imports, small_limits, text};
 
 /// What `guest` wanted when it was stopped for its memory.
-async fn wanted(guest: &Guest) -> String {
-    let failure = Ward::new(small()).refuses(guest).await;
+async fn memory_error(guest: &Guest) -> String {
+    let failure = Harness::new(small_limits()).assert_call_fails(guest).await;
     assert_eq!(failure.code(), Code::LimitMemory, "{failure}");
     assert!(failure.to_string().ends_with("(limits.memory_bytes)"), "{failure}");
     match failure {
@@ -19,31 +19,34 @@ async fn wanted(guest: &Guest) -> String {
 
 #[tokio::test]
 async fn growing_memory_is_stopped_at_the_limit() {
-    let guest = Guest::calling(&format!("{} (unreachable)", for_ever("(drop (memory.grow (i32.const 1)))")));
-    assert_eq!(wanted(&guest).await, format!("{} bytes of memory and tables", (4 << 20) + (64 << 10)));
+    let guest = Guest::calling(&format!("{} (unreachable)", endless_loop("(drop (memory.grow (i32.const 1)))")));
+    assert_eq!(memory_error(&guest).await, format!("{} bytes of memory and tables", (4 << 20) + (64 << 10)));
     // In one leap, to all that an address can reach.
     let guest = Guest::calling(&format!("(drop (memory.grow (i32.const 65532))) {ECHO}"));
-    assert_eq!(wanted(&guest).await, format!("{} bytes of memory and tables", 4_u64 << 30));
+    assert_eq!(memory_error(&guest).await, format!("{} bytes of memory and tables", 4_u64 << 30));
 }
 
 #[tokio::test]
 async fn memory_declared_over_the_limit_is_rejected() {
     for pages in [65, 1000, 65536] {
         let bytes = u64::from(pages) << 16;
-        assert_eq!(wanted(&Guest { pages, ..Guest::default() }).await, format!("{bytes} bytes of memory and tables"));
+        assert_eq!(
+            memory_error(&Guest { pages, ..Guest::default() }).await,
+            format!("{bytes} bytes of memory and tables")
+        );
     }
 }
 
 #[tokio::test]
 async fn memory_of_exactly_the_limit_works() {
-    let ward = Ward::new(small());
-    let output = ward.call(&Guest { pages: 64, ..Guest::default() }).await.unwrap();
+    let harness = Harness::new(small_limits());
+    let output = harness.call(&Guest { pages: 64, ..Guest::default() }).await.unwrap();
     assert_eq!(output.usage.peak_memory, 4 << 20);
     // Grown to it, too.
     let guest = Guest::calling(&format!(
         "(if (i32.ne (memory.grow (i32.const 60)) (i32.const 4)) (then (unreachable))) {ECHO}"
     ));
-    assert_eq!(ward.call(&guest).await.unwrap().usage.peak_memory, 4 << 20);
+    assert_eq!(harness.call(&guest).await.unwrap().usage.peak_memory, 4 << 20);
 }
 
 /// Each alone is below the ceiling.
@@ -51,61 +54,61 @@ async fn memory_of_exactly_the_limit_works() {
 async fn several_memories_share_one_limit() {
     let memories: String = (1..16).map(|i| format!("(memory $m{i} 1)\n")).collect();
     let growth: String = (1..16).map(|i| format!("(drop (memory.grow $m{i} (i32.const 1)))")).collect();
-    let guest = Guest::calling(&format!("{} (unreachable)", for_ever(&growth))).with(&memories);
-    assert_eq!(wanted(&guest).await, format!("{} bytes of memory and tables", (4 << 20) + (64 << 10)));
+    let guest = Guest::calling(&format!("{} (unreachable)", endless_loop(&growth))).with(&memories);
+    assert_eq!(memory_error(&guest).await, format!("{} bytes of memory and tables", (4 << 20) + (64 << 10)));
     // Already declared so.
     let declared: String = (1..5).map(|i| format!("(memory $m{i} 20)\n")).collect();
-    assert_eq!(wanted(&Guest::default().with(&declared)).await, "5505024 bytes of memory and tables");
+    assert_eq!(memory_error(&Guest::default().with(&declared)).await, "5505024 bytes of memory and tables");
 }
 
 #[tokio::test]
 async fn too_many_memories_or_tables_are_rejected() {
     let memories: String = (0..16).map(|_| "(memory 0)\n").collect();
-    assert_eq!(wanted(&Guest::default().with(&memories)).await, "17 memories");
+    assert_eq!(memory_error(&Guest::default().with(&memories)).await, "17 memories");
     let tables: String = (0..65).map(|_| "(table 0 funcref)\n").collect();
-    assert_eq!(wanted(&Guest::default().with(&tables)).await, "65 tables");
+    assert_eq!(memory_error(&Guest::default().with(&tables)).await, "65 tables");
 }
 
 #[tokio::test]
 async fn growing_table_is_stopped() {
-    let grow = for_ever("(drop (table.grow $t (ref.null func) (i32.const 1000)))");
+    let grow = endless_loop("(drop (table.grow $t (ref.null func) (i32.const 1000)))");
     let guest = Guest::calling(&format!("{grow} (unreachable)")).with("(table $t 0 funcref)");
-    assert_eq!(wanted(&guest).await, "101000 table elements");
+    assert_eq!(memory_error(&guest).await, "101000 table elements");
     // Several, each within its own bound.
     let tables: String = (0..10).map(|i| format!("(table $t{i} 0 funcref)\n")).collect();
     let grow: String = (0..10).map(|i| format!("(drop (table.grow $t{i} (ref.null func) (i32.const 1000)))")).collect();
-    let guest = Guest::calling(&format!("{} (unreachable)", for_ever(&grow))).with(&tables);
-    let wanted = wanted(&guest).await;
+    let guest = Guest::calling(&format!("{} (unreachable)", endless_loop(&grow))).with(&tables);
+    let wanted = memory_error(&guest).await;
     assert!(wanted.ends_with("bytes of memory and tables"), "{wanted}");
 }
 
 #[tokio::test]
 async fn table_declared_too_large_is_rejected() {
-    assert_eq!(wanted(&Guest::default().with("(table 100001 funcref)")).await, "100001 table elements");
-    assert_eq!(wanted(&Guest::default().with("(table 10000000 funcref)")).await, "10000000 table elements");
+    assert_eq!(memory_error(&Guest::default().with("(table 100001 funcref)")).await, "100001 table elements");
+    assert_eq!(memory_error(&Guest::default().with("(table 10000000 funcref)")).await, "10000000 table elements");
     // Each within its own bound, together over the ceiling.
     let tables: String = (0..6).map(|_| "(table 100000 funcref)\n").collect();
-    let wanted = wanted(&Guest::default().with(&tables)).await;
+    let wanted = memory_error(&Guest::default().with(&tables)).await;
     assert!(wanted.ends_with("bytes of memory and tables"), "{wanted}");
 }
 
 #[tokio::test]
 async fn growth_beyond_a_declared_maximum_fails_without_a_trap() {
-    let ward = Ward::new(small());
+    let harness = Harness::new(small_limits());
     let check = "(if (i32.ne (memory.grow $own (i32.const 2)) (i32.const -1)) (then (unreachable)))
                  (if (i32.ne (memory.grow $own (i32.const 1)) (i32.const 1)) (then (unreachable)))
                  (if (i32.ne (table.grow $few (ref.null func) (i32.const 2)) (i32.const -1)) (then (unreachable)))
                  (if (i32.ne (table.grow $few (ref.null func) (i32.const 1)) (i32.const 1)) (then (unreachable)))";
     let guest = Guest::calling(&format!("{check} {ECHO}")).with("(memory $own 1 2)\n(table $few 1 2 funcref)");
-    let output = ward.call(&guest).await.unwrap();
+    let output = harness.call(&guest).await.unwrap();
     // What was refused is not counted: the first memory's 4 pages, 2 pages, 2 elements.
     assert_eq!(output.usage.peak_memory, 6 * 65536 + 2 * 8);
-    ward.lives().await;
+    harness.assert_still_works().await;
 }
 
 #[tokio::test]
 async fn endless_recursion_exhausts_only_the_guest_stack() {
-    let ward = Ward::new(small());
+    let harness = Harness::new(small_limits());
     let deep = "(func $deep (param $n i64) (result i64)
                   (i64.add (call $deep (i64.add (local.get $n) (i64.const 1))) (local.get $n)))";
     let body = "(drop (call $deep (i64.const 0)))";
@@ -115,7 +118,7 @@ async fn endless_recursion_exhausts_only_the_guest_stack() {
         Guest::default().with(&start),
         Guest { before_realloc: body.into(), ..Guest::default().with(deep) },
     ] {
-        let failure = ward.refuses(&guest).await;
+        let failure = harness.assert_call_fails(&guest).await;
         assert_eq!(failure.code(), Code::Trap);
         assert_eq!(failure.to_string(), "the component trapped: wasm trap: call stack exhausted");
     }
@@ -124,19 +127,20 @@ async fn endless_recursion_exhausts_only_the_guest_stack() {
 /// The host's functions run on what is left of the same stack.
 #[tokio::test]
 async fn a_host_call_from_the_bottom_of_the_stack_works() {
-    let ward = Ward::new(Limits { host_calls: 1_000_000, memory_bytes: 64 << 20, fuel: 2_000_000_000, ..small() });
+    let harness =
+        Harness::new(Limits { host_calls: 1_000_000, memory_bytes: 64 << 20, fuel: 2_000_000_000, ..small_limits() });
     let guest = Guest::calling(&format!("(call $deep) {ECHO}")).with(&imports(KV_GET)).with(
         "(func $deep
            (call $get (i32.const 0) (i32.const 1024) (i32.const 1) (i32.const 512))
            (call $deep)
            (call $get (i32.const 0) (i32.const 1024) (i32.const 1) (i32.const 512)))",
     );
-    let failure = ward.refuses(&guest).await;
+    let failure = harness.assert_call_fails(&guest).await;
     assert_eq!(failure.to_string(), "the component trapped: wasm trap: call stack exhausted");
 }
 
 #[tokio::test]
 async fn large_result_within_all_limits_works() {
     let guest = Guest::calling(&text("(i32.const 131072)", "(i32.const 60000)")).with(&data(131_072, [b'x'; 60_000]));
-    assert_eq!(Ward::new(small()).text(&guest).await, "x".repeat(60_000));
+    assert_eq!(Harness::new(small_limits()).text(&guest).await, "x".repeat(60_000));
 }

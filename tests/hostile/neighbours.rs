@@ -7,12 +7,14 @@ use patchbay_sandbox::Limits;
 use patchbay_tests::guest::{ECHO, Guest};
 use tokio::task::JoinSet;
 
-use crate::support::{LOG, Ward, bounded, by_the_clock, data, for_ever, imports, small, text, text_of};
+use crate::support::{
+    Harness, LOG, data, endless_loop, imports, small_limits, text, text_of, time_limit_only, within_30_seconds,
+};
 
 #[tokio::test]
 async fn guest_memory_is_fresh_in_every_call() {
     // One slot, so that the next instance lies where the last one lay.
-    let ward = Ward::new(Limits { concurrent_calls: 1, ..small() });
+    let harness = Harness::new(Limits { concurrent_calls: 1, ..small_limits() });
     let memories = "(memory $other 2)\n(global $kept (mut i32) (i32.const 0))\n(table $table 4 funcref)\n(elem declare func $mark)";
     let mark = "(func $mark
         (if (global.get $kept) (then (unreachable)))
@@ -31,13 +33,13 @@ async fn guest_memory_is_fresh_in_every_call() {
     let guest = Guest::calling(&format!("(call $mark) {ECHO}"));
     let guest = guest.with(memories).with(mark).with(&data(131_072, [first_byte]));
     for _ in 0..3 {
-        assert_eq!(ward.text(&guest).await, "{}");
+        assert_eq!(harness.text(&guest).await, "{}");
     }
 }
 
 #[tokio::test]
 async fn guest_finds_no_data_of_another_guest() {
-    let ward = Ward::new(Limits { concurrent_calls: 1, ..small() });
+    let harness = Harness::new(Limits { concurrent_calls: 1, ..small_limits() });
     // Fills all it may have with a secret, also beyond what it began with.
     let fill = "(drop (memory.grow (i32.const 60)))
                 (memory.fill (i32.const 131072) (i32.const 0x5e) (i32.const 4063232))";
@@ -52,24 +54,25 @@ async fn guest_finds_no_data_of_another_guest() {
           (br_if $next (i32.lt_u (local.get $tool) (i32.const 4194304))))";
     let looker = Guest::calling(&format!("{look} {ECHO}"));
     for _ in 0..3 {
-        ward.call(&filler).await.unwrap();
-        assert_eq!(ward.text(&looker).await, "{}");
-        assert_eq!(ward.call(&trapping).await.unwrap_err().code(), Code::Trap);
-        assert_eq!(ward.text(&looker).await, "{}");
+        harness.call(&filler).await.unwrap();
+        assert_eq!(harness.text(&looker).await, "{}");
+        assert_eq!(harness.call(&trapping).await.unwrap_err().code(), Code::Trap);
+        assert_eq!(harness.text(&looker).await, "{}");
     }
 }
 
 /// A pool that is full fails; the sandbox waits instead.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn calls_beyond_the_slots_are_queued() {
-    let ward = Arc::new(Ward::new(small()));
+    let harness = Arc::new(Harness::new(small_limits()));
     // An answer that takes the host a while to read, when the guest has ended.
     let guest = Guest::calling(&text("(i32.const 131072)", "(i32.const 60000)")).with(&data(131_072, [b'x'; 60_000]));
-    let loaded = ward.load(&guest.component()).await.unwrap();
+    let loaded = harness.load(&guest.component()).await.unwrap();
     let mut calls = JoinSet::new();
     for _ in 0..256 {
-        let (ward, loaded) = (Arc::clone(&ward), Arc::clone(&loaded));
-        calls.spawn(async move { ward.run(&loaded, ward.call_of("{}")).await.map(|output| output.content.len()) });
+        let (harness, loaded) = (Arc::clone(&harness), Arc::clone(&loaded));
+        calls
+            .spawn(async move { harness.run(&loaded, harness.call_of("{}")).await.map(|output| output.content.len()) });
     }
     while let Some(answer) = calls.join_next().await {
         assert_eq!(answer.unwrap(), Ok(1));
@@ -79,30 +82,30 @@ async fn calls_beyond_the_slots_are_queued() {
 /// A pool has fewer memories and tables than all calls at once might want.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn guest_with_many_memories_leaves_slots_for_others() {
-    let ward = Arc::new(Ward::new(Limits { concurrent_calls: 8, ..small() }));
+    let harness = Arc::new(Harness::new(Limits { concurrent_calls: 8, ..small_limits() }));
     let memories = Guest::default().with(&"(memory 0)\n".repeat(15));
     let tables = Guest::default().with(&"(table 0 funcref)\n".repeat(64));
     let guests = [memories, tables, Guest::default()].map(|guest| guest.component());
     let mut calls = JoinSet::new();
     for turn in 0..192 {
-        let (ward, guest) = (Arc::clone(&ward), guests[turn % 3].clone());
-        calls.spawn(async move { ward.call_bytes(&guest).await.map(|output| text_of(&output)) });
+        let (harness, guest) = (Arc::clone(&harness), guests[turn % 3].clone());
+        calls.spawn(async move { harness.call_bytes(&guest).await.map(|output| text_of(&output)) });
     }
     while let Some(answer) = calls.join_next().await {
         assert_eq!(answer.unwrap(), Ok("{}".to_owned()));
     }
     // Also where there is one slot in all.
-    let ward = Ward::new(Limits { concurrent_calls: 1, ..small() });
+    let harness = Harness::new(Limits { concurrent_calls: 1, ..small_limits() });
     for guest in guests {
-        assert_eq!(text_of(&ward.call_bytes(&guest).await.unwrap()), "{}");
+        assert_eq!(text_of(&harness.call_bytes(&guest).await.unwrap()), "{}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn good_calls_succeed_among_failing_ones() {
-    let ward = Arc::new(Ward::new(Limits { fuel: 1_000_000, ..small() }));
-    let loop_for_ever = for_ever("");
-    let grow = for_ever("(drop (memory.grow (i32.const 1)))");
+    let harness = Arc::new(Harness::new(Limits { fuel: 1_000_000, ..small_limits() }));
+    let loop_for_ever = endless_loop("");
+    let grow = endless_loop("(drop (memory.grow (i32.const 1)))");
     let guests = [
         (Guest::default(), None),
         (Guest::calling(&format!("{loop_for_ever} (unreachable)")), Some(Code::LimitFuel)),
@@ -112,8 +115,8 @@ async fn good_calls_succeed_among_failing_ones() {
     ];
     let mut calls = JoinSet::new();
     for (guest, code) in guests.iter().cycle().take(100).cloned() {
-        let ward = Arc::clone(&ward);
-        calls.spawn(async move { (ward.call(&guest).await.err().map(|failure| failure.code()), code) });
+        let harness = Arc::clone(&harness);
+        calls.spawn(async move { (harness.call(&guest).await.err().map(|failure| failure.code()), code) });
     }
     while let Some(answer) = calls.join_next().await {
         let (code, expected) = answer.unwrap();
@@ -124,42 +127,42 @@ async fn good_calls_succeed_among_failing_ones() {
 /// Whoever asked does not want the answer any more.
 #[tokio::test]
 async fn dropped_call_releases_its_slot() {
-    let ward = Arc::new(Ward::new(Limits { concurrent_calls: 1, ..by_the_clock(25_000) }));
+    let harness = Arc::new(Harness::new(Limits { concurrent_calls: 1, ..time_limit_only(25_000) }));
     let looping = Guest::calling(&format!(
         "(call $write (i32.const 0) (i32.const 1024) (i32.const 0)) {} (unreachable)",
-        for_ever("")
+        endless_loop("")
     ));
     let looping = looping.with(&imports(LOG));
     for turn in 1..=5 {
         let call = tokio::spawn({
-            let (ward, looping) = (Arc::clone(&ward), looping.clone());
-            async move { ward.call(&looping).await.map(drop) }
+            let (harness, looping) = (Arc::clone(&harness), looping.clone());
+            async move { harness.call(&looping).await.map(drop) }
         });
-        bounded(async {
-            while ward.heard.log.lock().unwrap().len() < turn {
+        within_30_seconds(async {
+            while harness.recorder.log.lock().unwrap().len() < turn {
                 tokio::task::yield_now().await;
             }
         })
         .await;
         call.abort();
         assert!(call.await.unwrap_err().is_cancelled());
-        ward.lives().await;
+        harness.assert_still_works().await;
     }
     // Dropped while it waits for a slot.
-    let loaded = ward.load(&looping.component()).await.unwrap();
+    let loaded = harness.load(&looping.component()).await.unwrap();
     let running = tokio::spawn({
-        let (ward, loaded) = (Arc::clone(&ward), Arc::clone(&loaded));
-        async move { ward.run(&loaded, ward.call_of("{}")).await.map(drop) }
+        let (harness, loaded) = (Arc::clone(&harness), Arc::clone(&loaded));
+        async move { harness.run(&loaded, harness.call_of("{}")).await.map(drop) }
     });
     tokio::task::yield_now().await;
     let waiting = tokio::spawn({
-        let (ward, loaded) = (Arc::clone(&ward), Arc::clone(&loaded));
-        async move { ward.run(&loaded, ward.call_of("{}")).await.map(drop) }
+        let (harness, loaded) = (Arc::clone(&harness), Arc::clone(&loaded));
+        async move { harness.run(&loaded, harness.call_of("{}")).await.map(drop) }
     });
     tokio::task::yield_now().await;
     waiting.abort();
     running.abort();
     assert!(waiting.await.unwrap_err().is_cancelled());
     assert!(running.await.unwrap_err().is_cancelled());
-    ward.lives().await;
+    harness.assert_still_works().await;
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     internal::Nowhere,
-    support::{Ward, bounded, small},
+    support::{Harness, small_limits, within_30_seconds},
 };
 
 /// A component with a tool for each schema.
@@ -38,13 +38,13 @@ impl Host {
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(folder.path(), BTreeMap::new());
         // Room for an answer with several schemas.
-        let limits = patchbay_sandbox::Limits { output_bytes: 8 << 20, memory_bytes: 8 << 20, ..small() };
+        let limits = patchbay_sandbox::Limits { output_bytes: 8 << 20, memory_bytes: 8 << 20, ..small_limits() };
         let tools = Arc::new(Tools::new(Arc::new(Sandbox::new(limits)), store.clone(), kv, egress, credentials, &[]));
         Self { folder, store, tools }
     }
 
     async fn describe(&self, component: Component) -> Result<Arc<[ToolSpec]>, Problem> {
-        let mut described = bounded(self.tools.describe([&component], &|_, _| {})).await.unwrap();
+        let mut described = within_30_seconds(self.tools.describe([&component], &|_, _| {})).await.unwrap();
         described.answers.remove(&component.digest()).unwrap()
     }
 
@@ -79,7 +79,7 @@ impl Host {
         let asker = Asker::Person(PrincipalId::LOCAL);
         let context = services::context(asker, services::session(&self.store).await, "/w", snapshot);
         let call = ToolInvocation::new(CallId::random(), ResolvedTool::find(snapshot, &[], tool)?, input);
-        bounded(self.tools.run(&context, call)).await.result
+        within_30_seconds(self.tools.run(&context, call)).await.result
     }
 }
 
@@ -165,13 +165,13 @@ async fn descriptions_accepted_by_other_rules_are_not_reused() {
 
 #[tokio::test]
 async fn schemas_and_extra_fields_are_cleaned() {
-    let ward = Ward::new(small());
+    let harness = Harness::new(small_limits());
     let dirty = json!({"type": "object", "title": "a\u{9b}2J\u{202e}b", "enum": [{"x": "\u{e0041}c"}]});
-    let specs = ward.describe(&guest(&[("run", dirty)])).await.unwrap();
+    let specs = harness.describe(&guest(&[("run", dirty)])).await.unwrap();
     assert_eq!(specs[0].input_schema, json!({"type": "object", "title": "a2Jb", "enum": [{"x": "c"}]}));
     let key = json!({"type": "object", "properties": {"a\u{200b}b": {}}});
     assert_eq!(
-        ward.refuses_to_describe(&guest(&[("run", key)])).await,
+        harness.assert_describe_fails(&guest(&[("run", key)])).await,
         Failure::InvalidOutput(
             "the input schema of tool 'run' has a key with characters that are not shown: 'ab'".to_owned()
         )

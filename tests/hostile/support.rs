@@ -15,7 +15,7 @@ use patchbay_tests::{guest::Guest, services};
 
 /// Small enough that whatever runs into a limit does so at once; the wall clock alone is generous, so that it stops
 /// nothing but in the tests that are about it.
-pub fn small() -> Limits {
+pub fn small_limits() -> Limits {
     Limits {
         fuel: 30_000_000,
         describe_fuel: 10_000_000,
@@ -32,14 +32,14 @@ pub fn small() -> Limits {
 }
 
 /// No fuel ever runs out: only the clock stops a guest.
-pub fn by_the_clock(time_ms: u64) -> Limits {
-    Limits { fuel: u64::MAX >> 1, describe_fuel: u64::MAX >> 1, time_ms, ..small() }
+pub fn time_limit_only(time_ms: u64) -> Limits {
+    Limits { fuel: u64::MAX >> 1, describe_fuel: u64::MAX >> 1, time_ms, ..small_limits() }
 }
 
 /// A sandbox with its limits, what its calls may do, and what the host hears of them.
-pub struct Ward {
+pub struct Harness {
     pub sandbox: Arc<Sandbox>,
-    pub heard: Arc<Heard>,
+    pub recorder: Arc<Recorder>,
     pub permits: Arc<Permits>,
     /// What else its calls may reach.
     pub services: Services,
@@ -52,12 +52,16 @@ pub struct Output {
     pub usage: Usage,
 }
 
-impl Ward {
+impl Harness {
     pub fn new(limits: Limits) -> Self {
-        let heard = Arc::new(Heard::default());
-        let services =
-            Services { kv: Arc::new(FakeKv), progress: heard.clone(), log: heard.clone(), ..services::nobody() };
-        Self { sandbox: Arc::new(Sandbox::new(limits)), heard, permits: permits(&[], &[]), services }
+        let recorder = Arc::new(Recorder::default());
+        let services = Services {
+            kv: Arc::new(FakeKv),
+            progress: recorder.clone(),
+            log: recorder.clone(),
+            ..services::unavailable()
+        };
+        Self { sandbox: Arc::new(Sandbox::new(limits)), recorder, permits: permits(&[], &[]), services }
     }
 
     pub fn with_permits(self, permits: Arc<Permits>) -> Self {
@@ -73,7 +77,7 @@ impl Ward {
     }
 
     pub async fn load(&self, bytes: &[u8]) -> Result<Arc<Loaded>, Failure> {
-        bounded(self.sandbox.load(Digest::of(bytes), bytes.to_vec())).await
+        within_30_seconds(self.sandbox.load(Digest::of(bytes), bytes.to_vec())).await
     }
 
     /// Loads a component and calls its tool `run` with `{}`.
@@ -83,7 +87,7 @@ impl Ward {
     }
 
     pub async fn run(&self, loaded: &Loaded, call: Call) -> Result<Output, Failure> {
-        let Finished { result, usage } = bounded(self.sandbox.call(loaded, call)).await;
+        let Finished { result, usage } = within_30_seconds(self.sandbox.call(loaded, call)).await;
         result.map(|content| Output { content, usage })
     }
 
@@ -98,27 +102,27 @@ impl Ward {
 
     pub async fn describe(&self, guest: &Guest) -> Result<Vec<ToolSpec>, Failure> {
         let loaded = self.load(&guest.component()).await?;
-        bounded(self.sandbox.describe(&loaded)).await
+        within_30_seconds(self.sandbox.describe(&loaded)).await
     }
 
     /// How a call of `guest` fails; the next call of a good one works.
-    pub async fn refuses(&self, guest: &Guest) -> Failure {
+    pub async fn assert_call_fails(&self, guest: &Guest) -> Failure {
         let failure = self.call(guest).await.expect_err("the guest got away with it");
-        self.lives().await;
+        self.assert_still_works().await;
         failure
     }
 
     /// How asking `guest` for its tools fails; the next call of a good one works.
-    pub async fn refuses_to_describe(&self, guest: &Guest) -> Failure {
+    pub async fn assert_describe_fails(&self, guest: &Guest) -> Failure {
         let failure = self.describe(guest).await.expect_err("the guest got away with it");
-        self.lives().await;
+        self.assert_still_works().await;
         failure
     }
 
     /// How loading `bytes` fails; the next call of a good component works.
-    pub async fn refuses_to_load(&self, bytes: &[u8]) -> Failure {
+    pub async fn assert_load_fails(&self, bytes: &[u8]) -> Failure {
         let failure = self.load(bytes).await.err().expect("the bytes got away with it");
-        self.lives().await;
+        self.assert_still_works().await;
         failure
     }
 
@@ -128,13 +132,13 @@ impl Ward {
     }
 
     /// A good guest works here.
-    pub async fn lives(&self) {
+    pub async fn assert_still_works(&self) {
         assert_eq!(self.text(&Guest::default()).await, "{}");
     }
 }
 
 /// Nothing in this ring takes longer, however many tests share the machine.
-pub async fn bounded<T>(future: impl Future<Output = T>) -> T {
+pub async fn within_30_seconds<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), future).await.expect("not within its bounds")
 }
 
@@ -155,18 +159,18 @@ pub fn permits(asked: &[&str], granted: &[&str]) -> Arc<Permits> {
 
 /// What came out of a guest besides its answer.
 #[derive(Default)]
-pub struct Heard {
+pub struct Recorder {
     pub log: Mutex<Vec<String>>,
     pub progress: Mutex<Vec<String>>,
 }
 
-impl LogSink for Heard {
+impl LogSink for Recorder {
     fn write(&self, _: LogLevel, message: &str) {
         self.log.lock().unwrap().push(message.to_owned());
     }
 }
 
-impl ProgressSink for Heard {
+impl ProgressSink for Recorder {
     fn report(&self, text: &str) {
         self.progress.lock().unwrap().push(text.to_owned());
     }
@@ -237,8 +241,8 @@ pub fn data(at: u32, bytes: impl AsRef<[u8]>) -> String {
 }
 
 /// Runs `body` for ever.
-pub fn for_ever(body: &str) -> String {
-    format!("(loop $for_ever {body} (br $for_ever))")
+pub fn endless_loop(body: &str) -> String {
+    format!("(loop $forever {body} (br $forever))")
 }
 
 /// Imports a function of the host's: `$name`.

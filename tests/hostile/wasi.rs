@@ -15,31 +15,31 @@ use patchbay_policy::{Capability, Permits};
 use patchbay_sandbox::{Auth, BoxFuture, Content, Failure, Fault, Http, HttpRequest, HttpResponse, Limits};
 use serde_json::json;
 
-use crate::support::{Output, Ward, permits, small};
+use crate::support::{Harness, Output, permits, small_limits};
 
 /// A sandbox with small limits, and the guest in Rust for wasip2 in it.
-struct Flooded {
-    ward: Ward,
+struct WasiHarness {
+    harness: Harness,
     bytes: Vec<u8>,
 }
 
-impl Flooded {
+impl WasiHarness {
     fn new(limits: Limits) -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("guests/dist/wasip2.wasm");
         let bytes = fs::read(path).unwrap_or_else(|error| panic!("guests/dist/wasip2.wasm: {error}; run: make guests"));
-        Self { ward: Ward::new(limits), bytes }
+        Self { harness: Harness::new(limits), bytes }
     }
 
-    async fn of(&self, what: &str, count: u64) -> Result<Vec<Content>, Failure> {
-        self.output_of(what, count).await.map(|output| output.content)
+    async fn call(&self, what: &str, count: u64) -> Result<Vec<Content>, Failure> {
+        self.call_output(what, count).await.map(|output| output.content)
     }
 
-    async fn output_of(&self, what: &str, count: u64) -> Result<Output, Failure> {
-        let loaded = self.ward.load(&self.bytes).await.unwrap();
-        let mut call = self.ward.call_of(&json!({"of": what, "count": count}).to_string());
+    async fn call_output(&self, what: &str, count: u64) -> Result<Output, Failure> {
+        let loaded = self.harness.load(&self.bytes).await.unwrap();
+        let mut call = self.harness.call_of(&json!({"of": what, "count": count}).to_string());
         call.tool = "flood".into();
-        let answer = self.ward.run(&loaded, call).await;
-        self.ward.lives().await;
+        let answer = self.harness.run(&loaded, call).await;
+        self.harness.assert_still_works().await;
         answer
     }
 
@@ -47,13 +47,13 @@ impl Flooded {
     fn with_http(self, http: Arc<dyn Http>, granted: bool) -> Self {
         let http_capability = ["http:127.0.0.1:9"];
         let permits = permits(&http_capability, if granted { &http_capability } else { &[] });
-        let mut ward = self.ward.with_permits(permits);
-        ward.services.http = http;
-        Self { ward, ..self }
+        let mut harness = self.harness.with_permits(permits);
+        harness.services.http = http;
+        Self { harness, ..self }
     }
 
     fn log(&self) -> Vec<String> {
-        self.ward.heard.log.lock().unwrap().clone()
+        self.harness.recorder.log.lock().unwrap().clone()
     }
 }
 
@@ -63,40 +63,40 @@ fn done() -> Vec<Content> {
 
 #[tokio::test]
 async fn wasi_calls_count_as_host_calls() {
-    let flooded = Flooded::new(small());
-    assert_eq!(flooded.of("readings of the clock", 100).await.unwrap(), done());
+    let harness = WasiHarness::new(small_limits());
+    assert_eq!(harness.call("readings of the clock", 100).await.unwrap(), done());
     for count in [201, 100_000] {
-        let failure = flooded.of("readings of the clock", count).await.unwrap_err();
+        let failure = harness.call("readings of the clock", count).await.unwrap_err();
         assert_eq!(failure, Failure::HostCalls { limit: 200 }, "{count}");
     }
 }
 
 #[tokio::test]
 async fn excess_output_is_truncated_and_the_guest_continues() {
-    let plenty = Limits { host_calls: 100_000, ..small() };
-    let flooded = Flooded::new(plenty);
-    assert_eq!(flooded.of("lines", 1_000).await.unwrap(), done());
-    let log = flooded.log();
+    let plenty = Limits { host_calls: 100_000, ..small_limits() };
+    let harness = WasiHarness::new(plenty);
+    assert_eq!(harness.call("lines", 1_000).await.unwrap(), done());
+    let log = harness.log();
     assert_eq!((log.len(), &*log[0], &*log[48]), (50, "line 0", "line 48"));
     assert!(log[49].contains("left out (limits.log_lines, limits.log_bytes)"), "{}", log[49]);
-    assert_eq!(flooded.of("text without end", 1_000).await.unwrap(), done());
-    assert!(flooded.log().iter().map(String::len).sum::<usize>() < 3_000);
+    assert_eq!(harness.call("text without end", 1_000).await.unwrap(), done());
+    assert!(harness.log().iter().map(String::len).sum::<usize>() < 3_000);
 }
 
 #[tokio::test]
 async fn number_of_host_resources_is_limited() {
-    let flooded = Flooded::new(Limits { host_calls: 100_000, ..small() });
-    assert_eq!(flooded.of("sleeps", 20).await.unwrap(), done());
-    let failure = flooded.of("sleeps", 5_000).await.unwrap_err();
+    let harness = WasiHarness::new(Limits { host_calls: 100_000, ..small_limits() });
+    assert_eq!(harness.call("sleeps", 20).await.unwrap(), done());
+    let failure = harness.call("sleeps", 5_000).await.unwrap_err();
     assert_eq!(failure, Failure::trap("it held more than 256 things of wasi:* at once"));
 }
 
 #[tokio::test]
 async fn random_reads_are_bounded_in_host_memory() {
-    let flooded = Flooded::new(small());
-    assert_eq!(flooded.of("random bytes", 1_000).await.unwrap(), done());
+    let harness = WasiHarness::new(small_limits());
+    assert_eq!(harness.call("random bytes", 1_000).await.unwrap(), done());
     for count in [u64::from(u32::MAX), u64::MAX] {
-        assert!(flooded.of("random bytes", count).await.is_err(), "{count}");
+        assert!(harness.call("random bytes", count).await.is_err(), "{count}");
     }
 }
 
@@ -135,9 +135,9 @@ impl Http for Large {
 #[tokio::test]
 async fn request_bodies_without_a_grant_are_rejected() {
     let http = Arc::new(Large::default());
-    let limits = Limits { host_calls: 1_000_000, memory_bytes: 8 << 20, output_bytes: 4 << 20, ..small() };
-    let flooded = Flooded::new(limits).with_http(http.clone(), false);
-    let content = flooded.of("bodies of requests", 40).await.unwrap();
+    let limits = Limits { host_calls: 1_000_000, memory_bytes: 8 << 20, output_bytes: 4 << 20, ..small_limits() };
+    let harness = WasiHarness::new(limits).with_http(http.clone(), false);
+    let content = harness.call("bodies of requests", 40).await.unwrap();
     let [Content::Text(text)] = &content[..] else { panic!("{content:?}") };
     let taken: usize = text.split(' ').next().unwrap().parse().unwrap();
     assert!(taken <= 40 * 3 * (64 << 10), "{taken} bytes were taken");
@@ -148,9 +148,9 @@ async fn request_bodies_without_a_grant_are_rejected() {
 #[tokio::test]
 async fn request_bodies_count_as_memory() {
     let http = Arc::new(Large::default());
-    let limits = Limits { host_calls: 1_000_000, memory_bytes: 8 << 20, output_bytes: 4 << 20, ..small() };
-    let flooded = Flooded::new(limits).with_http(http.clone(), true);
-    let output = flooded.output_of("bodies of requests", 40).await.unwrap();
+    let limits = Limits { host_calls: 1_000_000, memory_bytes: 8 << 20, output_bytes: 4 << 20, ..small_limits() };
+    let harness = WasiHarness::new(limits).with_http(http.clone(), true);
+    let output = harness.call_output("bodies of requests", 40).await.unwrap();
     // Four of some megabytes would be more than the ceiling: those that do not fit fail, and are freed.
     let peak = output.usage.peak_memory;
     assert!((6 << 20..=8 << 20).contains(&peak), "{peak} bytes at once");
@@ -160,9 +160,9 @@ async fn request_bodies_count_as_memory() {
 #[tokio::test]
 async fn unread_responses_count_as_memory() {
     let http = Arc::new(Large::default());
-    let limits = Limits { host_calls: 100_000, memory_bytes: 16 << 20, ..small() };
-    let flooded = Flooded::new(limits).with_http(http.clone(), true);
-    let content = flooded.of("answers", 60).await.unwrap();
+    let limits = Limits { host_calls: 100_000, memory_bytes: 16 << 20, ..small_limits() };
+    let harness = WasiHarness::new(limits).with_http(http.clone(), true);
+    let content = harness.call("answers", 60).await.unwrap();
     let [Content::Text(text)] = &content[..] else { panic!("{content:?}") };
     let came: usize = text.split(' ').next().unwrap().parse().unwrap();
     assert!((4..=15).contains(&came), "{text}");
@@ -173,12 +173,12 @@ async fn unread_responses_count_as_memory() {
 
 #[tokio::test]
 async fn sockets_are_unavailable() {
-    assert_eq!(Flooded::new(small()).of("sockets", 50).await.unwrap(), done());
+    assert_eq!(WasiHarness::new(small_limits()).call("sockets", 50).await.unwrap(), done());
 }
 
 #[tokio::test]
 async fn guest_that_exits_has_failed() {
-    let failure = Flooded::new(small()).of("exit codes", 3).await.unwrap_err();
+    let failure = WasiHarness::new(small_limits()).call("exit codes", 3).await.unwrap_err();
     assert_eq!(failure.code(), Code::Trap);
     assert_eq!(failure.to_string(), "the component trapped: it ended itself with exit code 1");
 }

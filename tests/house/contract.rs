@@ -59,7 +59,12 @@ fn add_frozen(resolve: &mut Resolve, folder: &Path) -> Packages {
 }
 
 /// Whether a component of the world `before` works where `now` is expected.
-fn check(resolve: &Resolve, before: &Packages, now: &Packages, (package, world): (&str, &str)) -> anyhow::Result<()> {
+fn check_compatible(
+    resolve: &Resolve,
+    before: &Packages,
+    now: &Packages,
+    (package, world): (&str, &str),
+) -> anyhow::Result<()> {
     let before = resolve.select_world(&[before[package]], Some(world))?;
     let now = resolve.select_world(&[now[package]], Some(world))?;
     semver_check(resolve.clone(), before, now)
@@ -76,7 +81,7 @@ fn released_contract_versions_remain_compatible() {
         let now = PACKAGES.iter().map(named).collect();
         let before = add_frozen(&mut resolve, &folder);
         for world in WORLDS {
-            if let Err(error) = check(&resolve, &before, &now, world) {
+            if let Err(error) = check_compatible(&resolve, &before, &now, world) {
                 panic!("wit/ breaks {} as it was released in {}: {error:#}", world.1, folder.display());
             }
         }
@@ -93,7 +98,7 @@ fn added_record_field_is_detected() {
         let mut resolve = Resolve::default();
         let before = add_frozen(&mut resolve, folder);
         let now = add(&mut resolve, folder, |text| text.replace(record, &format!("{record} size: u64,")));
-        assert!(check(&resolve, &before, &now, world).is_err(), "{record}");
+        assert!(check_compatible(&resolve, &before, &now, world).is_err(), "{record}");
     }
 }
 
@@ -122,7 +127,7 @@ async fn components_of_released_versions_still_work() {
                 Vec::new(),
                 Vec::new(),
             )),
-            services: services::nobody(),
+            services: services::unavailable(),
             budget: None,
         };
         let answer = sandbox.call(&loaded, call).await.result;
@@ -141,7 +146,7 @@ async fn adapters_of_released_versions_still_work() {
         assert_eq!((manifest.name.as_str(), manifest.models[0].id.as_str()), ("scripted", "scripted-1"));
         let plan = sandbox.explain_thinking(&loaded, "scripted-1", None).await.unwrap();
         assert_eq!(plan.description, ["Thinking: off"]);
-        let log = services::nobody().log;
+        let log = services::unavailable().log;
         let (_, actions) = sandbox.begin(&loaded, request(), &[], &budgets(), log).await.unwrap();
         let delta = StreamEvent::BlockDelta { index: 0, text: "hi".to_owned() };
         assert_eq!(actions[2], Action::Emit(delta));

@@ -8,7 +8,7 @@ use patchbay_core::Code;
 use crate::repository;
 
 /// Compares a document with what it should be, or writes it.
-fn check(path: &str, expected: &str) {
+fn assert_document(path: &str, expected: &str) {
     let file = repository(path);
     if env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&file, expected).unwrap();
@@ -31,7 +31,7 @@ fn codes() {
         }
         writeln!(text, "| `{code}` | {meaning} |").unwrap();
     }
-    check("docs/codes.md", &text);
+    assert_document("docs/codes.md", &text);
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn commands() {
          needs one, the error shows the skill's `input_hint`, such as `Error: /web requires URL.` \
          Skills without a `command_tool` put their instructions into the conversation, `$INPUT` replaced by the text.\n",
     );
-    check("docs/commands.md", &text);
+    assert_document("docs/commands.md", &text);
 }
 
 /// A newcomer finds every path that docs/architecture.md names.

@@ -156,7 +156,7 @@ impl Live {
     ///
     /// # Panics
     /// Where it ends before it answers.
-    pub fn say(&mut self, line: &str) -> String {
+    pub fn message(&mut self, line: &str) -> String {
         self.answer(line).message().to_owned()
     }
 
@@ -164,7 +164,7 @@ impl Live {
     ///
     /// # Panics
     /// Where it prints something more, or cannot be waited for.
-    pub fn end(mut self) -> Option<i32> {
+    pub fn wait_for_exit(mut self) -> Option<i32> {
         self.input = None;
         assert_eq!(next(&mut self.output), None);
         self.child.wait().expect("it ends").code()

@@ -137,3 +137,20 @@ pub fn relaying(tool: &str, input: &str) -> Guest {
     let import = "\n(import \"patchbay:host/tools@0.1.0\" \"call\" (func $other (param i32 i32 i32 i32 i32)))\n";
     Guest::calling(&call).with(import).with(SAY).with(FAIL).with(&texts.data())
 }
+
+/// A guest that sends `system` and `prompt` to the model of its agent and returns the answer.
+///
+/// # Panics
+/// If a text is too long.
+pub fn completing(system: &str, prompt: &str) -> Guest {
+    let mut texts = Texts::default();
+    let (system, prompt) = (texts.put(system.as_bytes()), texts.put(prompt.as_bytes()));
+    let call = format!(
+        "(call $complete {system} {prompt} (i32.const 512))
+    (if (i32.load8_u (i32.const 512)) (then (return (call $fail (i32.const 516)))))
+    (call $say (i32.load (i32.const 516)) (i32.load (i32.const 520)))"
+    );
+    let import =
+        "\n(import \"patchbay:host/inference@0.1.0\" \"complete\" (func $complete (param i32 i32 i32 i32 i32)))\n";
+    Guest::calling(&call).with(import).with(SAY).with(FAIL).with(&texts.data())
+}

@@ -122,7 +122,7 @@ impl Format {
     ///
     /// # Panics
     /// Where there is no such recording.
-    pub fn says(&self) -> String {
+    pub fn recorded_text(&self) -> String {
         self.expected("text")["text"].as_str().expect("a text").to_owned()
     }
 
@@ -131,14 +131,14 @@ impl Format {
     /// # Panics
     /// Where there is no such recording.
     pub fn answer(&self, recording: &str) -> Vec<u8> {
-        events(&self.body(recording))
+        event_stream(&self.body(recording))
     }
 
     /// An answer in text that says `texts` in so many pieces. `texts` are escaped for JSON already.
     ///
     /// # Panics
     /// Where the recording of a text has no text.
-    pub fn saying(&self, texts: &[&str]) -> Vec<u8> {
+    pub fn answer_with(&self, texts: &[&str]) -> Vec<u8> {
         let recorded = String::from_utf8(self.body("text")).expect("UTF-8");
         let line = |value: Value| format!("data: {value}\n\n");
         let piece = |value: String, text: &str| value.replace("\"PIECE\"", &format!("\"{text}\""));
@@ -173,7 +173,7 @@ impl Format {
                 format!("{}{}data: [DONE]\n\n", parts.collect::<String>(), line(end))
             }
         };
-        events(body.as_bytes())
+        event_stream(body.as_bytes())
     }
 
     /// An error in this API's words. `wait`: seconds that it asks for; less than one is next to none.
@@ -248,12 +248,12 @@ impl Format {
 }
 
 /// An answer of events, whose body ends with the connection.
-pub fn events(body: &[u8]) -> Vec<u8> {
+pub fn event_stream(body: &[u8]) -> Vec<u8> {
     [b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n", body].concat()
 }
 
 /// An answer of events that promises more than comes.
-pub fn broken(body: &[u8]) -> Vec<u8> {
+pub fn truncated_event_stream(body: &[u8]) -> Vec<u8> {
     let head =
         format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n", body.len() + 9);
     [head.as_bytes(), body].concat()

@@ -48,10 +48,47 @@ pub const ECHO: &str = "
     (i32.store (i32.const 72) (local.get $input_len))
     (i32.const 0)";
 
+/// Where [`Guest::answering`] puts its text: behind what the canonical ABI allocates for short inputs.
+const ANSWER: u32 = 131_072;
+
 impl Guest {
-    /// The default guest with another body of `call`.
+    /// A guest whose tool has `call` as its body. See [`Guest::call`] for the parameters and the result.
     pub fn calling(call: &str) -> Self {
         Self { call: call.into(), ..Self::default() }
+    }
+
+    /// A guest whose tool always returns `text`.
+    pub fn answering(text: &str) -> Self {
+        let call = format!(
+            "(i32.store8 (i32.const 0) (i32.const 0))
+             (i32.store (i32.const 4) (i32.const 64))
+             (i32.store (i32.const 8) (i32.const 1))
+             (i32.store8 (i32.const 64) (i32.const 0))
+             (i32.store (i32.const 68) (i32.const {ANSWER}))
+             (i32.store (i32.const 72) (i32.const {}))
+             (i32.const 0)",
+            text.len()
+        );
+        let data: String = text.bytes().map(|byte| format!("\\{byte:02x}")).collect();
+        Self::calling(&call).with(&format!("\n(data (i32.const {ANSWER}) \"{data}\")\n"))
+    }
+
+    /// A guest whose tool never returns.
+    pub fn spinning() -> Self {
+        Self::calling("(loop $forever (br $forever)) unreachable")
+    }
+
+    /// A guest whose tool reports its input as progress, so that a test can wait for it, and then never returns.
+    pub fn reporting_and_spinning() -> Self {
+        let guest = Self::calling(
+            "(call $report (local.get $input) (local.get $input_len)) (loop $forever (br $forever)) (unreachable)",
+        );
+        guest.with(r#"(import "patchbay:host/progress@0.1.0" "report" (func $report (param i32 i32)))"#)
+    }
+
+    /// A guest whose tool traps at once.
+    pub fn trapping() -> Self {
+        Self::calling("unreachable")
     }
 
     /// With further imports, functions and so on.

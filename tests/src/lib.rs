@@ -1,4 +1,21 @@
-//! What the tests and benchmarks share: the binary in a home of its own, and guests written by hand.
+//! Helpers that the tests and benchmarks share. To write a test, begin with [`binary::Patchbay`] and [`guest::Guest`].
+//!
+//! | module | gives | use it |
+//! | --- | --- | --- |
+//! | [`binary`] | `Patchbay`: the built binary with its own home and workspace; `Ran`, the result of one run | to test the program as a user runs it |
+//! | [`answers`] | `Patchbay::answers` and `Live`: parsed `exec --json` output, in one run or line by line | to check codes, data and events, or to change files between two lines |
+//! | [`home`] | `add_command`, `grant`, `database`, `stored_messages`, `log`, `assert_in_no_file` | to prepare a home or look into it |
+//! | [`host`] | `host`: a host with the bundled adapters in the process of the test | to use the Rust interface of a session |
+//! | [`guest`] | `Guest`: a skill's component from a builder or from WAT | to run a skill without a compiler |
+//! | [`calls`] | `fetching`, `relaying`: guests that make one host call | to test a capability |
+//! | [`adapter`] | `Adapter`: a provider's component that follows a script in JSON | to test the host with any adapter |
+//! | [`format`] | `Format`: the recorded responses and errors of the four provider formats | to test the bundled adapters |
+//! | [`server`] | `Server`: an HTTP server on the loopback address that records its requests | where a test sends requests |
+//! | [`services`] | `unavailable`, `context`, `session`: what a call of the sandbox needs | to call the sandbox or the tools directly |
+//! | [`schemas`] | `hostile`: JSON schemas that would exhaust time, memory or stack | to test validators |
+//! | [`paths`] | `local_paths_in`: paths of this machine in a file | to test that builds are reproducible |
+//!
+//! Names say what a helper does: `assert_…` fails the test, `wait_for_…` polls for up to a minute and then fails it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 pub mod adapter;
@@ -7,6 +24,8 @@ pub mod binary;
 pub mod calls;
 pub mod format;
 pub mod guest;
+pub mod home;
+pub mod host;
 pub mod paths;
 pub mod schemas;
 pub mod server;

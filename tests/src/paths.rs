@@ -3,7 +3,7 @@
 use std::{env, path::Path};
 
 /// The paths of this machine that stand in `bytes`: the home folder, cargo's, the checkout, the folder of builds.
-pub fn of_this_machine(bytes: &[u8]) -> Vec<String> {
+pub fn local_paths_in(bytes: &[u8]) -> Vec<String> {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let variables = ["HOME", "CARGO_HOME", "CARGO_TARGET_DIR"].map(|name| env::var(name).unwrap_or_default());
     let mut paths: Vec<String> = variables.into_iter().collect();

@@ -22,7 +22,7 @@ pub enum Step {
 /// Listens until the process ends.
 pub struct Server {
     port: u16,
-    heard: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
@@ -49,12 +49,12 @@ impl Server {
         })
     }
 
-    /// `answer` makes what is to be done for a request once that is among those that were heard.
+    /// `answer` makes what is to be done for a request once that is among those that were requests.
     fn serve<A: FnOnce()>(answer: impl Fn(TcpStream, String) -> A + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let keep = Arc::clone(&heard);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let keep = Arc::clone(&requests);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 if let Some(request) = read(&stream) {
@@ -64,7 +64,7 @@ impl Server {
                 }
             }
         });
-        Self { port, heard }
+        Self { port, requests }
     }
 
     /// One that answers each request with the request itself, headers and all.
@@ -84,8 +84,8 @@ impl Server {
     ///
     /// # Panics
     /// Where a test that listens panicked.
-    pub fn heard(&self) -> Vec<String> {
-        self.heard.lock().expect("no panic").clone()
+    pub fn requests(&self) -> Vec<String> {
+        self.requests.lock().expect("no panic").clone()
     }
 }
 

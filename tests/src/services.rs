@@ -32,18 +32,18 @@ pub async fn session(store: &Store) -> Hold {
 }
 
 /// A store that fails, and nobody who listens.
-pub fn nobody() -> Services {
+pub fn unavailable() -> Services {
     let nowhere = WorkspaceAccess { root: "/nowhere".into(), ..WorkspaceAccess::default() };
     Services {
-        kv: Arc::new(Nobody),
-        http: Arc::new(Nobody),
-        tools: Arc::new(Nobody),
+        kv: Arc::new(Unavailable),
+        http: Arc::new(Unavailable),
+        tools: Arc::new(Unavailable),
         workspace: Arc::new(LocalFiles::new(nowhere)),
         written: Arc::default(),
         inference: None,
         permit_source: None,
-        progress: Arc::new(Nobody),
-        log: Arc::new(Nobody),
+        progress: Arc::new(Unavailable),
+        log: Arc::new(Unavailable),
     }
 }
 
@@ -58,7 +58,7 @@ pub fn context(asker: Asker, hold: Hold, workspace: &str, snapshot: &Arc<Snapsho
         agent: AgentId::random(),
         workspace: workspace.to_owned(),
         snapshot: Arc::clone(snapshot),
-        progress: Arc::new(Nobody),
+        progress: Arc::new(Unavailable),
         inference: None,
         approvals: None,
         line: None,
@@ -66,23 +66,23 @@ pub fn context(asker: Asker, hold: Hold, workspace: &str, snapshot: &Arc<Snapsho
     })
 }
 
-struct Nobody;
+struct Unavailable;
 
-fn fails<'a, T: Send + 'a>() -> BoxFuture<'a, Result<T, KvError>> {
+fn failed<'a, T: Send + 'a>() -> BoxFuture<'a, Result<T, KvError>> {
     Box::pin(async { Err(KvError::Failed) })
 }
 
-impl Kv for Nobody {
+impl Kv for Unavailable {
     fn get<'a>(&'a self, _: Scope, _: &'a str) -> BoxFuture<'a, Result<Option<KvEntry>, KvError>> {
-        fails()
+        failed()
     }
 
     fn put<'a>(&'a self, _: Scope, _: &'a str, _: Vec<u8>, _: Option<u64>) -> BoxFuture<'a, Result<u64, KvError>> {
-        fails()
+        failed()
     }
 
     fn delete<'a>(&'a self, _: Scope, _: &'a str) -> BoxFuture<'a, Result<bool, KvError>> {
-        fails()
+        failed()
     }
 
     fn keys<'a>(
@@ -92,13 +92,13 @@ impl Kv for Nobody {
         _: Option<&'a str>,
         _: u32,
     ) -> BoxFuture<'a, Result<Vec<String>, KvError>> {
-        fails()
+        failed()
     }
 }
 
-impl Http for Nobody {
+impl Http for Unavailable {
     fn check(&self, _: &str, _: &[Auth], _: &Permits) -> Result<(), Fault> {
-        Err(nobody_there())
+        Err(unavailable_fault())
     }
 
     fn send<'a>(
@@ -106,24 +106,24 @@ impl Http for Nobody {
         _: HttpRequest,
         _: &'a Permits,
     ) -> BoxFuture<'a, Result<(HttpResponse, Vec<Capability>), Fault>> {
-        Box::pin(async { Err(nobody_there()) })
+        Box::pin(async { Err(unavailable_fault()) })
     }
 }
 
-impl ToolCaller for Nobody {
+impl ToolCaller for Unavailable {
     fn call<'a>(&'a self, _: &'a str, _: &'a str, _: Budget) -> BoxFuture<'a, Finished<String, Fault>> {
-        Box::pin(async { Finished::failed(nobody_there()) })
+        Box::pin(async { Finished::failed(unavailable_fault()) })
     }
 }
 
-fn nobody_there() -> Fault {
-    Fault::Failed { kind: "failed".to_owned(), message: "nobody is there".to_owned() }
+fn unavailable_fault() -> Fault {
+    Fault::Failed { kind: "failed".to_owned(), message: "the service is unavailable".to_owned() }
 }
 
-impl ProgressSink for Nobody {
+impl ProgressSink for Unavailable {
     fn report(&self, _: &str) {}
 }
 
-impl LogSink for Nobody {
+impl LogSink for Unavailable {
     fn write(&self, _: LogLevel, _: &str) {}
 }

@@ -17,10 +17,6 @@ fn artefacts(patchbay: &Patchbay) -> Vec<PathBuf> {
     files
 }
 
-fn log(patchbay: &Patchbay) -> String {
-    fs::read_to_string(patchbay.home().join("state/patchbay.log")).unwrap()
-}
-
 const DAMAGED: &str = "the compiled component on disk is not what was written; compiling it anew";
 
 /// A home that has compiled three of the bundled components.
@@ -86,7 +82,7 @@ fn damaged_artefact_is_recompiled_and_logged() {
     }
     let ran = patchbay.exec(&["/calc 2 + 2", "/json a {\"a\": 1}", "/note list"]);
     assert_eq!((&*ran.out, &*ran.err), ("4\n1\nNo notes.\n", ""));
-    assert_eq!(log(&patchbay).matches(DAMAGED).count(), 3, "{}", log(&patchbay));
+    assert_eq!(patchbay.log().matches(DAMAGED).count(), 3, "{}", patchbay.log());
     let again: Vec<_> = artefacts(&patchbay).iter().map(|file| fs::read(file).unwrap()).collect();
     assert!(again == originals, "compiling is not deterministic");
 }
@@ -102,7 +98,7 @@ fn forged_artefact_is_not_run() {
     }
     let ran = patchbay.exec(&["/calc 2 + 2", "/json a {\"a\": 1}", "/note list"]);
     assert_eq!((&*ran.out, &*ran.err), ("4\n1\nNo notes.\n", ""));
-    assert_eq!(log(&patchbay).matches(DAMAGED).count(), 3);
+    assert_eq!(patchbay.log().matches(DAMAGED).count(), 3);
 }
 
 /// A file that stands there before anything was compiled has no digest in the database.
@@ -135,7 +131,7 @@ fn artefact_folder_with_open_mode_is_not_used() {
         fs::write(file, "untouched").unwrap();
     }
     assert_eq!(patchbay.line("/calc 2 + 2"), "4");
-    assert!(log(&patchbay).contains("compiled components are not kept"), "{}", log(&patchbay));
+    assert!(patchbay.log().contains("compiled components are not kept"), "{}", patchbay.log());
     for file in artefacts(&patchbay) {
         assert_eq!(fs::read(file).unwrap(), b"untouched");
     }

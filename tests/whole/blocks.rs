@@ -28,18 +28,18 @@ fn said(patchbay: &Patchbay, arguments: &[&str]) -> String {
 fn block_and_unblock_apply_immediately_to_a_running_session() {
     let (patchbay, digest) = echoing();
     let mut live = patchbay.live(&[]);
-    assert_eq!(live.say("/echo {}"), "{}");
+    assert_eq!(live.message("/echo {}"), "{}");
     said(&patchbay, &["plugin", "block", &digest]);
     let blocked = live.answer("/echo {}");
     assert_eq!(blocked.code(), "blocked");
     let command = format!("patchbay plugin unblock {digest}");
     let words = format!("Error: component {digest} of skill 'echo' is blocked. To lift it: {command}");
     assert_eq!(blocked.message(), words);
-    assert_eq!(live.say("/calc 1"), "1", "others run on");
+    assert_eq!(live.message("/calc 1"), "1", "others run on");
     // The words name the command: as a person would paste it.
     let (_, command) = blocked.message().split_once("To lift it: patchbay ").unwrap();
     said(&patchbay, &command.split(' ').collect::<Vec<_>>());
-    assert_eq!(live.say("/echo {}"), "{}");
+    assert_eq!(live.message("/echo {}"), "{}");
     let journal = json_lines(&said(&patchbay, &["journal", "--plugin", "echo", "--json"]));
     let outcomes: Vec<_> = journal.iter().map(|row| row["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, ["ok", "blocked", "ok"]);
@@ -159,8 +159,8 @@ fn component_blocked_in_advance_is_never_described() {
     let mut live = patchbay.live(&[]);
     assert_eq!(live.answer("/skill echo {}").code(), "skill_not_found");
     said(&patchbay, &["plugin", "unblock", &Digest::of(&echo).to_string()]);
-    live.say("/reload_skills");
-    assert_eq!(live.say("/echo {}"), "{}");
+    live.message("/reload_skills");
+    assert_eq!(live.message("/echo {}"), "{}");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn blocked_adapter_fails_the_next_message() {
     let providers = live.answer("/providers").data()["providers"].clone();
     let demo = providers.as_array().unwrap().iter().find(|provider| provider["name"] == "demo").unwrap();
     let digest = demo["digest"].as_str().unwrap();
-    assert_eq!(live.say("one"), "You said: one");
+    assert_eq!(live.message("one"), "You said: one");
     said(&patchbay, &["plugin", "block", digest]);
     let command = format!("patchbay plugin unblock {digest}");
     let words = format!("Error: component {digest} of provider 'demo' is blocked. To lift it: {command}");
@@ -198,12 +198,12 @@ fn blocked_adapter_fails_the_next_message() {
         let answer = live.answer(line);
         assert_eq!((answer.code(), answer.message()), ("blocked", &*words), "{line}");
     }
-    assert!(live.say("/providers").contains("demo - refused"));
+    assert!(live.message("/providers").contains("demo - refused"));
     assert_eq!(live.answer("/model gpt-4o").code(), "model_set", "others may be asked");
     said(&patchbay, &["plugin", "unblock", digest]);
     assert_eq!(live.answer("/model demo-1").code(), "model_set");
     // What nobody answered goes along.
-    assert_eq!(live.say("three"), "You said: two\nthree");
+    assert_eq!(live.message("three"), "You said: two\nthree");
 }
 
 /// Nobody asks a blocked file what it is.

@@ -19,7 +19,7 @@ use patchbay_tests::{
 use tokio::sync::Notify;
 
 /// A skill whose one tool says that it does `what`.
-fn skill(what: &str) -> Vec<u8> {
+fn skill_described_as(what: &str) -> Vec<u8> {
     let tools = vec![("run".into(), what.into(), r#"{"type":"object"}"#.into())];
     Guest { tools, ..Guest::default() }.packaged("---\ninvocation_mode: tool_dispatch\ncommand_tool: run\n---\n")
 }
@@ -103,16 +103,16 @@ fn shown(session: &Session) -> (Vec<String>, Vec<String>) {
 async fn observer_is_notified_of_new_components_only() {
     let stage = Stage::new();
     for name in ["a", "b", "c"] {
-        stage.write(&format!("{name}.wasm"), skill(name));
+        stage.write(&format!("{name}.wasm"), skill_described_as(name));
     }
     let session = stage.session().await;
     assert_eq!(stage.told(), ["0/3", "1/3", "2/3", "3/3", "over"]);
     let outcome = session.submit("/reload_skills").await;
     assert_eq!(outcome.message, "Reloaded skills for current session. version=2 count=3");
     assert_eq!(stage.told(), [""; 0]);
-    stage.write("d.wasm", skill("d"));
+    stage.write("d.wasm", skill_described_as("d"));
     // The same bytes under another name are no new component.
-    stage.write("e.wasm", skill("a"));
+    stage.write("e.wasm", skill_described_as("a"));
     session.submit("/reload_skills").await;
     assert_eq!(stage.told(), ["0/1", "1/1", "over"]);
     assert_eq!(shown(&session).0, ["a: a", "b: b", "c: c", "d: d", "e: a"]);
@@ -125,7 +125,7 @@ async fn observer_is_notified_of_new_components_only() {
 #[tokio::test]
 async fn cancelled_load_reports_its_end_to_the_observer() {
     let stage = Stage::new();
-    stage.write("a.wasm", skill("a"));
+    stage.write("a.wasm", skill_described_as("a"));
     let begun = Arc::new(Notify::new());
     let tell = Arc::clone(&begun);
     stage.does(move |_, _| tell.notify_one());
@@ -140,9 +140,9 @@ async fn cancelled_load_reports_its_end_to_the_observer() {
 #[tokio::test]
 async fn component_changed_before_describe_is_read_again() {
     let stage = Stage::new();
-    stage.write("a.wasm", skill("before"));
+    stage.write("a.wasm", skill_described_as("before"));
     let path = stage.path("a.wasm");
-    stage.does(move |_, _| fs::write(&path, skill("after")).unwrap());
+    stage.does(move |_, _| fs::write(&path, skill_described_as("after")).unwrap());
     let session = stage.session().await;
     assert_eq!(shown(&session), (vec!["a: after".to_owned()], vec![]));
     assert_eq!(stage.told(), ["0/1", "1/1", "0/1", "1/1", "over"], "the first answer is that there is none");
@@ -151,12 +151,12 @@ async fn component_changed_before_describe_is_read_again() {
 #[tokio::test]
 async fn component_changed_before_storing_is_read_again() {
     let stage = Stage::new();
-    stage.write("a.wasm", skill("before"));
+    stage.write("a.wasm", skill_described_as("before"));
     let path = stage.path("a.wasm");
     let looks = AtomicUsize::new(0);
     stage.does(move |done, total| {
         if done == total && looks.fetch_add(1, Ordering::Relaxed) == 0 {
-            fs::write(&path, skill("after")).unwrap();
+            fs::write(&path, skill_described_as("after")).unwrap();
         }
     });
     let session = stage.session().await;
@@ -170,14 +170,14 @@ async fn component_changed_before_storing_is_read_again() {
 async fn constantly_changing_component_is_rejected() {
     for when in ["asked", "stored"] {
         let stage = Stage::new();
-        stage.write("a.wasm", skill("a"));
-        stage.write("b.wasm", skill("b"));
+        stage.write("a.wasm", skill_described_as("a"));
+        stage.write("b.wasm", skill_described_as("b"));
         let path = stage.path("a.wasm");
         let mut count = 0;
         stage.does(move |done, total| {
             if (done == 0) == (when == "asked") && (when == "asked" || done == total) {
                 count += 1;
-                fs::write(&path, skill(&count.to_string())).unwrap();
+                fs::write(&path, skill_described_as(&count.to_string())).unwrap();
             }
         });
         let session = stage.session().await;
@@ -192,7 +192,7 @@ async fn constantly_changing_component_is_rejected() {
 #[tokio::test]
 async fn component_deleted_while_loading_is_skipped() {
     let stage = Stage::new();
-    stage.write("a.wasm", skill("a"));
+    stage.write("a.wasm", skill_described_as("a"));
     let path = stage.path("a.wasm");
     stage.does(move |_, _| drop(fs::remove_file(&path)));
     assert_eq!(shown(&*stage.session().await), (vec![], vec![]));
@@ -215,7 +215,7 @@ async fn components_are_compiled_on_all_cores() {
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     for name in ["a", "b"] {
-        stage.write(&format!("{name}.wasm"), skill(name));
+        stage.write(&format!("{name}.wasm"), skill_described_as(name));
     }
     let host = stage.host_with(Compiler { program, arguments: Vec::new() });
     let session = host.new_session(&stage.patchbay.workspace()).await.unwrap();

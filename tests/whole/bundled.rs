@@ -27,22 +27,25 @@ fn files_are_listed_and_read() {
     patchbay.write("workspace/target/out", "noise\n");
     patchbay.write("workspace/image", b"\x89PNG\r\n\x1a\n\0\0");
     let mut live = patchbay.live(&[]);
-    let listed = live.say("/list");
+    let listed = live.message("/list");
     assert_eq!(
         listed,
         ".gitignore (15 bytes)\ndocs/\ndocs/größe.md (20 bytes)\nimage (10 bytes)\nsrc/\nsrc/main.rs (13 bytes)"
     );
-    assert_eq!(live.say(r#"/list {"glob": "src/**/*.rs"}"#), "src/main.rs (13 bytes)");
-    assert_eq!(live.say(r#"/list {"glob": "*.py"}"#), "No files match '*.py'.");
-    assert_eq!(live.say("/read docs/größe.md"), "# Größe\n\nein Satz");
+    assert_eq!(live.message(r#"/list {"glob": "src/**/*.rs"}"#), "src/main.rs (13 bytes)");
+    assert_eq!(live.message(r#"/list {"glob": "*.py"}"#), "No files match '*.py'.");
+    assert_eq!(live.message("/read docs/größe.md"), "# Größe\n\nein Satz");
     let range = live.answer(r#"/read {"path": "docs/größe.md", "first": 2, "lines": 1}"#);
     let shown = [
         json!({"type": "text", "text": "\n"}),
         json!({"type": "text", "text": "[Line 2 of 3. To go on: read with first 3.]"}),
     ];
     assert_eq!(range.data()["content"], json!(shown));
-    assert_eq!(live.say("/read debug.log"), "noise", "what is ignored can be read all the same");
-    assert_eq!(live.say("/read image"), "Error: 'image' is a binary file (byte 8 is NUL), and only text can be read");
+    assert_eq!(live.message("/read debug.log"), "noise", "what is ignored can be read all the same");
+    assert_eq!(
+        live.message("/read image"),
+        "Error: 'image' is a binary file (byte 8 is NUL), and only text can be read"
+    );
     for outside in ["../home/config/config.toml", "/etc/passwd"] {
         let answer = live.answer(&format!("/read {outside}"));
         assert_eq!((answer.code(), &answer.data()["kind"]), ("tool_failed", &json!("invalid")), "{}", answer.message());
@@ -69,18 +72,18 @@ fn files_are_written_after_a_grant() {
     let words: Vec<&str> = denied.message().split_once("patchbay ").unwrap().1.split(' ').collect();
     assert_eq!(patchbay.run(&words).code, Some(0));
 
-    assert_eq!(live.say(write), "Created 'src/größe.rs': 2 lines, 20 bytes.");
+    assert_eq!(live.message(write), "Created 'src/größe.rs': 2 lines, 20 bytes.");
     let several = live.answer(r#"/edit {"path": "src/größe.rs", "old": "fn ", "new": "pub fn "}"#);
     assert_eq!(several.data()["kind"], "ambiguous");
     let words = "Error: 'old' occurs 2 times in 'src/größe.rs', at lines 1 and 2; nothing was written.";
     assert!(several.message().starts_with(words), "{}", several.message());
     assert_eq!(fs::read_to_string(&path).unwrap(), "fn a() {}\nfn b() {}\n");
     assert_eq!(
-        live.say(r#"/edit {"path": "src/größe.rs", "old": "fn b() {}", "new": "fn ü() {}"}"#),
+        live.message(r#"/edit {"path": "src/größe.rs", "old": "fn b() {}", "new": "fn ü() {}"}"#),
         "Replaced 1 occurrence in 'src/größe.rs', at line 2."
     );
     assert_eq!(fs::read_to_string(&path).unwrap(), "fn a() {}\nfn ü() {}\n");
-    assert_eq!(live.say(write), "Replaced 'src/größe.rs': 2 lines, 20 bytes.");
+    assert_eq!(live.message(write), "Replaced 'src/größe.rs': 2 lines, 20 bytes.");
 
     // A grant opens the workspace, not what would become code of the host or of git there.
     for guarded in [".git/config", ".patchbay/skills/x/SKILL.md", "../x"] {
@@ -89,7 +92,7 @@ fn files_are_written_after_a_grant() {
         assert!(!patchbay.workspace().join(guarded).exists(), "{guarded}");
     }
     assert_eq!(patchbay.run(&["grant", "remove", "--root", "bundled", "files", "workspace-write"]).code, Some(0));
-    assert_eq!(live.say(write), denied.message());
+    assert_eq!(live.message(write), denied.message());
 }
 
 #[test]
@@ -213,9 +216,9 @@ fn web_fetches_pages_and_follows_redirects() {
 
     let mut live = patchbay.live(&[]);
     let page = format!("Title: Größe\nURL: {origin}/new?a=b\n\n# Hi\n\n[x]({origin}/x)");
-    assert_eq!(live.say(&format!("/get {origin}/old")), page);
-    assert_eq!(live.say(&format!("/get {origin}/deep")), format!("URL: {origin}/deep\n\ndeep"));
-    let part = live.say(&format!(r#"/get {{"url": "{origin}/new?a=b", "max_chars": 4}}"#));
+    assert_eq!(live.message(&format!("/get {origin}/old")), page);
+    assert_eq!(live.message(&format!("/get {origin}/deep")), format!("URL: {origin}/deep\n\ndeep"));
+    let part = live.message(&format!(r#"/get {{"url": "{origin}/new?a=b", "max_chars": 4}}"#));
     let total = page.split_once("# Hi").expect("a heading").1.len() + 4;
     let go_on = format!(r#"[Characters 1 to 4 of {total}. To go on: {{"url": "{origin}/new?a=b", "from": 4}}]"#);
     assert_eq!(part, format!("Title: Größe\nURL: {origin}/new?a=b\n\n# Hi\n\n{go_on}"));
@@ -240,6 +243,6 @@ fn bundled_components_contain_no_local_paths() {
     assert!(components.len() >= 13, "{components:?}");
     for component in components {
         let bytes = fs::read(&component).unwrap();
-        assert_eq!(patchbay_tests::paths::of_this_machine(&bytes), [""; 0], "{}", component.display());
+        assert_eq!(patchbay_tests::paths::local_paths_in(&bytes), [""; 0], "{}", component.display());
     }
 }

@@ -3,7 +3,7 @@
 use patchbay_tests::{answers::Answer, binary::Patchbay};
 
 /// What each line comes to: its code and its message.
-fn check(patchbay: &Patchbay, expected: &[(&str, &str, &str)]) {
+fn assert_answers(patchbay: &Patchbay, expected: &[(&str, &str, &str)]) {
     let lines: Vec<&str> = expected.iter().map(|(line, ..)| *line).collect();
     let answers = patchbay.answers(&lines);
     let found: Vec<_> =
@@ -18,7 +18,7 @@ fn statuses(answers: &[Answer]) -> Vec<&str> {
 #[test]
 fn a_slash_without_a_name_is_a_parse_error() {
     let words = "Error: command name is required after '/'.";
-    check(
+    assert_answers(
         &Patchbay::new(),
         &[("/", "parse_error", words), ("/ skills", "parse_error", words), ("/\t", "parse_error", words)],
     );
@@ -51,7 +51,7 @@ fn excluded_commands_are_unknown() {
 fn skill_may_define_a_command_name_without_a_built_in() {
     let patchbay = Patchbay::new();
     patchbay.skill("recall", "command: memory", "Look it up.");
-    check(
+    assert_answers(
         &patchbay,
         &[("/memory", "skill_added", "Skill 'recall' is in the conversation. Your next message is its input.")],
     );
@@ -59,7 +59,7 @@ fn skill_may_define_a_command_name_without_a_built_in() {
 
 #[test]
 fn control_characters_in_command_names_are_escaped() {
-    check(&Patchbay::new(), &[("/a\u{1b}[31mb", "unknown_command", "Error: unknown command '/a[31mb'.")]);
+    assert_answers(&Patchbay::new(), &[("/a\u{1b}[31mb", "unknown_command", "Error: unknown command '/a[31mb'.")]);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn command_without_parameters_rejects_arguments() {
     for name in ["skills", "reload_skills", "commands", "quit"] {
         let words = format!("Error: /{name} does not accept arguments.");
         let lines = [format!("/{name} now"), format!("/{name}\tx")];
-        check(&patchbay, &[(&lines[0], "invalid_args", &words), (&lines[1], "invalid_args", &words)]);
+        assert_answers(&patchbay, &[(&lines[0], "invalid_args", &words), (&lines[1], "invalid_args", &words)]);
     }
 }
 
@@ -80,7 +80,7 @@ fn white_space_is_not_an_argument() {
 
 #[test]
 fn missing_argument_is_named() {
-    check(
+    assert_answers(
         &Patchbay::new(),
         &[
             ("/skill", "invalid_args", "Error: /skill requires a skill name."),
@@ -93,7 +93,7 @@ fn missing_argument_is_named() {
 
 #[test]
 fn unknown_objects_are_named_in_the_error() {
-    check(
+    assert_answers(
         &Patchbay::new(),
         &[
             ("/skill nope", "skill_not_found", "Error: skill 'nope' not found in snapshot."),
@@ -129,7 +129,7 @@ fn commands_lists_built_ins_before_aliases() {
 /note add TEXT | list | search WORDS | delete NUMBER - Notes that stay: add, list, search, delete
 /plan <goal to plan for> - Turns a goal into a checked plan
 /web URL - Pages of the web as readable text";
-    check(&patchbay, &[("/commands", "commands_listed", expected)]);
+    assert_answers(&patchbay, &[("/commands", "commands_listed", expected)]);
 }
 
 #[test]

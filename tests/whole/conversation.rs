@@ -4,7 +4,7 @@ use patchbay_tests::binary::Patchbay;
 use serde_json::{Value, json};
 
 /// The rows of a kind, with their data.
-fn rows(events: &[Value], kind: &str) -> Vec<Value> {
+fn messages_of_kind(events: &[Value], kind: &str) -> Vec<Value> {
     events.iter().filter(|event| event["event"] == "message" && event["kind"] == kind).cloned().collect()
 }
 
@@ -26,7 +26,7 @@ fn answer_is_streamed_and_stored_with_usage() {
         .map(|event| event["text"].as_str().unwrap())
         .collect();
     assert_eq!(said, "You said: Good day");
-    let data = &rows(&answer.events, "assistant")[0]["data"];
+    let data = &messages_of_kind(&answer.events, "assistant")[0]["data"];
     assert_eq!(
         (&data["provider"], &data["model"], &data["stop"]),
         (&json!("demo"), &json!("demo-1"), &json!("end-turn"))
@@ -45,7 +45,7 @@ fn model_tool_calls_use_the_ordinary_call_path() {
     assert!(message.contains(r#"calc__eval said: {"tool_success":true,"result":"42"}"#), "{message}");
     assert!(message.contains(r#""error_code":"tool_not_found""#), "{message}");
     assert!(message.contains(r#""error_code":"invalid_input""#), "{message}");
-    let tools = rows(&answer.events, "tool");
+    let tools = messages_of_kind(&answer.events, "tool");
     assert_eq!(tools.len(), 3);
     assert_eq!(tools[0]["data"]["name"], "calc__eval");
     // Who asked stands in the journal: the model of this agent.
@@ -60,7 +60,7 @@ fn turn_continues_until_the_model_stops_calling_tools() {
     let lines = [format!("{call}\nthen {call}\nthen say Done."), "show context".to_owned()];
     let answers = Patchbay::quick().answers(&lines.each_ref().map(String::as_str));
     assert_eq!(answers[0].message(), "Done.");
-    assert_eq!(rows(&answers[0].events, "assistant").len(), 3);
+    assert_eq!(messages_of_kind(&answers[0].events, "assistant").len(), 3);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn thinking_signatures_are_replayed_over_three_turns() {
     let answers = patchbay.answers(&["/model demo-1/high", "one", "two", "three"]);
     for (answer, word) in answers[1..].iter().zip(["one", "two", "three"]) {
         assert_eq!(answer.message(), format!("You said: {word}"));
-        let parts = &rows(&answer.events, "assistant")[0]["data"]["parts"];
+        let parts = &messages_of_kind(&answer.events, "assistant")[0]["data"]["parts"];
         assert!(parts[0]["type"] == "thinking" && parts[0]["opaque"].is_string(), "{parts}");
     }
     // To another model nothing of it goes.
@@ -90,7 +90,7 @@ fn provider_error_is_reported_and_session_continues() {
 fn interrupted_answer_keeps_its_received_part() {
     let answers = Patchbay::quick().answers(&["say one two three\nfail server after 2", "show context"]);
     assert_eq!(answers[0].code(), "provider_server");
-    let row = &rows(&answers[0].events, "assistant")[0];
+    let row = &messages_of_kind(&answers[0].events, "assistant")[0];
     assert_eq!((&row["content"], &row["data"]["interrupted"]), (&json!("one two"), &json!(true)));
     assert_eq!(answers[1].code(), "answered");
 }
@@ -165,7 +165,7 @@ fn conversation_resumes_in_another_process() {
     let answers = patchbay.answers_in(&["--session", &session], &["show context"]);
     let message = answers[0].message();
     assert!(message.contains("demo-big") && message.contains("low"), "{message}");
-    assert_eq!(rows(&answers[0].events, "assistant")[0]["data"]["model"], "demo-big");
+    assert_eq!(messages_of_kind(&answers[0].events, "assistant")[0]["data"]["model"], "demo-big");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn long_conversation_is_summarised_by_its_model() {
     let lines = ["/model demo-small", "remember the sea", &long, &long, &long, &long, "say Still here."];
     let answers = patchbay.answers(&lines);
     assert!(answers.iter().all(|answer| answer.outcome["status"] == "ok"), "{answers:?}");
-    let summaries: Vec<_> = answers.iter().flat_map(|answer| rows(&answer.events, "compaction")).collect();
+    let summaries: Vec<_> = answers.iter().flat_map(|answer| messages_of_kind(&answer.events, "compaction")).collect();
     assert!(!summaries.is_empty());
     assert!(summaries[0]["content"].as_str().unwrap().starts_with("Summary: "), "{}", summaries[0]);
     // What was said is all there.

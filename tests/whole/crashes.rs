@@ -162,7 +162,7 @@ fn happened(patchbay: &Patchbay, server: &Server, posts: usize, effect: Effect) 
 }
 
 fn posts(server: &Server) -> usize {
-    server.heard().iter().filter(|request| request.starts_with("POST")).count()
+    server.requests().iter().filter(|request| request.starts_with("POST")).count()
 }
 
 /// Takes the effects of the round before away.
@@ -234,7 +234,7 @@ fn killed_calls_are_told_as_they_were() {
         assert!(matches!(answer.code(), "answered" | "tool_result"), "{line}: {}", answer.outcome);
         assert_eq!(end(&patchbay, live.session(), line), End::Finished, "{line}");
         assert_ne!(happened(&patchbay, &server, before, *effect), Some(false), "{line}");
-        assert_eq!(live.end(), Some(0));
+        assert_eq!(live.wait_for_exit(), Some(0));
         undo(&patchbay);
     }
     let mut ends = Vec::new();

@@ -7,7 +7,7 @@ use patchbay_tests::{binary::Patchbay, calls::fetching, server::Server};
 const SENTINEL: &str = "s3ntinel-of-the-file";
 
 /// A home with a skill that asks `server` with the credential `forge`, which is configured and granted.
-fn asking(server: &Server) -> Patchbay {
+fn home_with_getter(server: &Server) -> Patchbay {
     let patchbay = Patchbay::new();
     let host = format!("http:{}", server.host());
     let origin = format!("http://{}", server.host());
@@ -18,69 +18,63 @@ fn asking(server: &Server) -> Patchbay {
     let guest = fetching(&origin, Some(("forge", "Authorization", "Bearer ")), SENTINEL);
     patchbay.write("home/config/skills/getter.wasm", guest.packaged(&skill_md));
     patchbay.write("home/config/config.toml", format!("[credentials.forge]\norigin = \"{origin}\"\n"));
-    for capability in [&*host, "credential:forge"] {
-        assert_eq!(patchbay.run(&["grant", "add", "getter", capability]).code, Some(0));
-    }
+    patchbay.grant("getter", &[&host, "credential:forge"]);
     patchbay
 }
 
 /// Writes `credentials.json`, which those may read whom `mode` lets.
-fn keep(patchbay: &Patchbay, text: &str, mode: u32) {
+fn write_credentials(patchbay: &Patchbay, text: &str, mode: u32) {
     patchbay.write("home/config/credentials.json", text);
     let file = patchbay.home().join("config/credentials.json");
     fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-fn log(patchbay: &Patchbay) -> String {
-    fs::read_to_string(patchbay.home().join("state/patchbay.log")).unwrap()
-}
-
 #[test]
 fn secret_from_file_is_sent_in_the_request() {
     let server = Server::echo();
-    let patchbay = asking(&server);
+    let patchbay = home_with_getter(&server);
     for key in ["token", "api_key"] {
-        keep(&patchbay, &format!("{{\"forge\": {{\"{key}\": \"{SENTINEL}\"}}}}"), 0o600);
+        write_credentials(&patchbay, &format!("{{\"forge\": {{\"{key}\": \"{SENTINEL}\"}}}}"), 0o600);
         let answer = patchbay.line("/get");
         assert!(answer.contains("Bearer [secret]"), "{answer}");
     }
-    assert_eq!(server.heard().len(), 2);
-    assert!(server.heard().iter().all(|request| request.contains(&format!("Bearer {SENTINEL}"))));
-    assert!(!log(&patchbay).contains("others may read") && !log(&patchbay).contains(SENTINEL));
+    assert_eq!(server.requests().len(), 2);
+    assert!(server.requests().iter().all(|request| request.contains(&format!("Bearer {SENTINEL}"))));
+    assert!(!patchbay.log().contains("others may read") && !patchbay.log().contains(SENTINEL));
 }
 
 #[test]
 fn readable_credentials_file_warns_once_per_process() {
     let server = Server::echo();
-    let patchbay = asking(&server);
+    let patchbay = home_with_getter(&server);
     // Without the credential, so that it is looked for each time.
-    keep(&patchbay, &format!("{{\"other\": {{\"token\": \"{SENTINEL}\"}}}}"), 0o644);
+    write_credentials(&patchbay, &format!("{{\"other\": {{\"token\": \"{SENTINEL}\"}}}}"), 0o644);
     let refused = patchbay.exec(&["/get", "/get"]);
     let words =
         "credential 'forge' has no secret: set FORGE_TOKEN, or add \"forge\": {\"api_key\": \"…\"} to credentials.json";
     assert_eq!(refused.err.matches(words).count(), 2, "{}", refused.err);
-    assert_eq!(log(&patchbay).matches("others may read").count(), 1, "{}", log(&patchbay));
-    assert!(log(&patchbay).contains("chmod 600") && !log(&patchbay).contains(SENTINEL));
-    assert_eq!(server.heard().len(), 0);
+    assert_eq!(patchbay.log().matches("others may read").count(), 1, "{}", patchbay.log());
+    assert!(patchbay.log().contains("chmod 600") && !patchbay.log().contains(SENTINEL));
+    assert_eq!(server.requests().len(), 0);
 }
 
 #[test]
 fn malformed_credentials_error_names_position_not_content() {
     let server = Server::echo();
-    let patchbay = asking(&server);
+    let patchbay = home_with_getter(&server);
     for (text, words) in [
         (format!("{{\n  \"forge\": \"{SENTINEL}\"\n}}"), "credentials.json: the entry 'forge' holds no key; write "),
         (format!("{{\"forge\": {{\"token\": {SENTINEL}}}}}"), "credentials.json, line 1, column "),
         (format!("forge={SENTINEL}\n"), "credentials.json, line 1, column "),
     ] {
-        keep(&patchbay, &text, 0o600);
+        write_credentials(&patchbay, &text, 0o600);
         let said = patchbay.line("/get");
         assert!(said.contains(words) && !said.contains(SENTINEL), "{said}");
         // The skill hears it, too: not where the operator's files are.
         assert!(!said.contains("/config/"), "{said}");
     }
-    assert!(!log(&patchbay).contains(SENTINEL));
-    assert_eq!(server.heard().len(), 0);
+    assert!(!patchbay.log().contains(SENTINEL));
+    assert_eq!(server.requests().len(), 0);
 }
 
 #[test]

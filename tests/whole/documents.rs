@@ -90,8 +90,8 @@ fn adapter_of_the_provider_guide_works() {
     assert_eq!(answers[0].message(), "\u{2713} Switched to Plain plain-1\n  Thinking: off");
     assert_eq!(answers[1].code(), "provider_not_found", "{}", answers[1].message());
     assert_eq!(answers[2].message(), "Gr\u{fc}\u{df} Gott");
-    let heard = server.heard();
-    assert!(heard.iter().all(|request| request.starts_with("POST /say?model=plain-1 ")), "{heard:?}");
+    let requests = server.requests();
+    assert!(requests.iter().all(|request| request.starts_with("POST /say?model=plain-1 ")), "{requests:?}");
 }
 
 /// What the guide writes into `config.toml` is taken, and gives providers that can be asked.
@@ -136,10 +136,12 @@ fn provider_guide_setup_works_with_a_local_server() {
     patchbay.write("home/config/config.toml", table.replace("localhost:11434", &server.host()));
     let answers = patchbay.answers(&["Good day", "/model local:gemma3/low", "Good day"]);
     assert_eq!([answers[0].message(), answers[2].message()], ["Hello from here."; 2]);
-    let heard = server.heard();
-    assert!(heard[0].starts_with("POST /v1/chat/completions "), "{}", heard[0]);
-    assert!(heard[0].contains("\"model\":\"llama3.2:3b\"") && heard[1].contains("\"model\":\"gemma3\""));
-    assert!(!heard[0].to_lowercase().contains("authorization") && heard[1].contains("\"reasoning_effort\":\"low\""));
+    let requests = server.requests();
+    assert!(requests[0].starts_with("POST /v1/chat/completions "), "{}", requests[0]);
+    assert!(requests[0].contains("\"model\":\"llama3.2:3b\"") && requests[1].contains("\"model\":\"gemma3\""));
+    assert!(
+        !requests[0].to_lowercase().contains("authorization") && requests[1].contains("\"reasoning_effort\":\"low\"")
+    );
 }
 
 /// The lines of a transcript that follow `> `, and what is shown behind each.

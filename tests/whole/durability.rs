@@ -9,7 +9,6 @@ use std::{
 };
 
 use patchbay_tests::binary::Patchbay;
-use rusqlite::Connection;
 
 const ROUNDS: u64 = 12;
 const LINES: u64 = 60;
@@ -61,10 +60,6 @@ fn notes(patchbay: &Patchbay, session: &str) -> BTreeMap<u64, String> {
     notes
 }
 
-fn database(patchbay: &Patchbay, name: &str) -> Connection {
-    Connection::open(patchbay.home().join("data").join(name)).unwrap()
-}
-
 #[test]
 fn kill_9_neither_loses_nor_repeats_acknowledged_lines() {
     let patchbay = Patchbay::new();
@@ -72,8 +67,7 @@ fn kill_9_neither_loses_nor_repeats_acknowledged_lines() {
     let acknowledged: Vec<(String, String)> = (0..ROUNDS).flat_map(|n| round(&patchbay, &session, n)).collect();
 
     for name in ["patchbay.db", "kv.db"] {
-        let check: String =
-            database(&patchbay, name).query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        let check: String = patchbay.database(name).query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
         assert_eq!(check, "ok", "{name}");
     }
 
@@ -89,7 +83,7 @@ fn kill_9_neither_loses_nor_repeats_acknowledged_lines() {
     // Of each round one note at most may be there that nobody was told of: the one that was being added.
     assert!(notes.len() <= acknowledged.len() + ROUNDS as usize, "{} of {}", acknowledged.len(), notes.len());
 
-    let database = database(&patchbay, "patchbay.db");
+    let database = patchbay.database("patchbay.db");
     let rows: BTreeMap<String, String> = database
         .prepare("SELECT content, json_extract(data, '$.message') FROM messages WHERE session = ? AND kind = 'command'")
         .unwrap()

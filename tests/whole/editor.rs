@@ -78,16 +78,16 @@ impl Terminal {
     }
 
     /// Waits until a line of the screen is `expected`.
-    pub(crate) fn shows(&self, expected: &str) {
-        self.shows_line(expected, |line| line == expected);
+    pub(crate) fn wait_for_text(&self, expected: &str) {
+        self.wait_for_line(expected, |line| line == expected);
     }
 
     /// Waits until a line of the screen begins so.
-    pub(crate) fn shows_beginning(&self, expected: &str) {
-        self.shows_line(expected, |line| line.starts_with(expected));
+    pub(crate) fn wait_for_prefix(&self, expected: &str) {
+        self.wait_for_line(expected, |line| line.starts_with(expected));
     }
 
-    fn shows_line(&self, expected: &str, is_it: impl Fn(&str) -> bool) {
+    fn wait_for_line(&self, expected: &str, is_it: impl Fn(&str) -> bool) {
         let start = Instant::now();
         while !self.lines().iter().any(|line| is_it(line)) {
             assert!(start.elapsed() < PATIENCE, "{expected:?} is not on the screen:\n{}", self.lines().join("\n"));
@@ -95,7 +95,7 @@ impl Terminal {
         }
     }
 
-    pub(crate) fn ends(mut self) -> u32 {
+    pub(crate) fn wait_for_exit(mut self) -> u32 {
         self.child.wait().unwrap().exit_code()
     }
 }
@@ -112,59 +112,59 @@ pub(crate) const CTRL_D: &str = "\x04";
 fn commands_are_completed_hinted_and_run() {
     let patchbay = Patchbay::new();
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.shows("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
     terminal.press("/cal");
     terminal.press(TAB);
-    terminal.shows("> /calc expression, such as 2^100 or 3 GiB / 100 Mbit/s");
+    terminal.wait_for_text("> /calc expression, such as 2^100 or 3 GiB / 100 Mbit/s");
     terminal.press("6 * 7");
     terminal.press(ENTER);
-    terminal.shows("42");
+    terminal.wait_for_text("42");
     // Two commands begin so: the menu shows both with what they do.
     terminal.press("/skil");
     terminal.press(TAB);
-    terminal.shows("/skills  List the skills of this session's snapshot");
-    terminal.shows("/skill   Invoke one skill, and no other");
+    terminal.wait_for_text("/skills  List the skills of this session's snapshot");
+    terminal.wait_for_text("/skill   Invoke one skill, and no other");
     terminal.press(CTRL_C);
-    terminal.shows(">");
+    terminal.wait_for_text(">");
     // The argument of a command is completed from the snapshot.
     terminal.press("/help pla");
     terminal.press(TAB);
-    terminal.shows("> /help plan_compiler");
+    terminal.wait_for_text("> /help plan_compiler");
     terminal.press(ENTER);
-    terminal.shows("# /help plan_compiler");
+    terminal.wait_for_text("# /help plan_compiler");
     terminal.press(CTRL_D);
-    assert_eq!(terminal.ends(), 0);
+    assert_eq!(terminal.wait_for_exit(), 0);
 }
 
 #[test]
 fn history_persists_across_terminals() {
     let patchbay = Patchbay::new();
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.shows("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
     terminal.press("/calc 11 * 11");
     terminal.press(ENTER);
-    terminal.shows("121");
+    terminal.wait_for_text("121");
     terminal.press("/quit");
     terminal.press(ENTER);
-    assert_eq!(terminal.ends(), 0);
+    assert_eq!(terminal.wait_for_exit(), 0);
     let session = patchbay.last_session();
     let terminal = Terminal::open(&patchbay, &["--session", &session]);
-    terminal.shows("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
     terminal.press(UP);
-    terminal.shows("> /quit");
+    terminal.wait_for_text("> /quit");
     terminal.press(UP);
-    terminal.shows("> /calc 11 * 11");
+    terminal.wait_for_text("> /calc 11 * 11");
     terminal.press(ENTER);
-    terminal.shows("121");
+    terminal.wait_for_text("121");
     terminal.press(CTRL_D);
     // Longer than the screen is wide: the program is named as it was started.
-    terminal.shows_beginning(
+    terminal.wait_for_prefix(
         &format!("The session is kept. To go on: {}", binary::path().display())
             .chars()
             .take(COLUMNS.into())
             .collect::<String>(),
     );
-    assert_eq!(terminal.ends(), 0);
+    assert_eq!(terminal.wait_for_exit(), 0);
 }
 
 /// A guest that says that it runs and then loops, with budgets that would last for minutes.
@@ -172,25 +172,20 @@ fn history_persists_across_terminals() {
 fn ctrl_c_cancels_the_running_line_only() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[limits]\nfuel = 9000000000000\ntime_ms = 600000\n");
-    let guest = Guest::calling(
-        "(call $report (local.get $input) (local.get $input_len)) (loop $forever (br $forever)) (unreachable)",
-    );
-    let guest = guest.with(r#"(import "patchbay:host/progress@0.1.0" "report" (func $report (param i32 i32)))"#);
-    let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand: spin\ncommand_tool: run\n---\n";
-    patchbay.write("home/config/skills/spin.wasm", guest.packaged(skill_md));
+    patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.shows("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
     terminal.press("/spin {\"round\": 1}");
     terminal.press(ENTER);
-    terminal.shows("{\"round\":1}");
+    terminal.wait_for_text("{\"round\":1}");
     terminal.press(CTRL_C);
-    terminal.shows("Cancelled.");
-    terminal.shows(">");
+    terminal.wait_for_text("Cancelled.");
+    terminal.wait_for_text(">");
     terminal.press("/calc 2 + 3");
     terminal.press(ENTER);
-    terminal.shows("5");
+    terminal.wait_for_text("5");
     terminal.press(CTRL_D);
-    assert_eq!(terminal.ends(), 0);
+    assert_eq!(terminal.wait_for_exit(), 0);
 }
 
 /// With what is typed left as it is.
@@ -200,23 +195,23 @@ fn provider_changes_are_shown_at_the_prompt() {
     let terminal = Terminal::open(&patchbay, &[]);
     let greeting =
         "demo-1 answers: it only echoes. /model chooses a model; default_model in config.toml makes the choice last.";
-    terminal.shows(greeting);
-    terminal.shows("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_text(greeting);
+    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
     terminal.press("/model gemini-2.5-p");
     terminal.press(TAB);
-    terminal.shows("gemini-2.5-pro/high");
+    terminal.wait_for_text("gemini-2.5-pro/high");
     terminal.press(CTRL_C);
-    terminal.shows(">");
+    terminal.wait_for_text(">");
     terminal.press("/calc 6 ");
-    terminal.shows("> /calc 6");
+    terminal.wait_for_text("> /calc 6");
     patchbay.write("home/config/providers/broken.wasm", "none");
-    terminal.shows_beginning("The file 'broken.wasm' is no provider, and changes nothing: ");
-    terminal.shows("> /calc 6");
+    terminal.wait_for_prefix("The file 'broken.wasm' is no provider, and changes nothing: ");
+    terminal.wait_for_text("> /calc 6");
     terminal.press("* 7");
     terminal.press(ENTER);
-    terminal.shows("42");
+    terminal.wait_for_text("42");
     terminal.press(CTRL_D);
-    assert_eq!(terminal.ends(), 0);
+    assert_eq!(terminal.wait_for_exit(), 0);
 }
 
 #[test]
@@ -224,16 +219,16 @@ fn welcome_omits_model_hint_if_a_default_is_set() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "default_model = \"demo-big\"\n");
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.shows("/commands lists what works, Tab completes, /quit leaves.");
-    terminal.shows("Model: demo:demo-big");
+    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_text("Model: demo:demo-big");
     assert!(!terminal.lines().iter().any(|line| line.contains("default_model")), "{:?}", terminal.lines());
     terminal.press(CTRL_D);
-    assert_eq!(terminal.ends(), 0);
+    assert_eq!(terminal.wait_for_exit(), 0);
     patchbay.write("home/config/config.toml", "default_model = \"nobody-9\"\n");
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.shows_beginning("No model answers yet: default_model of config.toml, 'nobody-9', cannot be used: ");
+    terminal.wait_for_prefix("No model answers yet: default_model of config.toml, 'nobody-9', cannot be used: ");
     terminal.press(CTRL_D);
-    assert_eq!(terminal.ends(), 0);
+    assert_eq!(terminal.wait_for_exit(), 0);
 }
 
 #[test]
@@ -242,25 +237,25 @@ fn resumed_session_shows_its_model_and_last_exchange() {
     patchbay.run(&["exec", "/model demo-1/high", "one", "say First.", "/calc 1"]);
     let session = patchbay.last_session();
     let terminal = Terminal::open(&patchbay, &["--session", &session]);
-    terminal.shows("Model: demo:demo-1/high");
-    terminal.shows("> say First.");
-    terminal.shows("First.");
+    terminal.wait_for_text("Model: demo:demo-1/high");
+    terminal.wait_for_text("> say First.");
+    terminal.wait_for_text("First.");
     assert!(!terminal.lines().iter().any(|line| line.contains("one")), "{:?}", terminal.lines());
     terminal.press(CTRL_D);
-    assert_eq!(terminal.ends(), 0);
+    assert_eq!(terminal.wait_for_exit(), 0);
     // An answer that broke off, and a message that has none.
     patchbay.run(&["exec", "--session", &session, "say red green blue\nfail server never after 2"]);
     let terminal = Terminal::open(&patchbay, &["--session", &session]);
-    terminal.shows("red green");
-    terminal.shows("(interrupted)");
+    terminal.wait_for_text("red green");
+    terminal.wait_for_text("(interrupted)");
     terminal.press(CTRL_D);
-    assert_eq!(terminal.ends(), 0);
+    assert_eq!(terminal.wait_for_exit(), 0);
     patchbay.run(&["exec", "--session", &session, "fail server never"]);
     let terminal = Terminal::open(&patchbay, &["--session", &session]);
-    terminal.shows("> fail server never");
-    terminal.shows("(no answer)");
+    terminal.wait_for_text("> fail server never");
+    terminal.wait_for_text("(no answer)");
     terminal.press(CTRL_D);
-    assert_eq!(terminal.ends(), 0);
+    assert_eq!(terminal.wait_for_exit(), 0);
 }
 
 const DIFFERS: &str = "Skills on disk differ from this session's: /reload_skills takes them in.";
@@ -273,23 +268,23 @@ fn differs(terminal: &Terminal) -> usize {
 fn changed_skill_files_are_announced_once_in_a_terminal() {
     let patchbay = Patchbay::new();
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.shows("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
     patchbay.write("workspace/notes.txt", "No skill.");
     patchbay.write("home/config/skills/README.md", "No skill either.");
     thread::sleep(Duration::from_secs(2));
     assert_eq!(differs(&terminal), 0, "{:?}", terminal.lines());
     // The folder of the workspace's skills appears only now.
     patchbay.write("workspace/.patchbay/skills/local/SKILL.md", "---\nsummary: Local\n---\nDo it.\n");
-    terminal.shows(DIFFERS);
+    terminal.wait_for_text(DIFFERS);
     patchbay.skill("other", "summary: Other", "Do it.");
     thread::sleep(Duration::from_secs(2));
     assert_eq!(differs(&terminal), 1, "{:?}", terminal.lines());
     terminal.press("/help local");
     terminal.press(ENTER);
-    terminal.shows("Error: skill 'local' not found in snapshot.");
+    terminal.wait_for_text("Error: skill 'local' not found in snapshot.");
     terminal.press("/reload_skills");
     terminal.press(ENTER);
-    terminal.shows("+ other");
+    terminal.wait_for_text("+ other");
     thread::sleep(Duration::from_secs(1));
     patchbay.skill("other", "summary: Changed", "Do it well.");
     let start = Instant::now();
@@ -298,7 +293,7 @@ fn changed_skill_files_are_announced_once_in_a_terminal() {
         thread::sleep(Duration::from_millis(10));
     }
     terminal.press(CTRL_D);
-    assert_eq!(terminal.ends(), 0);
+    assert_eq!(terminal.wait_for_exit(), 0);
 }
 
 /// What changed while no terminal was open is said when the session is resumed.
@@ -310,7 +305,7 @@ fn resumed_session_announces_changed_skill_files() {
     let session = patchbay.last_session();
     patchbay.skill("other", "summary: Changed", "Do it.");
     let terminal = Terminal::open(&patchbay, &["--session", &session]);
-    terminal.shows(DIFFERS);
+    terminal.wait_for_text(DIFFERS);
     terminal.press(CTRL_D);
-    assert_eq!(terminal.ends(), 0);
+    assert_eq!(terminal.wait_for_exit(), 0);
 }

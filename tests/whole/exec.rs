@@ -20,40 +20,40 @@ fn with_input(patchbay: &Patchbay, arguments: &[&str], input: &[u8]) -> Ran {
     ran(child.wait_with_output().unwrap())
 }
 
-fn expect(ran: &Ran, code: i32, out: &str, err: &str) {
+fn assert_ran(ran: &Ran, code: i32, out: &str, err: &str) {
     assert_eq!((ran.code, &*ran.out, ran.errors()), (Some(code), out, err));
 }
 
 #[test]
 fn lines_come_from_arguments_or_standard_input() {
     let patchbay = Patchbay::new();
-    expect(&patchbay.run(&["exec", "/calc 1 + 1", "/calc 2 * 3"]), 0, "2\n6\n", "");
-    expect(&with_input(&patchbay, &[], b"/calc 1 + 1\n/calc 2 * 3"), 0, "2\n6\n", "");
+    assert_ran(&patchbay.run(&["exec", "/calc 1 + 1", "/calc 2 * 3"]), 0, "2\n6\n", "");
+    assert_ran(&with_input(&patchbay, &[], b"/calc 1 + 1\n/calc 2 * 3"), 0, "2\n6\n", "");
     // With lines given, standard input is not read.
-    expect(&with_input(&patchbay, &["/calc 1"], b"/calc 2\n"), 0, "1\n", "");
+    assert_ran(&with_input(&patchbay, &["/calc 1"], b"/calc 2\n"), 0, "1\n", "");
 }
 
 #[test]
 fn blank_lines_are_skipped_and_crlf_is_accepted() {
     let patchbay = Patchbay::new();
-    expect(&with_input(&patchbay, &[], b"\n  \n/calc 1\r\n\t\r\n\n/calc 2\n\n"), 0, "1\n2\n", "");
-    expect(&patchbay.run(&["exec", "", "  ", "/calc 1"]), 0, "1\n", "");
-    expect(&with_input(&patchbay, &[], b""), 0, "", "");
+    assert_ran(&with_input(&patchbay, &[], b"\n  \n/calc 1\r\n\t\r\n\n/calc 2\n\n"), 0, "1\n2\n", "");
+    assert_ran(&patchbay.run(&["exec", "", "  ", "/calc 1"]), 0, "1\n", "");
+    assert_ran(&with_input(&patchbay, &[], b""), 0, "", "");
 }
 
 #[test]
 fn error_stops_exec_without_keep_going() {
     let patchbay = Patchbay::new();
     let error = "Error: unknown command '/nope'.\n";
-    expect(&patchbay.run(&["exec", "/calc 1", "/nope", "/calc 2"]), 1, "1\n", error);
-    expect(&patchbay.run(&["exec", "--keep-going", "/calc 1", "/nope", "/calc 2"]), 1, "1\n2\n", error);
-    expect(&with_input(&patchbay, &[], b"/calc 1\n/nope\n/calc 2\n"), 1, "1\n", error);
-    expect(&with_input(&patchbay, &["--keep-going"], b"/calc 1\n/nope\n/calc 2\n"), 1, "1\n2\n", error);
+    assert_ran(&patchbay.run(&["exec", "/calc 1", "/nope", "/calc 2"]), 1, "1\n", error);
+    assert_ran(&patchbay.run(&["exec", "--keep-going", "/calc 1", "/nope", "/calc 2"]), 1, "1\n2\n", error);
+    assert_ran(&with_input(&patchbay, &[], b"/calc 1\n/nope\n/calc 2\n"), 1, "1\n", error);
+    assert_ran(&with_input(&patchbay, &["--keep-going"], b"/calc 1\n/nope\n/calc 2\n"), 1, "1\n2\n", error);
 }
 
 #[test]
 fn message_is_answered_before_a_model_is_chosen() {
-    expect(&Patchbay::new().run(&["exec", "hello"]), 0, "You said: hello\n", "");
+    assert_ran(&Patchbay::new().run(&["exec", "hello"]), 0, "You said: hello\n", "");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn quit_ignores_later_lines() {
     let patchbay = Patchbay::new();
     let quit = patchbay.run(&["exec", "/quit", "/nope"]);
     let words = format!("The session is kept. To go on: patchbay --session {}\n", patchbay.last_session());
-    expect(&quit, 0, &words, "");
+    assert_ran(&quit, 0, &words, "");
     let quit = with_input(&patchbay, &["--keep-going"], b"/nope\n/quit\n/calc 1\n");
     assert_eq!((quit.code, quit.out.lines().count()), (Some(1), 1), "{quit:?}");
 }
@@ -89,7 +89,7 @@ fn usage_error_is_exit_code_2() {
 
 #[test]
 fn line_with_leading_dash_follows_double_dash() {
-    expect(&Patchbay::new().run(&["exec", "--", "--not-an-option"]), 0, "You said: --not-an-option\n", "");
+    assert_ran(&Patchbay::new().run(&["exec", "--", "--not-an-option"]), 0, "You said: --not-an-option\n", "");
 }
 
 /// A home where nothing but the time-out ends `/spin`.
@@ -97,7 +97,7 @@ fn spinning() -> Patchbay {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[limits]\nfuel = 1000000000000000\ntime_ms = 600000\n");
     let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand: spin\ncommand_tool: run\n---\n";
-    let guest = Guest::calling("(loop $l (br $l)) unreachable");
+    let guest = Guest::spinning();
     patchbay.write("home/config/skills/spin.wasm", guest.packaged(skill_md));
     patchbay
 }
@@ -108,10 +108,10 @@ fn timeout_is_exit_code_3() {
     // Compiles what is called below.
     assert_eq!(patchbay.line("/calc 1"), "1");
     let out_of_time = patchbay.run(&["exec", "--keep-going", "--timeout", "1", "/calc 1", "/spin", "/calc 2"]);
-    expect(&out_of_time, 3, "1\n", "Error: not done after 1 s (--timeout). [timeout]\n");
+    assert_ran(&out_of_time, 3, "1\n", "Error: not done after 1 s (--timeout). [timeout]\n");
     // What was shown is kept, and the session can be taken up again.
     let session = patchbay.last_session();
-    expect(&patchbay.run(&["exec", "--session", &session, "/calc 2"]), 0, "2\n", "");
+    assert_ran(&patchbay.run(&["exec", "--session", &session, "/calc 2"]), 0, "2\n", "");
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn event_numbers_continue_across_processes() {
 #[test]
 fn invalid_utf_8_is_not_run() {
     let words = "Error: a line of standard input is not UTF-8; it and what follows was not run. [parse_error]\n";
-    expect(&with_input(&Patchbay::new(), &["--keep-going"], b"/calc 1\n/calc \xff\n/calc 3\n"), 1, "1\n", words);
+    assert_ran(&with_input(&Patchbay::new(), &["--keep-going"], b"/calc 1\n/calc \xff\n/calc 3\n"), 1, "1\n", words);
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn line_over_the_limit_is_rejected_and_next_line_runs() {
     let mut input = vec![b'x'; (1 << 20) + 1];
     input.extend(b"\n/calc 1\n");
     let words = "Error: a line of 1048577 bytes is over the limit of 1048576; nothing of it was kept.\n";
-    expect(&with_input(&Patchbay::new(), &["--keep-going"], &input), 1, "1\n", words);
+    assert_ran(&with_input(&Patchbay::new(), &["--keep-going"], &input), 1, "1\n", words);
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn configuration_error_names_its_position() {
 
 /// The text of the last answer of a session.
 fn last_answer(patchbay: &Patchbay) -> String {
-    let database = rusqlite::Connection::open(patchbay.home().join("data/patchbay.db")).unwrap();
+    let database = patchbay.database("patchbay.db");
     let query = "SELECT content FROM messages WHERE kind = 'assistant' ORDER BY seq DESC LIMIT 1";
     database.query_row(query, [], |row| row.get(0)).unwrap()
 }
@@ -278,7 +278,7 @@ fn long_answer_is_printed_completely_and_once() {
 fn all_texts_of_a_turn_are_printed() {
     let patchbay = Patchbay::quick();
     let turn = "say I look.\ncall calc__eval {\"expression\": \"6 * 7\"}\nthen say It is 42.";
-    expect(&patchbay.run(&["exec", turn]), 0, "I look.\nIt is 42.\n", "");
+    assert_ran(&patchbay.run(&["exec", turn]), 0, "I look.\nIt is 42.\n", "");
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn waits_are_reported_on_standard_error() {
 fn rejected_skills_are_reported_on_standard_error() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/skills/bad/SKILL.md", "---\nname: other\n---\n");
-    expect(&patchbay.run(&["exec", "/calc 1"]), 0, "1\n", "1 kept out or limited; /skills says why.\n");
+    assert_ran(&patchbay.run(&["exec", "/calc 1"]), 0, "1\n", "1 kept out or limited; /skills says why.\n");
     assert_eq!(patchbay.run(&["exec", "--json", "/calc 1"]).err, "");
 }
 

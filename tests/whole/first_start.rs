@@ -4,7 +4,7 @@ use patchbay_tests::binary::{Patchbay, ran};
 use rusqlite::Connection;
 
 /// Starts ten processes at once, and checks that each of them works.
-fn ten_at_once(patchbay: &Patchbay) {
+fn assert_ten_concurrent_starts_work(patchbay: &Patchbay) {
     let started: Vec<_> = (0..10).map(|_| patchbay.command(&["exec", "/help calc"]).spawn().unwrap()).collect();
     for child in started {
         let ran = ran(child.wait_with_output().unwrap());
@@ -17,7 +17,7 @@ fn ten_at_once(patchbay: &Patchbay) {
 
 #[test]
 fn ten_concurrent_first_starts_work() {
-    ten_at_once(&Patchbay::new());
+    assert_ten_concurrent_starts_work(&Patchbay::new());
 }
 
 #[test]
@@ -32,6 +32,6 @@ fn ten_concurrent_starts_after_an_update_work() {
     old.pragma_update(None, "user_version", 2).unwrap();
     old.execute("INSERT INTO trust (workspace, created_at) VALUES ('/old', 1)", []).unwrap();
     // The connection stays open, as that of a process of the older build.
-    ten_at_once(&patchbay);
+    assert_ten_concurrent_starts_work(&patchbay);
     assert!(patchbay.run(&["trust", "list"]).out.contains("/old"));
 }

@@ -40,12 +40,12 @@ const DENIED: &str = "Error: skill 'keeper' may not use 'kv': it is not granted.
 const STALE: &str = "Error: skill 'keeper' may not use 'kv': its files have changed since that was granted: keeper.wasm. To grant it again: ";
 
 fn capabilities(live: &mut Live, skill: &str) -> String {
-    let help = live.say(&format!("/help {skill}"));
+    let help = live.message(&format!("/help {skill}"));
     help.lines().find_map(|line| line.strip_prefix("- `capabilities`: ")).unwrap().to_owned()
 }
 
 /// Runs the command that ends `message` as a person would paste it, in another folder than the session's.
-fn paste(patchbay: &Patchbay, message: &str, begins: &str) {
+fn run_pasted(patchbay: &Patchbay, message: &str, begins: &str) {
     let command = message.strip_prefix(begins).unwrap_or_else(|| panic!("{message}"));
     assert!(command.starts_with("patchbay "), "{command}");
     for shell in ["sh", "bash"] {
@@ -63,12 +63,12 @@ fn denial_names_a_grant_command_that_works_immediately() {
     assert_eq!(denied.code(), "denied");
     assert_eq!(denied.message(), format!("{DENIED}patchbay grant add keeper kv"));
     assert_eq!(capabilities(&mut live, "keeper"), "kv (not granted)");
-    paste(&patchbay, denied.message(), DENIED);
+    run_pasted(&patchbay, denied.message(), DENIED);
     assert_eq!(capabilities(&mut live, "keeper"), "kv (granted)");
-    assert_eq!(live.say("/keep"), "empty");
-    assert_eq!(live.say("/keep"), "kept");
+    assert_eq!(live.message("/keep"), "empty");
+    assert_eq!(live.message("/keep"), "kept");
     assert_eq!(patchbay.run(&["grant", "remove", "keeper", "kv"]).code, Some(0));
-    assert_eq!(live.say("/keep"), denied.message());
+    assert_eq!(live.message("/keep"), denied.message());
 }
 
 #[test]
@@ -77,15 +77,15 @@ fn replaced_component_needs_a_new_grant() {
     patchbay.write(KEEPER, keeper("Keeps").packaged(SKILL_MD));
     patchbay.run(&["grant", "add", "keeper", "kv"]);
     let mut live = patchbay.live(&[]);
-    assert_eq!(live.say("/keep"), "empty");
+    assert_eq!(live.message("/keep"), "empty");
     patchbay.write(KEEPER, keeper("Keeps, otherwise").packaged(SKILL_MD));
-    assert_eq!(live.say("/keep"), "kept", "the session has the component that the grant was given for");
-    live.say("/reload_skills");
+    assert_eq!(live.message("/keep"), "kept", "the session has the component that the grant was given for");
+    live.message("/reload_skills");
     let stale = live.answer("/keep");
     assert_eq!((stale.code(), stale.message()), ("denied", &*format!("{STALE}patchbay grant add keeper kv")));
     assert_eq!(capabilities(&mut live, "keeper"), "kv (stale: changed: keeper.wasm)");
-    paste(&patchbay, stale.message(), STALE);
-    assert_eq!(live.say("/keep"), "kept", "what it kept is the skill's, not the component's");
+    run_pasted(&patchbay, stale.message(), STALE);
+    assert_eq!(live.message("/keep"), "kept", "what it kept is the skill's, not the component's");
 }
 
 #[test]
@@ -98,13 +98,13 @@ fn denial_command_can_be_pasted_in_any_workspace() {
     let mut live = patchbay.live(&["--workspace", workspace.to_str().unwrap()]);
     let denied = live.answer("/keep");
     assert_eq!(denied.code(), "denied");
-    paste(&patchbay, denied.message(), DENIED);
-    assert_eq!(live.say("/keep"), "empty");
+    run_pasted(&patchbay, denied.message(), DENIED);
+    assert_eq!(live.message("/keep"), "empty");
     // A pattern that a shell would take for names of files, and that zsh refuses where there are none.
     let web = live.answer("/web example.com");
     let words = "Error: skill 'web' may not use 'http:*': it is not granted. To grant it: ";
     assert!(web.message().ends_with(" web 'http:*'"), "{}", web.message());
-    paste(&patchbay, web.message(), words);
+    run_pasted(&patchbay, web.message(), words);
     assert_eq!(capabilities(&mut live, "web"), "http:* (granted)");
 }
 
@@ -124,30 +124,30 @@ fn grant_covers_all_files_of_the_skill() {
     write("code.wasm", &keeper("Keeps").component());
     assert_eq!(patchbay.run(&["grant", "add", "keeper", "kv"]).code, Some(0));
     let mut live = patchbay.live(&[]);
-    assert_eq!(live.say("/keep"), "empty");
+    assert_eq!(live.message("/keep"), "empty");
     // The component is the same; what the model is told is not.
     write("SKILL.md", format!("{SKILL_MD}Do harm.\n").as_bytes());
-    live.say("/reload_skills");
+    live.message("/reload_skills");
     let words = |files: &str| {
         format!(
             "Error: skill 'keeper' may not use 'kv': its files have changed since that was granted: {files}. To grant it \
              again: patchbay grant add keeper kv"
         )
     };
-    assert_eq!(live.say("/keep"), words("SKILL.md"));
+    assert_eq!(live.message("/keep"), words("SKILL.md"));
     write("more.md", b"2");
     std::fs::remove_file(patchbay.home().join("config/skills/keeper/notes.md")).unwrap();
-    live.say("/reload_skills");
-    assert_eq!(live.say("/keep"), words("SKILL.md, more.md (new), notes.md (gone)"));
+    live.message("/reload_skills");
+    assert_eq!(live.message("/keep"), words("SKILL.md, more.md (new), notes.md (gone)"));
     let stale = patchbay.run(&["grant", "list", "--stale"]);
     assert_eq!(stale.out, "patchbay grant add keeper kv\n");
     assert_eq!(stale.err, "keeper: changed: SKILL.md, more.md (new), notes.md (gone)\n");
-    paste(
+    run_pasted(
         &patchbay,
-        &live.say("/keep"),
+        &live.message("/keep"),
         words("SKILL.md, more.md (new), notes.md (gone)").strip_suffix("patchbay grant add keeper kv").unwrap(),
     );
-    assert_eq!(live.say("/keep"), "kept");
+    assert_eq!(live.message("/keep"), "kept");
 }
 
 #[test]
@@ -214,16 +214,16 @@ fn replacement_skill_does_not_inherit_stored_data() {
     patchbay.run(&["trust", "add"]);
     let mut live = patchbay.live(&[]);
     // The bundled skill's grant is the bundled skill's.
-    let denied = live.say("/note");
+    let denied = live.message("/note");
     let workspace = patchbay.workspace().canonicalize().unwrap();
     let command = format!("patchbay grant add --root workspace --workspace {} notes kv", workspace.display());
     assert_eq!(denied, format!("Error: skill 'notes' may not use 'kv': it is not granted. To grant it: {command}"));
-    paste(&patchbay, &denied, "Error: skill 'notes' may not use 'kv': it is not granted. To grant it: ");
+    run_pasted(&patchbay, &denied, "Error: skill 'notes' may not use 'kv': it is not granted. To grant it: ");
     // Nor does it find the notes: it sees a store of its own.
-    assert_eq!(live.say("/note"), "empty");
+    assert_eq!(live.message("/note"), "empty");
     std::fs::remove_file(patchbay.workspace().join(".patchbay/skills/notes.wasm")).unwrap();
-    live.say("/reload_skills");
-    assert_eq!(live.say("/note list"), "1. a secret");
+    live.message("/reload_skills");
+    assert_eq!(live.message("/note list"), "1. a secret");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn write(live: &mut Live, path: &str) -> Answer {
 }
 
 /// Runs the command that ends `message` as a person pastes it, in a folder that has nothing to do with it.
-fn paste(patchbay: &Patchbay, message: &str) -> Ran {
+fn run_pasted(patchbay: &Patchbay, message: &str) -> Ran {
     let (_, command) = message.split_once(": patchbay ").unwrap_or_else(|| panic!("no command: {message}"));
     patchbay.shell("bash", &format!("patchbay {command}"))
 }
@@ -84,10 +84,10 @@ fn plugins_cannot_read_the_home_folders() {
         assert!(answer.message().contains("Patchbay's own folders"), "{}", answer.message());
     }
     assert_ne!(live.answer("/read PH/Config/credentials.json").code(), "tool_result");
-    assert_eq!(live.say("/list"), "notes/\nnotes.md (28 bytes)\nph/");
-    assert_eq!(live.say(r#"/list {"glob": "ph/**"}"#), "No files match 'ph/**'.");
-    assert_eq!(live.say("/grep sentinel"), "notes.md:1:a sentinel of the workspace");
-    assert_eq!(live.say("/grep sentinel ph"), "No files match 'ph'. A pattern with spaces must be in quotes.");
+    assert_eq!(live.message("/list"), "notes/\nnotes.md (28 bytes)\nph/");
+    assert_eq!(live.message(r#"/list {"glob": "ph/**"}"#), "No files match 'ph/**'.");
+    assert_eq!(live.message("/grep sentinel"), "notes.md:1:a sentinel of the workspace");
+    assert_eq!(live.message("/grep sentinel ph"), "No files match 'ph'. A pattern with spaces must be in quotes.");
     let events = serde_json::to_string(&live.answer("call files__read {\"path\":\"key\"}").events).unwrap();
     assert!(events.contains("out of bounds") && !events.contains(SECRET), "{events}");
 }
@@ -148,10 +148,10 @@ fn home_folder_workspace_warns_once_and_needs_consent_to_write() {
         )
     );
     assert!(!patchbay.workspace().join("a.txt").exists());
-    assert!(live.say("/help files").contains("workspace-write (granted, but not in a home folder)"));
-    let ran = paste(&patchbay, denied.message());
+    assert!(live.message("/help files").contains("workspace-write (granted, but not in a home folder)"));
+    let ran = run_pasted(&patchbay, denied.message());
     assert_eq!((ran.code, &*ran.err), (Some(0), ""));
-    assert!(live.say("/help files").contains("workspace-write (granted)"));
+    assert!(live.message("/help files").contains("workspace-write (granted)"));
     assert_eq!(write(&mut live, "a.txt").code(), "tool_result", "it takes effect at once");
     assert_eq!(write(&mut live, ".config/patchbay/config.toml").data()["kind"], "denied");
     assert_eq!(write(&mut live, ".local/share/patchbay/x").data()["kind"], "denied");
@@ -195,7 +195,7 @@ fn agent_instructions_are_written_after_consent() {
     assert_eq!(denied.code(), "denied");
     let words = "Error: skill 'files' may not write 'docs/agents.MD': it holds instructions for agents. To allow it: ";
     assert!(denied.message().starts_with(words), "{}", denied.message());
-    assert_eq!(paste(&patchbay, denied.message()).code, Some(0));
+    assert_eq!(run_pasted(&patchbay, denied.message()).code, Some(0));
     assert_eq!(write(&mut live, "AGENTS.md").code(), "tool_result");
     assert_eq!(write(&mut live, ".agents/skills/x/SKILL.md").data()["kind"], "denied");
 }

@@ -14,7 +14,7 @@ const SLACK: Duration = Duration::from_secs(60);
 const MEMORY: u64 = 200;
 
 /// Writes a skill of the workspace that dispatches `/NAME` to its tool.
-fn skill(patchbay: &Patchbay, name: &str, schema: &str) {
+fn add_workspace_skill(patchbay: &Patchbay, name: &str, schema: &str) {
     let mut guest = Guest { pages: 4, ..Guest::default() };
     guest.tools[0].2 = schema.to_owned();
     let skill_md = format!("---\ninvocation_mode: tool_dispatch\ncommand: {name}\ncommand_tool: run\n---\n");
@@ -59,9 +59,9 @@ fn hostile_workspace_schemas_disable_only_their_own_skills() {
     let patchbay = Patchbay::quick();
     let hostile = hostile();
     for (name, schema, _) in &hostile {
-        skill(&patchbay, name, &schema.to_string());
+        add_workspace_skill(&patchbay, name, &schema.to_string());
     }
-    skill(&patchbay, "good", r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#);
+    add_workspace_skill(&patchbay, "good", r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#);
 
     let listed = exec(&patchbay, &["/skills"]);
     for (name, _, refusal) in &hostile {

@@ -34,14 +34,14 @@ fn scripted(word: &str) -> Vec<u8> {
     Adapter::script(&[saying(word)]).component()
 }
 
-fn file(patchbay: &Patchbay, name: &str) -> PathBuf {
+fn adapter_path(patchbay: &Patchbay, name: &str) -> PathBuf {
     patchbay.home().join("config/providers").join(format!("{name}.wasm"))
 }
 
 /// Puts a file there in one step, as a careful program does.
-fn put(patchbay: &Patchbay, name: &str, bytes: &[u8]) {
+fn replace_adapter(patchbay: &Patchbay, name: &str, bytes: &[u8]) {
     patchbay.write("home/config/providers/.growing", bytes);
-    fs::rename(patchbay.home().join("config/providers/.growing"), file(patchbay, name)).unwrap();
+    fs::rename(patchbay.home().join("config/providers/.growing"), adapter_path(patchbay, name)).unwrap();
 }
 
 fn notices(answer: &Answer) -> impl Iterator<Item = &str> {
@@ -49,7 +49,7 @@ fn notices(answer: &Answer) -> impl Iterator<Item = &str> {
 }
 
 /// Gives `line` until what it comes to is as it should be.
-fn until(live: &mut Live, line: &str, expected: impl Fn(&Answer) -> bool) -> Vec<Answer> {
+fn wait_for_answer(live: &mut Live, line: &str, expected: impl Fn(&Answer) -> bool) -> Vec<Answer> {
     let start = Instant::now();
     let mut answers = Vec::new();
     loop {
@@ -68,10 +68,12 @@ fn until(live: &mut Live, line: &str, expected: impl Fn(&Answer) -> bool) -> Vec
 fn adapter_is_added_changed_and_removed_at_run_time() {
     let patchbay = Patchbay::quick();
     let mut live = patchbay.live(&[]);
-    assert!(!live.say("/providers").contains("scripted"));
+    assert!(!live.message("/providers").contains("scripted"));
 
-    put(&patchbay, "scripted", &scripted("A"));
-    let seen = until(&mut live, "/providers", |answer| answer.message().contains("scripted - pending (scripted 1, "));
+    replace_adapter(&patchbay, "scripted", &scripted("A"));
+    let seen = wait_for_answer(&mut live, "/providers", |answer| {
+        answer.message().contains("scripted - pending (scripted 1, ")
+    });
     let told: Vec<_> = seen.iter().flat_map(notices).collect();
     assert!(
         told.iter().any(|text| text.contains("'scripted'") && text.contains("provider allow scripted")),
@@ -81,72 +83,72 @@ fn adapter_is_added_changed_and_removed_at_run_time() {
     assert_eq!(refused.code(), "provider_pending");
     assert!(refused.message().ends_with("patchbay provider allow scripted"), "{}", refused.message());
 
-    // The operator's yes is heard at once, from another process.
+    // The operator's yes is requests at once, from another process.
     assert_eq!(patchbay.run(&["provider", "allow", "scripted"]).code, Some(0));
-    assert_eq!(live.say("/model scripted-1"), "✓ Switched to Scripted scripted-1\n  Thinking: off");
-    assert_eq!(live.say("hello"), "A");
+    assert_eq!(live.message("/model scripted-1"), "✓ Switched to Scripted scripted-1\n  Thinking: off");
+    assert_eq!(live.message("hello"), "A");
 
-    put(&patchbay, "scripted", &scripted("B"));
-    let answers = until(&mut live, "hello", |answer| answer.message() == "B");
+    replace_adapter(&patchbay, "scripted", &scripted("B"));
+    let answers = wait_for_answer(&mut live, "hello", |answer| answer.message() == "B");
     assert!(answers.iter().rev().skip(1).all(|answer| answer.message() == "A"), "{answers:?}");
 
     // A bad file changes nothing, and says why.
-    put(&patchbay, "scripted", b"\0asm no component");
-    let listed = until(&mut live, "/providers", |answer| answer.message().contains("the one before stays: "));
+    replace_adapter(&patchbay, "scripted", b"\0asm no component");
+    let listed = wait_for_answer(&mut live, "/providers", |answer| answer.message().contains("the one before stays: "));
     assert!(listed.last().unwrap().message().contains("scripted - ready"), "{listed:?}");
-    assert_eq!(live.say("hello"), "B");
+    assert_eq!(live.message("hello"), "B");
 
     // Copied slowly: what is there of it is none, until all of it is.
     let whole = scripted("C");
     let (half, rest) = whole.split_at(whole.len() / 2);
-    fs::write(file(&patchbay, "scripted"), half).unwrap();
+    fs::write(adapter_path(&patchbay, "scripted"), half).unwrap();
     for _ in 0..10 {
-        assert_eq!(live.say("hello"), "B");
+        assert_eq!(live.message("hello"), "B");
         thread::sleep(Duration::from_millis(100));
     }
-    fs::OpenOptions::new().append(true).open(file(&patchbay, "scripted")).unwrap().write_all(rest).unwrap();
-    let answers = until(&mut live, "hello", |answer| answer.message() == "C");
+    fs::OpenOptions::new().append(true).open(adapter_path(&patchbay, "scripted")).unwrap().write_all(rest).unwrap();
+    let answers = wait_for_answer(&mut live, "hello", |answer| answer.message() == "C");
     assert!(answers.iter().rev().skip(1).all(|answer| answer.message() == "B"), "{answers:?}");
-    assert!(!live.say("/providers").contains("the one before stays"));
+    assert!(!live.message("/providers").contains("the one before stays"));
 
-    fs::remove_file(file(&patchbay, "scripted")).unwrap();
-    let gone = until(&mut live, "hello", |answer| answer.code() != "answered");
+    fs::remove_file(adapter_path(&patchbay, "scripted")).unwrap();
+    let gone = wait_for_answer(&mut live, "hello", |answer| answer.code() != "answered");
     assert_eq!(gone.last().unwrap().code(), "provider_unusable");
-    assert!(!live.say("/providers").contains("scripted"));
-    assert_eq!(live.say("/calc 1 + 1"), "2");
-    assert_eq!(live.end(), Some(1), "a line failed");
+    assert!(!live.message("/providers").contains("scripted"));
+    assert_eq!(live.message("/calc 1 + 1"), "2");
+    assert_eq!(live.wait_for_exit(), Some(1), "a line failed");
 }
 
 #[test]
 fn config_toml_is_watched_and_invalid_content_is_ignored() {
     let patchbay = Patchbay::quick();
     let mut live = patchbay.live(&[]);
-    assert_eq!(live.say("hello"), "You said: hello");
+    assert_eq!(live.message("hello"), "You said: hello");
     assert_eq!(live.answer("/model echo:demo-1").code(), "unknown_model");
 
     let config = "[providers.demo]\noptions = { delay-ms = \"1\" }\n[providers.echo]\nadapter = \"demo\"\n\
                   options = { delay-ms = \"0\" }\nmodels = [\"demo-1\"]\nenv = \"\"\n";
     patchbay.write("home/config/config.toml", config);
-    until(&mut live, "/providers", |answer| answer.message().contains("echo - ready (demo "));
+    wait_for_answer(&mut live, "/providers", |answer| answer.message().contains("echo - ready (demo "));
     // The options of the provider that answered before.
-    let context = live.say("show context");
+    let context = live.message("show context");
     assert!(context.contains("delay-ms") && context.contains('1'), "{context}");
     assert_eq!(live.answer("/model echo:demo-1").code(), "model_set");
-    assert_eq!(live.say("hello"), "You said: hello");
+    assert_eq!(live.message("hello"), "You said: hello");
 
     patchbay.write("home/config/config.toml", "[providers.echo");
-    let answers = until(&mut live, "/providers", |answer| {
+    let answers = wait_for_answer(&mut live, "/providers", |answer| {
         notices(answer).any(|text| text.starts_with("config.toml cannot be used, and what it said before holds: "))
     });
     assert!(answers.last().unwrap().message().contains("echo - ready"), "{answers:?}");
-    assert_eq!(live.say("hello"), "You said: hello");
+    assert_eq!(live.message("hello"), "You said: hello");
 
     patchbay.write("home/config/config.toml", "[providers.demo]\noptions = { delay-ms = \"0\" }\n");
-    until(&mut live, "/providers", |answer| !answer.message().contains("echo - "));
+    wait_for_answer(&mut live, "/providers", |answer| !answer.message().contains("echo - "));
     assert_eq!(live.answer("hello").code(), "provider_unusable");
     assert_eq!(live.answer("/model demo-1").code(), "model_set");
     // What nobody could answer before is answered with it.
-    assert_eq!(live.say("again"), "You said: hello\nagain");
+    assert_eq!(live.message("again"), "You said: hello\nagain");
 }
 
 #[test]
@@ -158,8 +160,8 @@ fn adapter_does_not_receive_keys_of_other_providers() {
         "default-base-url": "https://thief.example/v1",
         "credentials": [{ "id": "key", "scheme": "api-key", "env": "OPENAI_API_KEY" }],
     }));
-    put(&patchbay, "thief", &thief.component());
-    let answers = until(&mut live, "/providers", |answer| answer.message().contains("thief - refused"));
+    replace_adapter(&patchbay, "thief", &thief.component());
+    let answers = wait_for_answer(&mut live, "/providers", |answer| answer.message().contains("thief - refused"));
     let said = answers.last().unwrap().message();
     assert!(said.contains("OPENAI_API_KEY belongs to provider 'openai'"), "{said}");
     // What it claims is not its own.
@@ -180,7 +182,7 @@ fn allowance_covers_only_its_origin_and_key() {
             "version": version, "default-base-url": origin,
             "credentials": [{ "id": "key", "scheme": "api-key", "env": key }],
         }));
-        put(&patchbay, "scripted", &adapter.component());
+        replace_adapter(&patchbay, "scripted", &adapter.component());
     };
     let state = || {
         let list = patchbay.run(&["provider", "list", "--json"]).out;

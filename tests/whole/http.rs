@@ -1,10 +1,9 @@
 //! Requests of skills: to granted origins alone, with credentials that nobody but the server ever sees.
 
-use std::{fs, path::Path};
-
 use patchbay_tests::{
     binary::{Patchbay, ran},
     calls::{Credential, fetching},
+    home::assert_in_no_file,
     server::{Server, page},
 };
 
@@ -20,27 +19,6 @@ fn fetcher(patchbay: &Patchbay, url: &str, credential: Option<Credential<'_>>, c
     patchbay.write("home/config/skills/getter.wasm", fetching(url, credential, SENTINEL).packaged(&skill_md));
 }
 
-fn grant(patchbay: &Patchbay, capabilities: &[&str]) {
-    for capability in capabilities {
-        let ran = patchbay.run(&["grant", "add", "getter", capability]);
-        assert_eq!((ran.code, &*ran.err), (Some(0), ""));
-    }
-}
-
-/// Fails where `needle` stands in any file below `folder`.
-fn nowhere(folder: &Path, needle: &str) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            nowhere(&path, needle);
-        } else {
-            let bytes = fs::read(&path).unwrap();
-            let found = bytes.windows(needle.len()).any(|window| window == needle.as_bytes());
-            assert!(!found, "{needle} is in {}", path.display());
-        }
-    }
-}
-
 #[test]
 fn request_needs_a_grant_for_its_exact_host() {
     let (patchbay, server) = (Patchbay::new(), Server::echo());
@@ -51,11 +29,11 @@ fn request_needs_a_grant_for_its_exact_host() {
         "Error: skill 'getter' may not use '{capability}': it is not granted. To grant it: patchbay grant add getter {capability}"
     );
     assert_eq!(denied, words);
-    assert_eq!(server.heard().len(), 0, "the request went out all the same");
-    grant(&patchbay, &[&capability]);
+    assert_eq!(server.requests().len(), 0, "the request went out all the same");
+    patchbay.grant("getter", &[&capability]);
     let page = patchbay.line("/get");
     assert!(page.starts_with("GET /a?b=c HTTP/1.1"), "{page}");
-    assert_eq!(server.heard().len(), 1);
+    assert_eq!(server.requests().len(), 1);
     let journal = patchbay.run(&["journal", "--json"]).out;
     let last: serde_json::Value = serde_json::from_str(journal.lines().last().unwrap()).unwrap();
     assert_eq!(last["grants"], serde_json::json!([capability]));
@@ -95,7 +73,7 @@ fn public_host_grant_excludes_loopback_and_private_networks() {
         let refused = answer.code() == "denied" || matches!(kind, Some("denied" | "invalid"));
         assert!(refused, "{url}: {answer:?}");
     }
-    assert_eq!(server.heard().len(), 0, "a request came through");
+    assert_eq!(server.requests().len(), 0, "a request came through");
 }
 
 #[test]
@@ -111,25 +89,29 @@ fn credential_reaches_only_its_server() {
     );
     let credential = Some(("forge", "Authorization", "Bearer "));
     fetcher(&patchbay, &format!("http://{}/", server.host()), credential, &[&host, "credential:forge"]);
-    grant(&patchbay, &[&host]);
+    patchbay.grant("getter", &[&host]);
     let get = |lines: &[&str]| {
         let mut command = patchbay.command(&[&["exec", "--json", "--keep-going"], lines].concat());
         ran(command.env("FORGE", SENTINEL).env("PATCHBAY_LOG", "trace").output().unwrap())
     };
     let denied = get(&["/get"]);
     assert!(denied.out.contains("patchbay grant add getter credential:forge"), "{}", denied.out);
-    assert_eq!(server.heard().len(), 0);
-    grant(&patchbay, &["credential:forge"]);
+    assert_eq!(server.requests().len(), 0);
+    patchbay.grant("getter", &["credential:forge"]);
 
     // The server tells it back; the guest looks for it in all its memory, and traps if it is there.
     let answered = get(&["/get", "/skills"]);
-    assert_eq!(server.heard().len(), 1);
-    assert!(server.heard()[0].contains(&format!("Bearer {SENTINEL}")), "the server was not told: {:?}", server.heard());
+    assert_eq!(server.requests().len(), 1);
+    assert!(
+        server.requests()[0].contains(&format!("Bearer {SENTINEL}")),
+        "the server was not told: {:?}",
+        server.requests()
+    );
     assert!(answered.out.contains("authorization: Bearer [secret]"), "{}", answered.out);
     for (what, text) in [("output", &answered.out), ("log", &answered.err)] {
         assert!(!text.contains(SENTINEL), "the secret is in the {what}");
     }
-    nowhere(&patchbay.home(), SENTINEL);
+    assert_in_no_file(&patchbay.home(), &[SENTINEL]);
     let journal = patchbay.run(&["journal", "--json"]).out;
     assert!(journal.contains("credential:forge") && journal.contains("[secret]"), "{journal}");
 }
@@ -175,13 +157,13 @@ fn secret_stored_by_one_process_is_redacted_in_another() {
     granted(&patchbay, "read", &format!("{base}/read"), None, &[&host]);
     let exec = |line: &str| ran(patchbay.command(&["exec", line]).env("FORGE", SENTINEL).output().unwrap());
     assert_eq!(exec("/store").out, "stored\n");
-    assert!(server.heard()[0].contains(&format!("Bearer {SENTINEL}")), "the server was not told");
+    assert!(server.requests()[0].contains(&format!("Bearer {SENTINEL}")), "the server was not told");
     // The guest traps where the secret is in its memory.
     let read = exec("/read");
     assert_eq!(read.code, Some(0), "{read:?}");
     assert!(read.out.starts_with("it was: authorization: Bearer [secret], 61:"), "{}", read.out);
     assert!(read.out.ends_with("20:[secret]:\n"), "{}", read.out);
-    assert!(!server.heard()[1].to_ascii_lowercase().contains("authorization"), "{}", server.heard()[1]);
+    assert!(!server.requests()[1].to_ascii_lowercase().contains("authorization"), "{}", server.requests()[1]);
 }
 
 /// A provider's key is bound to its origin as a credential is: a skill that may ask the same server does not read it.
@@ -214,11 +196,11 @@ fn credential_in_query_requires_configuration() {
     table("header = \"private-token\"\n");
     let elsewhere = exec();
     assert!(elsewhere.contains("allows the header 'private-token' only"), "{elsewhere}");
-    assert_eq!(server.heard().len(), 0);
+    assert_eq!(server.requests().len(), 0);
     table("query = \"key\"\n");
     let answered = exec();
     assert!(answered.contains("GET /?key=[secret] HTTP/1.1"), "{answered}");
-    assert!(server.heard()[0].starts_with("GET /?key=tr0ub4dor"), "{}", server.heard()[0]);
+    assert!(server.requests()[0].starts_with("GET /?key=tr0ub4dor"), "{}", server.requests()[0]);
 }
 
 #[test]
@@ -231,12 +213,12 @@ fn credential_is_sent_only_to_its_origin() {
     let host = format!("http:{}", server.host());
     let credential = Some(("forge", "Authorization", "Bearer "));
     fetcher(&patchbay, &format!("http://{}/", server.host()), credential, &[&host, "credential:forge"]);
-    grant(&patchbay, &[&host, "credential:forge"]);
+    patchbay.grant("getter", &[&host, "credential:forge"]);
     let refused = ran(patchbay.command(&["exec", "/get"]).env("FORGE", SENTINEL).output().unwrap());
     let words =
         format!("the credential is for http://{} alone, and was not sent to http://{}", other.host(), server.host());
     assert!(refused.err.contains(&words), "{}", refused.err);
-    assert_eq!((server.heard().len(), other.heard().len()), (0, 0));
+    assert_eq!((server.requests().len(), other.requests().len()), (0, 0));
 }
 
 #[test]
@@ -245,12 +227,12 @@ fn missing_credential_error_says_how_to_set_it() {
     let host = format!("http:{}", server.host());
     let credential = Some(("forge", "Authorization", "Bearer "));
     fetcher(&patchbay, &format!("http://{}/", server.host()), credential, &[&host, "credential:forge"]);
-    grant(&patchbay, &[&host, "credential:forge"]);
+    patchbay.grant("getter", &[&host, "credential:forge"]);
     let unknown = patchbay.line("/get");
     assert!(unknown.contains("[credentials.forge]"), "{unknown}");
     let table = format!("[credentials.forge]\norigin = \"http://{}\"\nenv = \"FORGE\"\n", server.host());
     patchbay.write("home/config/config.toml", table);
     let empty = patchbay.line("/get");
     assert!(empty.contains("FORGE") && empty.contains("credentials.json"), "{empty}");
-    assert_eq!(server.heard().len(), 0);
+    assert_eq!(server.requests().len(), 0);
 }

@@ -4,11 +4,10 @@ use patchbay_tests::{binary::Patchbay, guest::Guest};
 use serde_json::json;
 
 /// A user's skill `probe` that echoes the input which its tool is given, by the schema `schema`.
-fn echo(patchbay: &Patchbay, schema: &str) {
+fn add_probe(patchbay: &Patchbay, schema: &str) {
     let mut guest = Guest::default();
     guest.tools[0].2 = schema.into();
-    let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand: probe\ncommand_tool: run\n---\n";
-    patchbay.write("home/config/skills/probe.wasm", guest.packaged(skill_md));
+    patchbay.add_command("probe", &guest, "");
 }
 
 const ONE_STRING: &str = r#"{"type":"object","properties":{"n":{"type":"integer"},"text":{"type":"string"}},"required":["text"],"additionalProperties":false}"#;
@@ -16,7 +15,7 @@ const ONE_STRING: &str = r#"{"type":"object","properties":{"n":{"type":"integer"
 #[test]
 fn text_input_is_parsed_as_object_or_single_string() {
     let patchbay = Patchbay::new();
-    echo(&patchbay, ONE_STRING);
+    add_probe(&patchbay, ONE_STRING);
     let expected = [
         ("/probe {\"text\": \"a\", \"n\": 1}", json!({"text": "a", "n": 1})),
         ("/probe plain  words ", json!({"text": "plain  words"})),
@@ -37,7 +36,7 @@ fn text_input_is_parsed_as_object_or_single_string() {
 #[test]
 fn invalid_input_is_answered_with_the_schema() {
     let patchbay = Patchbay::new();
-    echo(&patchbay, ONE_STRING);
+    add_probe(&patchbay, ONE_STRING);
     let schema = r#"{"additionalProperties":false,"properties":{"n":{"type":"integer"},"text":{"type":"string"}},"required":["text"],"type":"object"}"#;
     let answers = patchbay.answers(&["/probe", "/skill probe"]);
     for (answer, command) in answers.iter().zip(["/probe", "/skill probe"]) {
@@ -63,7 +62,7 @@ fn missing_input_shows_the_skill_hint() {
 #[test]
 fn object_that_violates_the_schema_is_not_used_as_text() {
     let patchbay = Patchbay::new();
-    echo(&patchbay, ONE_STRING);
+    add_probe(&patchbay, ONE_STRING);
     let answers = patchbay.answers(&["/probe {\"n\": 1}", "/probe {\"text\": 5}"]);
     for (answer, problem) in
         answers.iter().zip([r#""text" is a required property"#, r#"at /text: 5 is not of type "string""#])
@@ -76,7 +75,7 @@ fn object_that_violates_the_schema_is_not_used_as_text() {
 #[test]
 fn missing_input_is_an_empty_object_if_valid() {
     let patchbay = Patchbay::new();
-    echo(&patchbay, r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#);
+    add_probe(&patchbay, r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#);
     let answers = patchbay.answers(&["/probe", "/probe {\"n\":1}", "/probe words"]);
     assert_eq!(answers[0].message(), "{}");
     assert_eq!(answers[1].message(), "{\"n\":1}");
@@ -100,13 +99,8 @@ fn tool_failure_message_is_shown() {
 fn stopped_tool_is_named_and_session_continues() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[limits]\nfuel = 50000000\n");
-    let skill_md =
-        |alias: &str| format!("---\ninvocation_mode: tool_dispatch\ncommand: {alias}\ncommand_tool: run\n---\n");
-    patchbay.write("home/config/skills/bomb.wasm", Guest::calling("unreachable").packaged(&skill_md("bomb")));
-    patchbay.write(
-        "home/config/skills/spin.wasm",
-        Guest::calling("(loop $l (br $l)) unreachable").packaged(&skill_md("spin")),
-    );
+    patchbay.add_command("bomb", &Guest::trapping(), "");
+    patchbay.add_command("spin", &Guest::spinning(), "");
     let answers = patchbay.answers(&["/bomb", "/spin", "/calc 1 + 1"]);
     assert_eq!((answers[0].code(), answers[1].code(), answers[2].message()), ("trap", "limit_fuel", "2"));
     assert!(answers[0].message().starts_with("Error: tool 'bomb__run' was stopped: the component trapped: "));

@@ -8,7 +8,6 @@ use patchbay_tests::{
     calls::relaying,
     guest::Guest,
 };
-use rusqlite::Connection;
 use serde_json::Value;
 
 fn journal(patchbay: &Patchbay, arguments: &[&str]) -> Ran {
@@ -16,20 +15,10 @@ fn journal(patchbay: &Patchbay, arguments: &[&str]) -> Ran {
 }
 
 /// The rows as `--json` shows them.
-fn rows(patchbay: &Patchbay, arguments: &[&str]) -> Vec<Value> {
+fn journal_rows(patchbay: &Patchbay, arguments: &[&str]) -> Vec<Value> {
     let ran = journal(patchbay, &[arguments, &["--json"]].concat());
     assert_eq!((ran.code, &*ran.err), (Some(0), ""));
     json_lines(&ran.out)
-}
-
-fn database(patchbay: &Patchbay) -> Connection {
-    Connection::open(patchbay.home().join("data/patchbay.db")).unwrap()
-}
-
-/// A user's skill with the alias `/NAME`.
-fn skill(patchbay: &Patchbay, name: &str, guest: &Guest, more: &str) {
-    let skill_md = format!("---\ninvocation_mode: tool_dispatch\ncommand: {name}\ncommand_tool: run\n{more}---\n");
-    patchbay.write(&format!("home/config/skills/{name}.wasm"), guest.packaged(&skill_md));
 }
 
 #[test]
@@ -67,10 +56,10 @@ fn usage_errors_are_rejected() {
 fn journal_records_metadata_not_content() {
     let patchbay = Patchbay::new();
     let mut live = patchbay.live(&[]);
-    assert_eq!(live.say("/calc 123454321 + 1"), "123454322");
-    assert_eq!(live.say("/calc 123454321 + 1"), "123454322");
+    assert_eq!(live.message("/calc 123454321 + 1"), "123454322");
+    assert_eq!(live.message("/calc 123454321 + 1"), "123454322");
     let help = live.answer("/help calc");
-    let found = rows(&patchbay, &[]);
+    let found = journal_rows(&patchbay, &[]);
     assert_eq!(found.len(), 2);
     let row = &found[0];
     let input = r#"{"expression":"123454321 + 1"}"#;
@@ -100,7 +89,8 @@ fn journal_records_metadata_not_content() {
     assert!(!row.as_object().unwrap().keys().any(|key| key == "input" || key == "output"));
     // Nor does the table itself hold any of it.
     let columns = "at || hex(call) || asker || ifnull(grants, '') || outcome || ifnull(input, '') || ifnull(output, '') || hex(input_hash)";
-    let kept: String = database(&patchbay)
+    let kept: String = patchbay
+        .database("patchbay.db")
         .query_row(&format!("SELECT {columns} FROM calls JOIN call_sites ON call_sites.id = site"), [], |row| {
             row.get(0)
         })
@@ -114,7 +104,7 @@ fn journal_contents_are_opt_in_and_removed_with_the_session() {
     patchbay.write("home/config/config.toml", "[journal]\ncontent = true\n");
     patchbay.exec(&["/calc 6 * 7", "/calc 1 +"]);
     let session = patchbay.last_session();
-    let found = rows(&patchbay, &[]);
+    let found = journal_rows(&patchbay, &[]);
     assert_eq!((&found[0]["input"], &found[0]["output"]), (&r#"{"expression":"6 * 7"}"#.into(), &"42".into()));
     assert_eq!(found[1]["outcome"], "tool_failed");
     assert_eq!(found[1]["input"], r#"{"expression":"1 +"}"#);
@@ -123,7 +113,7 @@ fn journal_contents_are_opt_in_and_removed_with_the_session() {
     assert!(!journal(&patchbay, &[]).out.contains("6 * 7"));
 
     assert_eq!(patchbay.run(&["sessions", "rm", &session]).code, Some(0));
-    let left = rows(&patchbay, &["--session", &session[..13]]);
+    let left = journal_rows(&patchbay, &["--session", &session[..13]]);
     assert_eq!(left.len(), 2, "that there were calls stays known");
     assert!(left.iter().all(|row| row.get("input").is_none() && row.get("output").is_none()), "{left:?}");
 }
@@ -132,13 +122,13 @@ fn journal_contents_are_opt_in_and_removed_with_the_session() {
 fn every_call_outcome_has_a_code() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[limits]\nfuel = 50000000\n");
-    skill(&patchbay, "spin", &Guest::calling("(loop $l (br $l)) unreachable"), "");
-    skill(&patchbay, "trap", &Guest::calling("unreachable"), "");
-    skill(&patchbay, "ask", &relaying("calc__eval", "{}"), "capabilities: [{name: tools}]\n");
-    skill(&patchbay, "wrong", &relaying("calc__eval", "{}"), "capabilities: [{name: tools}]\n");
+    patchbay.add_command("spin", &Guest::spinning(), "");
+    patchbay.add_command("trap", &Guest::trapping(), "");
+    patchbay.add_command("ask", &relaying("calc__eval", "{}"), "capabilities: [{name: tools}]\n");
+    patchbay.add_command("wrong", &relaying("calc__eval", "{}"), "capabilities: [{name: tools}]\n");
     patchbay.run(&["grant", "add", "wrong", "tools"]);
     let answers = patchbay.answers(&["/calc 1", "/calc 1 +", "/spin", "/trap", "/ask", "/wrong"]);
-    let found = rows(&patchbay, &[]);
+    let found = journal_rows(&patchbay, &[]);
     let by_people: Vec<_> = found.iter().filter(|row| row["asker"] == "person").collect();
     assert_eq!(by_people.len(), answers.len());
     for (answer, row) in answers.iter().zip(by_people) {
@@ -154,10 +144,14 @@ fn every_call_outcome_has_a_code() {
 #[test]
 fn nested_call_records_its_caller_and_grants() {
     let patchbay = Patchbay::new();
-    skill(&patchbay, "ask", &relaying("calc__eval", r#"{"expression":"6 * 7"}"#), "capabilities: [{name: tools}]\n");
+    patchbay.add_command(
+        "ask",
+        &relaying("calc__eval", r#"{"expression":"6 * 7"}"#),
+        "capabilities: [{name: tools}]\n",
+    );
     patchbay.run(&["grant", "add", "ask", "tools"]);
     assert_eq!(patchbay.line("/ask"), "42");
-    let found = rows(&patchbay, &[]);
+    let found = journal_rows(&patchbay, &[]);
     let [inner, outer] = &found[..] else { panic!("{found:?}") };
     assert_eq!((&inner["skill"], &inner["asker"]), (&"calc".into(), &"tool:ask__run".into()));
     assert_eq!((&outer["skill"], &outer["asker"]), (&"ask".into(), &"person".into()));
@@ -170,9 +164,9 @@ fn nested_call_records_its_caller_and_grants() {
 fn cancelled_call_is_recorded() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[limits]\nfuel = 1000000000000000\ntime_ms = 600000\n");
-    skill(&patchbay, "spin", &Guest::calling("(loop $l (br $l)) unreachable"), "");
+    patchbay.add_command("spin", &Guest::spinning(), "");
     assert_eq!(patchbay.run(&["exec", "--timeout", "1", "/spin"]).code, Some(3));
-    let found = rows(&patchbay, &[]);
+    let found = journal_rows(&patchbay, &[]);
     assert_eq!(found.len(), 1);
     assert_eq!((&found[0]["skill"], &found[0]["outcome"]), (&"spin".into(), &"cancelled".into()));
 }
@@ -183,10 +177,10 @@ fn journal_filters_by_plugin_session_and_limit() {
     patchbay.exec(&["/calc 1", "/calc 2", "/json . {}"]);
     let one = patchbay.last_session();
     patchbay.exec(&["/calc 3"]);
-    let two = rows(&patchbay, &[])[3]["session"].as_str().unwrap().to_owned();
+    let two = journal_rows(&patchbay, &[])[3]["session"].as_str().unwrap().to_owned();
     assert_ne!(one, two);
     let of = |arguments: &[&str]| {
-        let rows = rows(&patchbay, arguments);
+        let rows = journal_rows(&patchbay, arguments);
         rows.iter().map(|row| row["id"].as_u64().unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(of(&[]), [1, 2, 3, 4]);
@@ -212,7 +206,7 @@ fn table_has_one_line_per_call() {
     let session = patchbay.last_session();
     let update = "UPDATE calls SET at = 1795291440007, fuel = 1234, time_us = 5678, peak_memory = 1025, host_calls = 3, \
                   output_bytes = 40 + id";
-    database(&patchbay).execute_batch(update).unwrap();
+    patchbay.database("patchbay.db").execute_batch(update).unwrap();
     let short = &session[..8];
     assert_eq!(
         journal(&patchbay, &[]).out,
@@ -230,7 +224,8 @@ fn journal_rows_are_escaped_for_the_terminal() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[journal]\ncontent = true\n");
     patchbay.exec(&["/calc 1"]);
-    database(&patchbay)
+    patchbay
+        .database("patchbay.db")
         .execute_batch(
             "UPDATE call_sites SET skill = 'a' || char(27) || '[31m' || char(10) || 'b', tool = char(8238) || 'c', \
              asker = 'tool:' || char(7) || 'd'; \
@@ -240,7 +235,7 @@ fn journal_rows_are_escaped_for_the_terminal() {
     let table = journal(&patchbay, &[]).out;
     assert!(table.contains("a[31m b__c") && table.contains("tool:d") && table.lines().count() == 2, "{table:?}");
     assert!(!table.chars().any(|c| c.is_control() && c != '\n' || c == '\u{202e}'), "{table:?}");
-    let row = &rows(&patchbay, &[])[0];
+    let row = &journal_rows(&patchbay, &[])[0];
     assert_eq!((&row["skill"], &row["tool"]), (&"a[31m b".into(), &"c".into()));
     assert_eq!((&row["output"], &row["grants"][0]), (&"f\ng".into(), &"e".into()));
 }
@@ -249,7 +244,7 @@ fn journal_rows_are_escaped_for_the_terminal() {
 fn unreadable_journal_row_is_reported() {
     let patchbay = Patchbay::new();
     patchbay.exec(&["/calc 1"]);
-    database(&patchbay).execute_batch("UPDATE calls SET outcome = 'well'").unwrap();
+    patchbay.database("patchbay.db").execute_batch("UPDATE calls SET outcome = 'well'").unwrap();
     let ran = journal(&patchbay, &[]);
     let words = "Error: the database holds a row of the journal that cannot be read. [store_failed]\n";
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), "", words));
@@ -262,7 +257,7 @@ fn oldest_journal_rows_are_pruned() {
     let lines: Vec<String> = (0..200).map(|n| format!("/calc {n}")).collect();
     let ran = patchbay.exec(&lines.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(ran.out.lines().count(), 200);
-    let ids: Vec<_> = rows(&patchbay, &[]).iter().map(|row| row["id"].as_u64().unwrap()).collect();
+    let ids: Vec<_> = journal_rows(&patchbay, &[]).iter().map(|row| row["id"].as_u64().unwrap()).collect();
     assert!((10..10 + 64).contains(&ids.len()), "{}", ids.len());
     assert_eq!(ids.last(), Some(&200), "the newest stay");
 }

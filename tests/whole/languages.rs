@@ -5,7 +5,6 @@ use std::{fs, path::PathBuf, sync::OnceLock};
 use patchbay_tests::{
     answers::Answer,
     binary::Patchbay,
-    calls::relaying,
     server::{Server, page},
 };
 use serde_json::{Value, json};
@@ -23,7 +22,7 @@ const GUESTS: &[(&str, bool)] = &[
 const TEXT: &str = "Grüße, 世界 🌍\nzwei  Wörter\n\nende";
 
 /// What every guest is asked: the name of the command, the tool, its input.
-fn questions() -> Vec<(&'static str, &'static str, Value)> {
+fn calls() -> Vec<(&'static str, &'static str, Value)> {
     vec![
         ("echo", "echo", json!({"text": TEXT})),
         ("empty", "echo", json!({"text": ""})),
@@ -40,43 +39,28 @@ fn component(guest: &str) -> Vec<u8> {
 }
 
 /// Puts a guest among the person's skills as `NAME`.
-fn put(patchbay: &Patchbay, name: &str, guest: &str, capabilities: &[&str]) {
+fn add_guest(patchbay: &Patchbay, name: &str, guest: &str, capabilities: &[&str]) {
     let asked: Vec<String> = capabilities.iter().map(|capability| format!("{{name: '{capability}'}}")).collect();
     let skill_md = format!("---\nsummary: A guest\ncapabilities: [{}]\n---\n", asked.join(", "));
     patchbay.write(&format!("home/config/skills/{name}/SKILL.md"), skill_md);
     patchbay.write(&format!("home/config/skills/{name}/skill.wasm"), component(guest));
 }
 
-/// A command `/NAME` that has one tool called with one input.
-fn relay(patchbay: &Patchbay, name: &str, tool: &str, input: &Value) {
-    let skill_md = format!(
-        "---\ninvocation_mode: tool_dispatch\ncommand: {name}\ncommand_tool: run\ncapabilities: [{{name: tools}}]\n---\n"
-    );
-    let guest = relaying(tool, &input.to_string());
-    patchbay.write(&format!("home/config/skills/{name}.wasm"), guest.packaged(&skill_md));
-    grant(patchbay, name, "tools");
-}
-
-fn grant(patchbay: &Patchbay, skill: &str, capability: &str) {
-    let ran = patchbay.run(&["grant", "add", skill, capability]);
-    assert_eq!((ran.code, &*ran.err), (Some(0), ""));
-}
-
 /// One home with all guests: their components are compiled once. Nothing in it changes once it is there.
-fn home() -> &'static Patchbay {
+fn shared_home() -> &'static Patchbay {
     static HOME: OnceLock<Patchbay> = OnceLock::new();
     HOME.get_or_init(|| {
         let patchbay = Patchbay::new();
         for (guest, wasi) in GUESTS {
-            put(&patchbay, guest, guest, &["kv"]);
-            for (name, tool, input) in questions() {
-                relay(&patchbay, &format!("{name}-{guest}"), &format!("{guest}__{tool}"), &input);
+            add_guest(&patchbay, guest, guest, &["kv"]);
+            for (name, tool, input) in calls() {
+                patchbay.add_relay(&format!("{name}-{guest}"), &format!("{guest}__{tool}"), &input.to_string());
             }
             if *wasi {
-                relay(&patchbay, &format!("look-{guest}"), &format!("{guest}__surroundings"), &json!({}));
+                patchbay.add_relay(&format!("look-{guest}"), &format!("{guest}__surroundings"), &json!({}).to_string());
             }
             if *guest != "c" {
-                grant(&patchbay, guest, "kv");
+                patchbay.grant(guest, &["kv"]);
             }
         }
         // Compiles what is new.
@@ -86,25 +70,25 @@ fn home() -> &'static Patchbay {
 }
 
 /// What each guest answers to one question.
-fn ask(question: &str, guests: impl Fn(bool) -> bool) -> Vec<(&'static str, Answer)> {
+fn answers_of_guests(question: &str, guests: impl Fn(bool) -> bool) -> Vec<(&'static str, Answer)> {
     let asked: Vec<_> = GUESTS.iter().filter(|(_, wasi)| guests(*wasi)).map(|(guest, _)| *guest).collect();
     let lines: Vec<String> = asked.iter().map(|guest| format!("/{question}-{guest}")).collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    asked.into_iter().zip(home().answers(&lines)).collect()
+    asked.into_iter().zip(shared_home().answers(&lines)).collect()
 }
 
 #[test]
 fn guests_in_all_languages_answer_alike() {
     for (question, expected) in [("echo", TEXT), ("empty", "")] {
-        for (guest, answer) in ask(question, |_| true) {
+        for (guest, answer) in answers_of_guests(question, |_| true) {
             assert_eq!((answer.code(), answer.message()), ("tool_result", expected), "{guest}");
         }
     }
-    for (guest, answer) in ask("stats", |_| true) {
+    for (guest, answer) in answers_of_guests("stats", |_| true) {
         let stats: Value = serde_json::from_str(answer.message()).unwrap_or_else(|_| panic!("{guest}: {answer:?}"));
         assert_eq!(stats, json!({"bytes": TEXT.len(), "lines": 4, "words": 6}), "{guest}");
     }
-    for (guest, answer) in ask("fail", |_| true) {
+    for (guest, answer) in answers_of_guests("fail", |_| true) {
         let told = (answer.code(), answer.message(), answer.data()["kind"].as_str());
         assert_eq!(told, ("tool_failed", "Error: not today", Some("failed")), "{guest}");
     }
@@ -112,7 +96,7 @@ fn guests_in_all_languages_answer_alike() {
 
 #[test]
 fn guests_in_all_languages_receive_host_denials() {
-    for (guest, answer) in ask("store", |_| true) {
+    for (guest, answer) in answers_of_guests("store", |_| true) {
         if guest == "c" {
             let words = "Error: skill 'c' may not use 'kv': it is not granted. To grant it: patchbay grant add c kv";
             assert_eq!((answer.message(), answer.data()["kind"].as_str()), (words, Some("denied")));
@@ -123,34 +107,34 @@ fn guests_in_all_languages_receive_host_denials() {
 }
 
 /// Nothing, an empty list, or an error: a language may lack the very means to ask.
-fn is_shut(found: &Value) -> bool {
+fn is_denied(found: &Value) -> bool {
     found.is_null() || found["error"].is_string() || found.as_array().is_some_and(Vec::is_empty)
 }
 
 #[test]
 fn wasi_grants_nothing_by_default() {
-    for (guest, answer) in ask("look", |wasi| wasi) {
+    for (guest, answer) in answers_of_guests("look", |wasi| wasi) {
         assert_eq!(answer.code(), "tool_result", "{guest}: {}", answer.message());
         let seen: Value = serde_json::from_str(answer.message()).unwrap();
         for empty in ["environment", "arguments"] {
             let found = &seen[empty];
-            assert!(is_shut(found), "{guest} {empty}: {found}");
+            assert!(is_denied(found), "{guest} {empty}: {found}");
         }
         for shut in ["list", "open", "connect", "listen", "resolve", "create"] {
             let found = &seen[shut];
-            assert!(is_shut(found), "{guest} {shut}: {found}");
+            assert!(is_denied(found), "{guest} {shut}: {found}");
         }
         let stdin = &seen["stdin"];
         assert!(stdin.is_null() || *stdin == json!("") || stdin["error"].is_string(), "{guest} stdin: {stdin}");
     }
     // What they print is the operator's to read, with the skill's name.
-    let log = fs::read_to_string(home().home().join("state/patchbay.log")).unwrap();
+    let log = fs::read_to_string(shared_home().home().join("state/patchbay.log")).unwrap();
     assert!(log.contains("a line to stdout") && log.contains("a line to stderr"), "{log}");
 }
 
 #[test]
 fn clocks_and_randomness_are_deterministic() {
-    let (first, second) = (ask("look", |wasi| wasi), ask("look", |wasi| wasi));
+    let (first, second) = (answers_of_guests("look", |wasi| wasi), answers_of_guests("look", |wasi| wasi));
     for ((guest, first), (_, second)) in first.into_iter().zip(second) {
         assert_eq!((first.code(), first.message()), ("tool_result", second.message()), "{guest}");
         let seen: Value = serde_json::from_str(first.message()).unwrap();
@@ -166,16 +150,16 @@ fn clocks_and_randomness_are_deterministic() {
 /// A home with the Rust guest alone, which may do what `capabilities` says.
 fn rust(capabilities: &[&str]) -> Patchbay {
     let patchbay = Patchbay::new();
-    put(&patchbay, "guest", "wasip2", capabilities);
+    add_guest(&patchbay, "guest", "wasip2", capabilities);
     patchbay
 }
 
 #[test]
 fn real_clocks_and_randomness_need_a_grant() {
     let patchbay = rust(&["clock", "random"]);
-    relay(&patchbay, "look", "guest__surroundings", &json!({}));
-    relay(&patchbay, "nap", "guest__sleep", &json!({"ms": 600_000}));
-    relay(&patchbay, "blink", "guest__sleep", &json!({"ms": 30}));
+    patchbay.add_relay("look", "guest__surroundings", &json!({}).to_string());
+    patchbay.add_relay("nap", "guest__sleep", &json!({"ms": 600_000}).to_string());
+    patchbay.add_relay("blink", "guest__sleep", &json!({"ms": 30}).to_string());
     let look = |field: &str| {
         let answer = &patchbay.answers(&["/look"])[0];
         serde_json::from_str::<Value>(answer.message()).unwrap()[field].clone()
@@ -187,10 +171,10 @@ fn real_clocks_and_randomness_need_a_grant() {
     let nap = patchbay.line("/nap");
     assert!(nap.contains("600001") || nap.contains("600000") || nap.contains("600002"), "{nap}");
 
-    grant(&patchbay, "guest", "random");
+    patchbay.grant("guest", &["random"]);
     assert_ne!(look("random"), look("random"));
     assert!(look("wall_ns")[0].as_u64() < Some(year_2021), "the clock came with randomness");
-    grant(&patchbay, "guest", "clock");
+    patchbay.grant("guest", &["clock"]);
     assert!(look("wall_ns")[0].as_u64() > Some(year_2021));
     let blink: Value = serde_json::from_str(&patchbay.line("/blink")).unwrap();
     assert!(blink["elapsed_ms"].as_u64() >= Some(30), "{blink}");
@@ -204,16 +188,20 @@ fn wasi_http_is_checked_like_every_request() {
     let server = Server::new(|request| page(&format!("seen: {}", request.lines().next().unwrap_or_default())));
     let capability = format!("http:{}", server.host());
     let patchbay = rust(&[&capability]);
-    relay(&patchbay, "get", "guest__fetch", &json!({"url": format!("http://{}/page?q=1", server.host())}));
-    relay(&patchbay, "metadata", "guest__fetch", &json!({"url": "http://169.254.169.254/latest"}));
+    patchbay.add_relay(
+        "get",
+        "guest__fetch",
+        &json!({"url": format!("http://{}/page?q=1", server.host())}).to_string(),
+    );
+    patchbay.add_relay("metadata", "guest__fetch", &json!({"url": "http://169.254.169.254/latest"}).to_string());
     let denied = patchbay.line("/get");
     assert!(denied.contains(&format!("patchbay grant add guest {capability}")), "{denied}");
-    assert_eq!(server.heard().len(), 0);
-    grant(&patchbay, "guest", &capability);
+    assert_eq!(server.requests().len(), 0);
+    patchbay.grant("guest", &[&capability]);
     assert_eq!(patchbay.line("/get"), "200\nseen: GET /page?q=1 HTTP/1.1");
-    let heard = server.heard();
-    assert_eq!(heard.len(), 1);
-    assert_eq!(heard[0].to_ascii_lowercase().matches("\r\nhost: ").count(), 1, "{}", heard[0]);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 1);
+    assert_eq!(requests[0].to_ascii_lowercase().matches("\r\nhost: ").count(), 1, "{}", requests[0]);
     assert!(patchbay.line("/metadata").contains("its SKILL.md does not ask for it"));
 }
 

@@ -6,20 +6,22 @@ use patchbay_core::{EventKind, LineId, MessageKind, Outcome};
 use patchbay_provider::Settings;
 use patchbay_sandbox::Limits;
 use patchbay_session::{Received, Session, Submitted, Subscription};
-use patchbay_tests::{binary::Patchbay, guest::Guest};
+use patchbay_tests::{
+    binary::Patchbay,
+    guest::Guest,
+    host::{host, host_with},
+};
 use tokio::time::timeout;
-
-use crate::providers::{host, host_with};
 
 /// Two minutes of words, unless it is stopped.
 const LONG: &str = "repeat 6000 word";
 
-async fn ended(line: Submitted) -> Outcome {
+async fn wait_for_end(line: Submitted) -> Outcome {
     timeout(Duration::from_secs(60), line).await.expect("the line ends")
 }
 
 /// The next event that `wanted` accepts.
-async fn event(events: &mut Subscription, wanted: impl Fn(&EventKind) -> bool) -> EventKind {
+async fn wait_for_event(events: &mut Subscription, wanted: impl Fn(&EventKind) -> bool) -> EventKind {
     let waiting = async {
         loop {
             match events.next().await.unwrap() {
@@ -32,12 +34,12 @@ async fn event(events: &mut Subscription, wanted: impl Fn(&EventKind) -> bool) -
     timeout(Duration::from_secs(60), waiting).await.expect("the event comes")
 }
 
-async fn begins_to_answer(events: &mut Subscription) {
-    event(events, |kind| matches!(kind, EventKind::Delta { .. })).await;
+async fn wait_for_answer_start(events: &mut Subscription) {
+    wait_for_event(events, |kind| matches!(kind, EventKind::Delta { .. })).await;
 }
 
 /// The text of every row of `kind`.
-async fn rows(session: &Session, kind: MessageKind) -> Vec<String> {
+async fn stored_texts(session: &Session, kind: MessageKind) -> Vec<String> {
     let mut events = session.subscribe(1);
     let mut rows = Vec::new();
     while let Some(received) = events.try_next().await.unwrap() {
@@ -61,10 +63,10 @@ async fn line_runs_in_background_and_reports_its_end() {
     let session = session(&patchbay).await;
     let mut events = session.subscribe(1);
     let id = session.submit("hello").id();
-    let last = event(&mut events, |kind| matches!(kind, EventKind::LineEnded { .. })).await;
+    let last = wait_for_event(&mut events, |kind| matches!(kind, EventKind::LineEnded { .. })).await;
     let EventKind::LineEnded { line, outcome } = last else { unreachable!() };
     assert_eq!((line, outcome.code.as_str()), (id, "answered"));
-    assert_eq!(rows(&session, MessageKind::Assistant).await, [outcome.message]);
+    assert_eq!(stored_texts(&session, MessageKind::Assistant).await, [outcome.message]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,9 +77,9 @@ async fn messages_run_in_the_order_of_their_lines() {
     let lines: Vec<Submitted> = texts.iter().map(|text| session.submit(text)).collect();
     let ids: Vec<LineId> = lines.iter().map(Submitted::id).collect();
     for line in lines {
-        assert_eq!(ended(line).await.code.as_str(), "answered");
+        assert_eq!(wait_for_end(line).await.code.as_str(), "answered");
     }
-    assert_eq!(rows(&session, MessageKind::User).await, texts);
+    assert_eq!(stored_texts(&session, MessageKind::User).await, texts);
     let mut distinct = ids.clone();
     distinct.sort();
     distinct.dedup();
@@ -90,45 +92,40 @@ async fn stopping_a_line_by_id_leaves_others_running() {
     let session = session(&patchbay).await;
     let mut events = session.subscribe(1);
     let (running, waiting, later) = (session.submit(LONG), session.submit("never said"), session.submit("said"));
-    begins_to_answer(&mut events).await;
+    wait_for_answer_start(&mut events).await;
     assert!(session.stop(waiting.id()));
-    let outcome = ended(waiting).await;
+    let outcome = wait_for_end(waiting).await;
     assert_eq!(
         (outcome.code.as_str(), &*outcome.line()),
         ("turn_cancelled", "Cancelled. Nothing of this line was kept.")
     );
     let id = running.id();
     assert!(session.stop(id));
-    let outcome = ended(running).await;
+    let outcome = wait_for_end(running).await;
     assert_eq!((outcome.code.as_str(), &*outcome.line()), ("turn_cancelled", "Cancelled. What came is kept."));
     assert!(!session.stop(id), "it has ended");
-    assert_eq!(ended(later).await.code.as_str(), "answered");
-    assert_eq!(rows(&session, MessageKind::User).await, [LONG, "said"]);
-    assert!(rows(&session, MessageKind::Assistant).await[0].starts_with("word"));
+    assert_eq!(wait_for_end(later).await.code.as_str(), "answered");
+    assert_eq!(stored_texts(&session, MessageKind::User).await, [LONG, "said"]);
+    assert!(stored_texts(&session, MessageKind::Assistant).await[0].starts_with("word"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_are_answered_and_stored_while_a_tool_runs() {
     let patchbay = Patchbay::new();
-    let guest = Guest::calling(
-        "(call $report (local.get $input) (local.get $input_len)) (loop $forever (br $forever)) (unreachable)",
-    );
-    let guest = guest.with(r#"(import "patchbay:host/progress@0.1.0" "report" (func $report (param i32 i32)))"#);
-    let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand: spin\ncommand_tool: run\n---\n";
-    patchbay.write("home/config/skills/spin.wasm", guest.packaged(skill_md));
+    patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
     let limits = Limits { fuel: 1_000_000_000_000_000, time_ms: 600_000, ..Limits::default() };
     let host = host_with(&patchbay, Settings::default(), limits);
     let session = host.new_session(&patchbay.workspace()).await.unwrap();
     let mut events = session.subscribe(1);
     let spinning = session.submit("/spin {\"round\": 1}");
-    event(&mut events, |kind| matches!(kind, EventKind::Progress { .. })).await;
+    wait_for_event(&mut events, |kind| matches!(kind, EventKind::Progress { .. })).await;
     for (line, code) in [("/reload_skills", "skills_reloaded"), ("/model demo-big", "model_set"), ("hello", "answered")]
     {
-        assert_eq!(ended(session.submit(line)).await.code.as_str(), code);
+        assert_eq!(wait_for_end(session.submit(line)).await.code.as_str(), code);
     }
     assert!(session.stop(spinning.id()));
-    assert!(!ended(spinning).await.is_ok());
-    assert_eq!(rows(&session, MessageKind::Command).await[..2], ["/reload_skills", "/model demo-big"]);
+    assert!(!wait_for_end(spinning).await.is_ok());
+    assert_eq!(stored_texts(&session, MessageKind::Command).await[..2], ["/reload_skills", "/model demo-big"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -138,7 +135,7 @@ async fn concurrent_reloads_create_two_versions() {
     let lines: Vec<Submitted> = (0..4).map(|_| session.submit("/reload_skills")).collect();
     let mut versions = Vec::new();
     for line in lines {
-        versions.push(ended(line).await.data.unwrap()["version"].as_u64().unwrap());
+        versions.push(wait_for_end(line).await.data.unwrap()["version"].as_u64().unwrap());
     }
     versions.sort_unstable();
     assert_eq!(versions, [2, 3, 4, 5]);
@@ -153,24 +150,24 @@ async fn close_stops_lines_keeps_partial_answers_and_releases_the_session() {
     assert!(Arc::ptr_eq(&session, &host.resume(session.id()).await.unwrap()), "the live one is found");
     let mut events = session.subscribe(1);
     let (running, waiting) = (session.submit(LONG), session.submit("never said"));
-    begins_to_answer(&mut events).await;
-    let elsewhere = crate::providers::host(&patchbay, Settings::default());
+    wait_for_answer_start(&mut events).await;
+    let elsewhere = patchbay_tests::host::host(&patchbay, Settings::default());
     assert_eq!(elsewhere.resume(session.id()).await.err().unwrap().code().as_str(), "session_in_use");
 
     session.close().await;
     for line in [running, waiting] {
-        assert_eq!(ended(line).await.code.as_str(), "turn_cancelled");
+        assert_eq!(wait_for_end(line).await.code.as_str(), "turn_cancelled");
     }
-    let refused = ended(session.submit("hello")).await;
+    let refused = wait_for_end(session.submit("hello")).await;
     let words = "Error: this session is closed. Nothing of this line was kept.";
     assert_eq!((refused.code.as_str(), &*refused.line()), ("session_closed", words));
     session.close().await;
 
     let resumed = elsewhere.resume(session.id()).await.unwrap();
-    assert_eq!(rows(&resumed, MessageKind::User).await, [LONG]);
-    assert!(rows(&resumed, MessageKind::Assistant).await[0].starts_with("word"));
+    assert_eq!(stored_texts(&resumed, MessageKind::User).await, [LONG]);
+    assert!(stored_texts(&resumed, MessageKind::Assistant).await[0].starts_with("word"));
     resumed.close().await;
     let again = host.resume(session.id()).await.unwrap();
     assert!(!Arc::ptr_eq(&session, &again), "a closed session is not given out again");
-    assert_eq!(ended(again.submit("hello")).await.code.as_str(), "answered");
+    assert_eq!(wait_for_end(again.submit("hello")).await.code.as_str(), "answered");
 }

@@ -1,7 +1,6 @@
 //! Which names `/model` takes, how it refuses the others, and which model is in use.
 
 use patchbay_tests::binary::Patchbay;
-use rusqlite::Connection;
 
 const RULE: &str = "a model name has 1 to 128 visible ASCII characters and no white space.";
 
@@ -55,7 +54,7 @@ fn invalid_stored_model_name_does_not_break_the_session() {
     let patchbay = Patchbay::quick();
     patchbay.answers(&["/model demo-1", "hello"]);
     let session = patchbay.last_session();
-    let database = Connection::open(patchbay.home().join("data/patchbay.db")).unwrap();
+    let database = patchbay.database("patchbay.db");
     database.execute("UPDATE agents SET model = ?", ["demo-1 \u{1b}[31mmed"]).unwrap();
     let lines = ["/providers", "one", "/model demo-1", "two"];
     let answers = patchbay.answers_in(&["--session", &session], &lines);

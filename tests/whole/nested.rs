@@ -2,32 +2,20 @@
 
 use patchbay_tests::{binary::Patchbay, calls::relaying, guest::Guest};
 
-/// A user's skill that calls another tool, and may.
-fn relay(patchbay: &Patchbay, name: &str, tool: &str, input: &str) {
-    put(patchbay, name, &relaying(tool, input), "capabilities: [{name: tools}]\n");
-    let ran = patchbay.run(&["grant", "add", name, "tools"]);
-    assert_eq!((ran.code, &*ran.err), (Some(0), ""));
-}
-
-fn put(patchbay: &Patchbay, name: &str, guest: &Guest, more: &str) {
-    let skill_md = format!("---\ninvocation_mode: tool_dispatch\ncommand: {name}\ncommand_tool: run\n{more}---\n");
-    patchbay.write(&format!("home/config/skills/{name}.wasm"), guest.packaged(&skill_md));
-}
-
 #[test]
 fn a_tool_calls_a_tool() {
     let patchbay = Patchbay::new();
-    relay(&patchbay, "ask", "calc__eval", r#"{"expression":"6 * 7"}"#);
+    patchbay.add_relay("ask", "calc__eval", r#"{"expression":"6 * 7"}"#);
     assert_eq!(patchbay.line("/ask"), "42");
 }
 
 #[test]
 fn error_of_a_nested_tool_reaches_the_caller() {
     let patchbay = Patchbay::new();
-    relay(&patchbay, "nobody", "no__such", "{}");
-    relay(&patchbay, "wrong", "calc__eval", "{}");
-    relay(&patchbay, "text", "calc__eval", "six times seven");
-    relay(&patchbay, "fails", "calc__eval", r#"{"expression":"1 MB + 1 s"}"#);
+    patchbay.add_relay("nobody", "no__such", "{}");
+    patchbay.add_relay("wrong", "calc__eval", "{}");
+    patchbay.add_relay("text", "calc__eval", "six times seven");
+    patchbay.add_relay("fails", "calc__eval", r#"{"expression":"1 MB + 1 s"}"#);
     let answers = patchbay.answers(&["/nobody", "/wrong", "/text", "/fails"]);
     let told: Vec<_> =
         answers.iter().map(|answer| (answer.data()["kind"].as_str().unwrap(), answer.message())).collect();
@@ -43,7 +31,7 @@ fn error_of_a_nested_tool_reaches_the_caller() {
 #[test]
 fn nested_call_needs_a_grant() {
     let patchbay = Patchbay::new();
-    put(&patchbay, "ask", &relaying("calc__eval", "{}"), "capabilities: [{name: tools}]\n");
+    patchbay.add_command("ask", &relaying("calc__eval", "{}"), "capabilities: [{name: tools}]\n");
     let words = "Error: skill 'ask' may not use 'tools': it is not granted. To grant it: patchbay grant add ask tools";
     assert_eq!(patchbay.line("/ask"), words);
 }
@@ -52,7 +40,7 @@ fn nested_call_needs_a_grant() {
 #[test]
 fn each_tool_has_its_own_grants() {
     let patchbay = Patchbay::new();
-    relay(&patchbay, "ask", "keeper__run", "{}");
+    patchbay.add_relay("ask", "keeper__run", "{}");
     let get = Guest::calling(
         "(call $get (i32.const 2) (i32.const 1024) (i32.const 3) (i32.const 512))
          (i32.store8 (i32.const 0) (i32.const 1))
@@ -61,7 +49,7 @@ fn each_tool_has_its_own_grants() {
          (i32.const 0)",
     );
     let get = get.with("\n(import \"patchbay:host/kv@0.1.0\" \"get\" (func $get (param i32 i32 i32 i32)))\n");
-    put(&patchbay, "keeper", &get, "capabilities: [{name: kv}]\n");
+    patchbay.add_command("keeper", &get, "capabilities: [{name: kv}]\n");
     let answer = &patchbay.answers(&["/ask"])[0];
     assert_eq!((answer.code(), answer.data()["kind"].as_str()), ("tool_failed", Some("denied")));
     let words = "Error: skill 'keeper' may not use 'kv': it is not granted. To grant it: patchbay grant add keeper kv";
@@ -71,9 +59,9 @@ fn each_tool_has_its_own_grants() {
 #[test]
 fn circular_calls_end_at_the_depth_limit() {
     let patchbay = Patchbay::new();
-    relay(&patchbay, "ping", "pong__run", "{}");
-    relay(&patchbay, "pong", "ping__run", "{}");
-    relay(&patchbay, "self", "self__run", "{}");
+    patchbay.add_relay("ping", "pong__run", "{}");
+    patchbay.add_relay("pong", "ping__run", "{}");
+    patchbay.add_relay("self", "self__run", "{}");
     let answers = patchbay.answers(&["/ping", "/self", "/calc 1 + 1"]);
     for answer in &answers[..2] {
         assert_eq!((answer.code(), answer.data()["kind"].as_str()), ("tool_failed", Some("too-deep")));
@@ -86,8 +74,8 @@ fn circular_calls_end_at_the_depth_limit() {
 fn nested_tool_uses_its_callers_fuel() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[limits]\nfuel = 3000000\n");
-    put(&patchbay, "spin", &Guest::calling("(loop $l (br $l)) unreachable"), "");
-    relay(&patchbay, "ask", "spin__run", "{}");
+    patchbay.add_command("spin", &Guest::spinning(), "");
+    patchbay.add_relay("ask", "spin__run", "{}");
     let answers = patchbay.answers(&["/ask", "/calc 1 + 1"]);
     // Nothing is left to the caller to say anything with.
     assert_eq!(answers[0].code(), "limit_fuel");
@@ -100,7 +88,7 @@ fn nested_tool_uses_its_callers_fuel() {
 #[test]
 fn journal_records_the_caller_of_nested_calls() {
     let patchbay = Patchbay::new();
-    relay(&patchbay, "ask", "calc__eval", r#"{"expression":"6 * 7"}"#);
+    patchbay.add_relay("ask", "calc__eval", r#"{"expression":"6 * 7"}"#);
     patchbay.line("/ask");
     let rows: Vec<serde_json::Value> =
         patchbay.run(&["journal", "--json"]).out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -18,7 +18,7 @@ fn old_home() -> Patchbay {
 
 /// The stored bodies of snapshots with their digests.
 fn bodies(patchbay: &Patchbay) -> Vec<(String, String)> {
-    let database = rusqlite::Connection::open(patchbay.home().join("data/patchbay.db")).unwrap();
+    let database = patchbay.database("patchbay.db");
     let mut query = database.prepare("SELECT digest, body FROM snapshots ORDER BY digest").unwrap();
     query.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().collect::<Result<_, _>>().unwrap()
 }
@@ -47,7 +47,7 @@ fn sessions_of_the_first_format_are_opened() {
 
 /// The stored component of each skill, by name, of the snapshot that a session of the old home has.
 fn components(patchbay: &Patchbay, session: &str) -> BTreeMap<String, Value> {
-    let database = rusqlite::Connection::open(patchbay.home().join("data/patchbay.db")).unwrap();
+    let database = patchbay.database("patchbay.db");
     let query = "SELECT body FROM snapshots JOIN sessions ON snapshot = digest WHERE id = ?";
     let body: String = database.query_row(query, [session], |row| row.get(0)).unwrap();
     let body: Value = serde_json::from_str(&body).unwrap();
@@ -116,7 +116,7 @@ fn session_of_a_newer_format_is_rejected() {
     let body = r#"{"format":99}"#;
     let digest = patchbay_core::Digest::of(body.as_bytes()).to_string();
     {
-        let database = rusqlite::Connection::open(patchbay.home().join("data/patchbay.db")).unwrap();
+        let database = patchbay.database("patchbay.db");
         database.execute("INSERT INTO snapshots (digest, body) VALUES (?, ?)", [&digest, body]).unwrap();
         database.execute("UPDATE sessions SET snapshot = ?", [&digest]).unwrap();
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// The persona that is stored with the session used last.
 fn stored(patchbay: &Patchbay, session: &str) -> Value {
-    let database = rusqlite::Connection::open(patchbay.home().join("data/patchbay.db")).unwrap();
+    let database = patchbay.database("patchbay.db");
     let json: String =
         database.query_row("SELECT persona FROM sessions WHERE id = ?", [session], |row| row.get(0)).unwrap();
     serde_json::from_str(&json).unwrap()
@@ -81,15 +81,15 @@ fn session_keeps_its_persona_unchanged() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/agents/pirate/SOUL.md", "Arr.");
     let mut live = patchbay.live(&[]);
-    live.say("/agent pirate");
+    live.message("/agent pirate");
     let session = live.session().to_owned();
     let before = stored(&patchbay, &session);
     assert_eq!(before, json!({"name": "pirate", "files": [{"name": "SOUL.md", "text": "Arr."}]}));
-    live.end();
+    live.wait_for_exit();
     fs::remove_dir_all(patchbay.home().join("config/agents")).unwrap();
     let mut live = patchbay.live(&["--session", &session]);
-    live.say("hello");
-    assert_eq!(live.say("/agent pirate"), "Error: agent 'pirate' was not found.");
+    live.message("hello");
+    assert_eq!(live.message("/agent pirate"), "Error: agent 'pirate' was not found.");
     assert_eq!(stored(&patchbay, &session), before, "a failed switch changes nothing");
 }
 
@@ -98,7 +98,7 @@ fn switching_persona_keeps_snapshot_and_conversation() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/agents/pirate/SOUL.md", "Arr.");
     let mut live = patchbay.live(&[]);
-    live.say("hello");
+    live.message("hello");
     let before = live.answer("/skills");
     patchbay.skill("comes", "", "");
     let answer = live.answer("/agent pirate");

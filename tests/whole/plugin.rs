@@ -386,7 +386,7 @@ fn built_skill_contains_no_local_paths() {
     let folder = rust("placeless", GREETER, CDYLIB);
     assert_eq!(build(&patchbay, &folder).code, Some(0));
     let bytes = fs::read(folder.join("placeless.wasm")).unwrap();
-    assert_eq!(patchbay_tests::paths::of_this_machine(&bytes), [""; 0]);
+    assert_eq!(patchbay_tests::paths::local_paths_in(&bytes), [""; 0]);
 }
 
 #[test]

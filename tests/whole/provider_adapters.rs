@@ -27,7 +27,7 @@ fn credential(id: &str) -> Value {
 }
 
 /// A home with the adapters as providers, each allowed to go to `server` with a key of its own.
-fn home(server: &Server, adapters: Vec<(&str, Adapter)>) -> Patchbay {
+fn home_with_adapters(server: &Server, adapters: Vec<(&str, Adapter)>) -> Patchbay {
     let mut patchbay = Patchbay::new();
     let limits = "step_fuel = 50000000\nactions = 50000\ntotal_ms = 5000\n";
     let mut config = format!("[providers.demo]\noptions = {{ delay-ms = \"0\" }}\n[exchange]\n{limits}");
@@ -90,14 +90,14 @@ fn adapter_requests_cannot_leave_their_origin() {
     ];
     let names: Vec<_> = table.iter().map(|(name, ..)| *name).collect();
     let words: Vec<_> = table.iter().map(|(.., words)| *words).collect();
-    let patchbay = home(&server, table.into_iter().map(|(name, adapter, _)| (name, adapter)).collect());
+    let patchbay = home_with_adapters(&server, table.into_iter().map(|(name, adapter, _)| (name, adapter)).collect());
     for ((name, words), answer) in names.iter().zip(words).zip(tried(&patchbay, &names)) {
         let message = answer.message();
         assert_eq!(answer.code(), "adapter_violation", "{name}: {message}");
         assert!(message.starts_with(&format!("Error: provider '{name}': its adapter ")), "{message}");
         assert!(message.contains(words) && !message.contains(KEY), "{name}: {message}");
     }
-    assert_eq!((server.heard(), canary.heard()), (vec![], vec![]));
+    assert_eq!((server.requests(), canary.requests()), (vec![], vec![]));
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn invalid_or_endless_event_streams_are_stopped() {
     ];
     let names: Vec<_> = table.iter().map(|(name, ..)| *name).collect();
     let codes: Vec<_> = table.iter().map(|(.., code)| *code).collect();
-    let patchbay = home(&server, table.into_iter().map(|(name, adapter, _)| (name, adapter)).collect());
+    let patchbay = home_with_adapters(&server, table.into_iter().map(|(name, adapter, _)| (name, adapter)).collect());
     let answers = tried(&patchbay, &names);
     assert_eq!(answers.iter().map(Answer::code).collect::<Vec<_>>(), codes, "{answers:#?}");
     for (name, answer) in names.iter().zip(answers) {
@@ -169,5 +169,5 @@ fn adapter_claiming_the_key_of_another_provider_receives_none() {
     let pending = patchbay.answers(&["/model waiting:scripted-1", "say Still here."]);
     assert_eq!(pending[0].code(), "provider_pending", "{}", pending[0].message());
     assert!(pending[0].message().contains("patchbay provider allow waiting"), "{}", pending[0].message());
-    assert_eq!((pending[1].message(), canary.heard()), ("Still here.", vec![]));
+    assert_eq!((pending[1].message(), canary.requests()), ("Still here.", vec![]));
 }

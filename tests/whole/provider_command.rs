@@ -7,7 +7,7 @@ use patchbay_tests::{adapter::Adapter, answers::json_lines, binary::Patchbay};
 use serde_json::json;
 
 /// An adapter with an origin and a key.
-fn asking(version: &str) -> Vec<u8> {
+fn adapter_with_key(version: &str) -> Vec<u8> {
     let adapter = Adapter::manifest(&json!({
         "version": version, "default-base-url": "https://api.scripted.example/v1",
         "credentials": [{
@@ -34,7 +34,7 @@ The key is missing: set SCRIPTED_API_KEY, or add \"scripted\": {\"api_key\": \"â
 #[test]
 fn provider_is_checked_added_allowed_replaced_and_removed() {
     let patchbay = Patchbay::new();
-    let component = asking("1");
+    let component = adapter_with_key("1");
     patchbay.write("workspace/new.wasm", &component);
     let words = |arguments: &[&str]| {
         let ran = patchbay.run(&[&["provider"], arguments].concat());
@@ -67,7 +67,7 @@ fn provider_is_checked_added_allowed_replaced_and_removed() {
     patchbay.write("home/config/credentials.json", "{\"scripted\": {\"api_key\": \"s3cret-key\"}}");
     assert!(!words(&["allow", "scripted"]).contains("missing"));
 
-    let again = asking("2");
+    let again = adapter_with_key("2");
     patchbay.write("workspace/new.wasm", &again);
     let short = |component: &[u8]| Digest::of(component).to_hex()[..8].to_owned();
     let replaced = format!(
@@ -115,7 +115,7 @@ fn check_shows_the_last_lines_before_a_trap() {
 #[test]
 fn claims_remain_after_file_removal_until_revoked() {
     let patchbay = Patchbay::new();
-    patchbay.write("workspace/scripted.wasm", asking("1"));
+    patchbay.write("workspace/scripted.wasm", adapter_with_key("1"));
     assert_eq!(patchbay.run(&["provider", "add", "scripted.wasm"]).code, Some(0));
     assert_eq!(patchbay.run(&["provider", "allow", "scripted"]).code, Some(0));
     fs::remove_file(patchbay.home().join("config/providers/scripted.wasm")).unwrap();
@@ -160,7 +160,7 @@ fn remove_and_allow_accept_only_files_of_the_folder() {
     assert_eq!((ran.code, &*ran.out), (Some(0), words));
 
     // A file that took the name of one of these was never a provider, and goes.
-    patchbay.write("home/config/providers/demo.wasm", asking("1"));
+    patchbay.write("home/config/providers/demo.wasm", adapter_with_key("1"));
     let ran = patchbay.run(&["provider", "remove", "demo"]);
     assert!(
         ran.code == Some(0) && ran.out.ends_with(", which was no provider; 'demo' itself is as it was.\n"),
@@ -182,7 +182,7 @@ fn unusable_adapter_fails_check_and_is_not_copied() {
             "the model id 'a b'",
         ),
         (with(json!({ "name": "demo" })), None, "provider_unusable", "there is a provider 'demo' already"),
-        (asking("1"), Some("openai"), "provider_unusable", "there is a provider 'openai' already"),
+        (adapter_with_key("1"), Some("openai"), "provider_unusable", "there is a provider 'openai' already"),
         (with(json!({ "model-prefixes": ["gpt-9"] })), None, "provider_unusable", "provider 'openai'"),
         (
             with(json!({ "models": [{ "id": "gpt-4o", "size": "normal" }] })),
@@ -242,8 +242,8 @@ fn name_conflict_is_resolved_by_renaming_and_a_table() {
 #[test]
 fn provider_list_matches_the_slash_command() {
     let patchbay = Patchbay::new();
-    patchbay.write("home/config/providers/scripted.wasm", asking("1"));
-    patchbay.write("home/config/providers/Bad Name.wasm", asking("1"));
+    patchbay.write("home/config/providers/scripted.wasm", adapter_with_key("1"));
+    patchbay.write("home/config/providers/Bad Name.wasm", adapter_with_key("1"));
     let ran = patchbay.run(&["provider", "list"]);
     assert_eq!((ran.code, &*ran.err), (Some(0), ""));
     // A session also marks the model in use.

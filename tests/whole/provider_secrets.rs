@@ -1,10 +1,11 @@
 //! A provider's key is in the requests to its own origin, and nowhere else: whatever the server makes of it.
 
-use std::{fs, path::Path, thread};
+use std::thread;
 
 use patchbay_tests::{
     binary::{Patchbay, ran},
-    format::{ANTHROPIC, FORMATS, Format, KEY, OPENAI, broken, events},
+    format::{ANTHROPIC, FORMATS, Format, KEY, OPENAI, event_stream, truncated_event_stream},
+    home::assert_in_no_file,
     server::{Server, Step},
 };
 
@@ -36,22 +37,10 @@ fn forms(key: &str) -> Vec<String> {
 }
 
 /// Fails where a form of `key` stands in `bytes`.
-fn absent(key: &str, bytes: &[u8], what: &str) {
+fn assert_key_absent(key: &str, bytes: &[u8], what: &str) {
     for form in forms(key) {
         let found = bytes.windows(form.len()).any(|window| window == form.as_bytes());
         assert!(!found, "{form} is in {what}");
-    }
-}
-
-/// The same for every file below `folder`: databases with what they have not yet taken in, logs, caches.
-fn nowhere(folder: &Path, key: &str) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            nowhere(&path, key);
-        } else {
-            absent(key, &fs::read(&path).unwrap(), &path.display().to_string());
-        }
     }
 }
 
@@ -61,7 +50,7 @@ fn echoes(format: &Format) -> Vec<Vec<Step>> {
     let (half, rest) = KEY.split_at(11);
     let forms = forms(KEY);
     let escaped: String = KEY.chars().map(|c| format!("\\u{:04x}", c as u32)).collect();
-    let said = format.saying(&["Your key is ", KEY, "."]);
+    let said = format.answer_with(&["Your key is ", KEY, "."]);
     // Between two packets, in the midst of the key.
     let at = said.windows(KEY.len()).position(|window| window == KEY.as_bytes()).unwrap() + 7;
     let mut letters = vec!["Key: "];
@@ -71,19 +60,19 @@ fn echoes(format: &Format) -> Vec<Vec<Step>> {
         whole(said.clone()),
         vec![Step::Bytes(said[..at].to_vec()), Step::Pause(50), Step::Bytes(said[at..].to_vec())],
         // Between two events; letter by letter; escaped.
-        whole(format.saying(&["Key: ", half, rest, "."])),
-        whole(format.saying(&letters)),
-        whole(format.saying(&["Key: ", &escaped])),
+        whole(format.answer_with(&["Key: ", half, rest, "."])),
+        whole(format.answer_with(&letters)),
+        whole(format.answer_with(&["Key: ", &escaped])),
         whole(format.refusal(400, &format!("What is {KEY}?"), None)),
         whole(format.refusal(401, &format!("No such key: {}", forms[1]), None)),
         whole(format!("HTTP/1.1 400 {KEY}\r\nx-key: {KEY}\r\nx-request-id: {}\r\n\r\n{KEY}", forms[3]).into_bytes()),
         whole(format!("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:9/?key={}\r\n\r\n", forms[4]).into_bytes()),
         // An answer that breaks behind the key, and within it.
-        whole(broken(&said[..at + KEY.len()])),
-        whole(events(&said[..at])),
-        whole(events(format!("data: {KEY}\n\n").as_bytes())),
+        whole(truncated_event_stream(&said[..at + KEY.len()])),
+        whole(event_stream(&said[..at])),
+        whole(event_stream(format!("data: {KEY}\n\n").as_bytes())),
     ];
-    answers.extend(forms[1..].iter().map(|form| whole(format.saying(&["Key: ", form, "."]))));
+    answers.extend(forms[1..].iter().map(|form| whole(format.answer_with(&["Key: ", form, "."]))));
     answers
 }
 
@@ -91,12 +80,12 @@ fn echoes(format: &Format) -> Vec<Vec<Step>> {
 fn key_echoed_by_a_server_appears_nowhere() {
     thread::scope(|scope| {
         for format in &FORMATS {
-            scope.spawn(move || echoed(format));
+            scope.spawn(move || assert_echoed_key_is_hidden(format));
         }
     });
 }
 
-fn echoed(format: &Format) {
+fn assert_echoed_key_is_hidden(format: &Format) {
     let answers = echoes(format);
     let count = answers.len();
     let server = Server::scripted(move |request| {
@@ -120,40 +109,41 @@ fn echoed(format: &Format) {
         &["journal", "--json"],
     ] {
         let shown = patchbay.run(arguments);
-        absent(KEY, format!("{}{}", shown.out, shown.err).as_bytes(), &format!("{arguments:?}"));
+        assert_key_absent(KEY, format!("{}{}", shown.out, shown.err).as_bytes(), &format!("{arguments:?}"));
     }
-    absent(KEY, format!("{}{}", ran.out, ran.err).as_bytes(), "the output");
-    nowhere(patchbay.folder(), KEY);
+    assert_key_absent(KEY, format!("{}{}", ran.out, ran.err).as_bytes(), "the output");
+    assert_in_no_file(patchbay.folder(), &forms(KEY));
     // It went to its server, in its header, once in each request: no echo of it went back.
-    assert!(server.heard().len() >= count);
-    for request in server.heard() {
+    assert!(server.requests().len() >= count);
+    for request in server.requests() {
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
         let header = format!("{}{KEY}", format.header).to_ascii_lowercase();
         assert!(head.lines().any(|line| line.to_ascii_lowercase() == header), "{head}");
         assert_eq!(head.matches(KEY).count(), 1, "{head}");
-        absent(KEY, body.as_bytes(), "the body of a request");
+        assert_key_absent(KEY, body.as_bytes(), "the body of a request");
     }
 }
 
 #[test]
 fn each_key_is_sent_only_to_its_provider() {
-    let first = Server::scripted(|_| vec![Step::Bytes(ANTHROPIC.saying(&["Your key is ", KEY]))]);
-    let second = Server::scripted(|_| vec![Step::Bytes(OPENAI.saying(&["Yours is ", OTHER, " and not ", "another"]))]);
+    let first = Server::scripted(|_| vec![Step::Bytes(ANTHROPIC.answer_with(&["Your key is ", KEY]))]);
+    let second =
+        Server::scripted(|_| vec![Step::Bytes(OPENAI.answer_with(&["Yours is ", OTHER, " and not ", "another"]))]);
     let mut patchbay = ANTHROPIC.home(&first, &OPENAI.table(&second));
     patchbay.set(OPENAI.variable, OTHER);
     let (one, two) = (format!("/model {}", ANTHROPIC.model), format!("/model {}", OPENAI.model));
     let ran = patchbay.run(&["exec", "--json", "--keep-going", &one, "Hello", &two, "And you?", &one, "Again"]);
-    assert_eq!((first.heard().len(), second.heard().len()), (2, 1), "{ran:?}");
-    for request in first.heard() {
-        absent(OTHER, request.as_bytes(), "a request to the first");
+    assert_eq!((first.requests().len(), second.requests().len()), (2, 1), "{ran:?}");
+    for request in first.requests() {
+        assert_key_absent(OTHER, request.as_bytes(), "a request to the first");
     }
-    for request in second.heard() {
-        absent(KEY, request.as_bytes(), "a request to the second");
+    for request in second.requests() {
+        assert_key_absent(KEY, request.as_bytes(), "a request to the second");
         assert!(request.contains(&format!("Bearer {OTHER}")), "{request}");
     }
     for key in [KEY, OTHER] {
-        absent(key, format!("{}{}", ran.out, ran.err).as_bytes(), "the output");
-        nowhere(patchbay.folder(), key);
+        assert_key_absent(key, format!("{}{}", ran.out, ran.err).as_bytes(), "the output");
+        assert_in_no_file(patchbay.folder(), &forms(key));
     }
 }
 
@@ -170,7 +160,7 @@ fn a_variable_belongs_to_one_provider() {
     assert_eq!(answers[0].code(), "provider_unusable", "{}", answers[0].message());
     assert!(answers[0].message().contains("ANTHROPIC_API_KEY"), "{}", answers[0].message());
     assert_eq!(answers[2].code(), "answered");
-    assert_eq!(canary.heard(), [] as [String; 0]);
+    assert_eq!(canary.requests(), [] as [String; 0]);
 }
 
 /// Before a key is there, and when it is none.
@@ -186,5 +176,5 @@ fn without_a_key_no_request_is_sent() {
     let words = "No credentials for openai. Set OPENAI_API_KEY or add to credentials.json\n";
     assert!(ran.err.starts_with(words) && !ran.err.contains("https://"), "{}", ran.err);
     assert!(ran.out.ends_with("1\n"), "{}", ran.out);
-    assert_eq!(server.heard(), [] as [String; 0]);
+    assert_eq!(server.requests(), [] as [String; 0]);
 }

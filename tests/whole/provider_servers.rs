@@ -12,10 +12,9 @@ use std::{
 use patchbay_tests::{
     answers::Answer,
     binary::{Patchbay, ran},
-    format::{ANTHROPIC, FORMATS, Format, GOOGLE, KEY, OPENAI, broken, events},
+    format::{ANTHROPIC, FORMATS, Format, GOOGLE, KEY, OPENAI, event_stream, truncated_event_stream},
     server::{Server, Step},
 };
-use rusqlite::Connection;
 use serde_json::Value;
 
 /// The body of a request.
@@ -51,7 +50,7 @@ fn assistant(answer: &Answer) -> Option<&Value> {
 }
 
 /// What a request's conversation must be, whatever broke before.
-fn valid(format: &Format, request: &str) {
+fn assert_valid_request(format: &Format, request: &str) {
     let body = body(request);
     let roles = |list: &Value| -> Vec<String> {
         list.as_array().unwrap().iter().filter_map(|message| Some(message["role"].as_str()?.to_owned())).collect()
@@ -76,12 +75,12 @@ fn all_formats_answer() {
         let server = by_case(move |_, _| whole(format.answer("text")));
         let patchbay = format.home(&server, "");
         let answers = patchbay.answers(&[&format!("/model {}", format.model), "case:text"]);
-        assert_eq!((answers[1].code(), answers[1].message()), ("answered", &*format.says()), "{format:?}");
+        assert_eq!((answers[1].code(), answers[1].message()), ("answered", &*format.recorded_text()), "{format:?}");
         let row = assistant(&answers[1]).unwrap();
         let usage = &format.expected("text")["usage"];
         assert_eq!(row["data"]["usage"]["output"], usage["output"], "{row}");
         // The key goes into its header, and nowhere else.
-        let [request] = &server.heard()[..] else { panic!("{:?}", server.heard()) };
+        let [request] = &server.requests()[..] else { panic!("{:?}", server.requests()) };
         let head = request.split_once("\r\n\r\n").unwrap().0;
         assert!(head.to_ascii_lowercase().contains(&format!("\r\n{}{}", format.header, KEY).to_ascii_lowercase()));
         assert_eq!(request.matches(KEY).count(), 1, "{request}");
@@ -94,15 +93,15 @@ fn all_formats_call_tools_and_receive_results() {
         let server = by_case(move |_, times| whole(format.answer(if times == 0 { format.call } else { "text" })));
         let patchbay = format.home(&server, "");
         let answers = patchbay.answers(&[&format!("/model {}", format.model), "case:call"]);
-        assert_eq!((answers[1].code(), answers[1].message()), ("answered", &*format.says()), "{format:?}");
+        assert_eq!((answers[1].code(), answers[1].message()), ("answered", &*format.recorded_text()), "{format:?}");
         let call = &format.expected(format.call)["tool_calls"][0];
         let rows: Vec<_> = answers[1].events.iter().filter(|event| event["kind"] == "tool").collect();
         let [tool] = rows[..] else { panic!("{rows:?}") };
         let echoed: Value = serde_json::from_str(tool["content"].as_str().unwrap()).unwrap();
         assert_eq!(echoed, call["input"], "{tool}");
         // The second request holds the call and its result.
-        let [_, second] = &server.heard()[..] else { panic!("{:?}", server.heard().len()) };
-        valid(&format, second);
+        let [_, second] = &server.requests()[..] else { panic!("{:?}", server.requests().len()) };
+        assert_valid_request(&format, second);
         let (body, city) = (body(second).to_string(), call["input"]["city"].as_str().unwrap_or("wetter"));
         assert!(body.matches("weather__now").count() >= 2 && body.matches(city).count() >= 2, "{body}");
         if let Some(id) = call["id"].as_str().filter(|_| format.provider != "google") {
@@ -127,11 +126,11 @@ fn thinking_blocks_are_replayed_unchanged() {
             let (_, rest) = recorded.rsplit_once(&format!("\"{key}\"")).unwrap();
             let signature = rest.split('"').nth(1).unwrap();
             assert!(signature.len() > 20, "{signature}");
-            let heard = server.heard();
-            for (request, times) in heard.iter().zip(0..) {
+            let requests = server.requests();
+            for (request, times) in requests.iter().zip(0..) {
                 assert_eq!(body(request).to_string().matches(signature).count(), times, "{format:?}: {request}");
             }
-            assert_eq!(heard.len(), 3);
+            assert_eq!(requests.len(), 3);
         }
         // Another model gets none of it.
         let other = patchbay.answers(&[&model, "case:one", "/model demo-1", "show context"]);
@@ -185,7 +184,7 @@ fn answer_of(format: &Format, canary: &str, case: &str, times: usize) -> Vec<Ste
         "s403" => refusal(403, None),
         "s404" => refusal(404, None),
         "s400" => refusal(400, None),
-        "reset" => broken(&format.body("cut")),
+        "reset" => truncated_event_stream(&format.body("cut")),
         "cut" => format.answer("cut"),
         "error" => format.answer(format.error),
         "html" => html("200 OK"),
@@ -193,7 +192,7 @@ fn answer_of(format: &Format, canary: &str, case: &str, times: usize) -> Vec<Ste
         "utf8" => {
             let body = format.body("text");
             let at = body.iter().rposition(|byte| *byte >= 0x80).unwrap();
-            events(&[&body[..at], &[0xff, 0xfe], &body[at + 1..]].concat())
+            event_stream(&[&body[..at], &[0xff, 0xfe], &body[at + 1..]].concat())
         }
         "redirect" => format!(
             "HTTP/1.1 307 Elsewhere\r\nlocation: http://{canary}/v1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -244,7 +243,7 @@ const SLOW: [Case; 5] = [
 ];
 
 /// That `answer` is what the case comes to, and that the session went on with `next`.
-fn judge(format: &Format, case: Case, answer: &Answer, next: &[Answer]) {
+fn assert_case(format: &Format, case: Case, answer: &Answer, next: &[Answer]) {
     let (name, code, words, kept) = case;
     let code = if name == "error" { format.error_code } else { code };
     let (provider, message) = (format.provider, answer.message());
@@ -264,7 +263,7 @@ fn judge(format: &Format, case: Case, answer: &Answer, next: &[Answer]) {
         "{provider}, after {name}: {}",
         next[1].message()
     );
-    assert_eq!(next[1].message(), format.says(), "{provider}, after {name}");
+    assert_eq!(next[1].message(), format.recorded_text(), "{provider}, after {name}");
 
     let told = notices(answer);
     let retried = |what: &str, wait: &str, times: std::ops::RangeInclusive<u32>| -> Vec<String> {
@@ -302,11 +301,11 @@ fn server_failures_are_errors_and_session_continues() {
                 let answers = patchbay.answers(&all.iter().map(String::as_str).collect::<Vec<_>>());
                 assert_eq!(answers[0].code(), "model_set");
                 for (case, answers) in QUICK.into_iter().zip(answers[1..].chunks(3)) {
-                    judge(format, case, &answers[0], &answers[1..]);
+                    assert_case(format, case, &answers[0], &answers[1..]);
                 }
-                assert_eq!(canary.heard(), [] as [String; 0], "a redirect was followed");
-                for request in server.heard() {
-                    valid(format, &request);
+                assert_eq!(canary.requests(), [] as [String; 0], "a redirect was followed");
+                for request in server.requests() {
+                    assert_valid_request(format, &request);
                 }
             });
         }
@@ -329,7 +328,7 @@ fn slow_server_is_awaited_up_to_the_configured_time() {
                 scope.spawn(move || {
                     let lines = lines(case.0);
                     let answers = patchbay.answers(&[&model, &lines[0], &lines[1], &lines[2]]);
-                    judge(format, case, &answers[1], &answers[2..]);
+                    assert_case(format, case, &answers[1], &answers[2..]);
                 });
             }
         }
@@ -337,8 +336,8 @@ fn slow_server_is_awaited_up_to_the_configured_time() {
 }
 
 /// The answers of a session that was interrupted, as it shows them: the text, and whether it is whole.
-fn kept(patchbay: &Patchbay) -> Vec<(String, bool)> {
-    let store = Connection::open(patchbay.home().join("data/patchbay.db")).unwrap();
+fn stored_messages(patchbay: &Patchbay) -> Vec<(String, bool)> {
+    let store = patchbay.database("patchbay.db");
     let mut rows = store.prepare("SELECT content, data FROM messages WHERE kind = 'assistant' ORDER BY seq").unwrap();
     let row = |row: &rusqlite::Row<'_>| {
         let data: Value = serde_json::from_str(&row.get::<_, String>(1)?).unwrap();
@@ -348,7 +347,7 @@ fn kept(patchbay: &Patchbay) -> Vec<(String, bool)> {
 }
 
 /// A process in the midst of `say`ing a long answer, of which some has come and was kept.
-fn speaking(patchbay: &Patchbay, options: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
+fn spawn_exec(patchbay: &Patchbay, options: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
     let mut child = patchbay.command(&[&["exec", "--json"], options, &["repeat 5000 word"]].concat()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
     // A word every 20 ms, and every 250 ms what has come is kept.
@@ -358,12 +357,12 @@ fn speaking(patchbay: &Patchbay, options: &[&str]) -> (Child, Lines<BufReader<Ch
 }
 
 /// That what came is there, and that the session goes on from it.
-fn resumes(patchbay: &Patchbay) {
+fn assert_session_resumes(patchbay: &Patchbay) {
     let session = patchbay.last_session();
     let answers = patchbay.answers_in(&["--session", &session], &["say More.", "show context"]);
     assert_eq!((answers[0].code(), answers[0].message()), ("answered", "More."));
     assert_eq!(answers[1].code(), "answered");
-    let kept = kept(patchbay);
+    let kept = stored_messages(patchbay);
     assert!(kept[0].0.starts_with("word word word") && !kept[0].1, "{kept:?}");
     assert_eq!(kept[1], ("More.".to_owned(), true));
     // What had come is a part of the conversation.
@@ -373,19 +372,19 @@ fn resumes(patchbay: &Patchbay) {
 #[test]
 fn partial_answer_survives_kill_9() {
     let patchbay = Patchbay::new();
-    let (mut child, _output) = speaking(&patchbay, &[]);
+    let (mut child, _output) = spawn_exec(&patchbay, &[]);
     // SIGKILL.
     child.kill().unwrap();
     child.wait().unwrap();
-    resumes(&patchbay);
+    assert_session_resumes(&patchbay);
 }
 
 #[test]
 fn partial_answer_survives_a_timeout() {
     let patchbay = Patchbay::new();
-    let (child, output) = speaking(&patchbay, &["--timeout", "3"]);
+    let (child, output) = spawn_exec(&patchbay, &["--timeout", "3"]);
     output.for_each(drop);
     let ended = ran(child.wait_with_output().unwrap());
     assert!(ended.code == Some(3) && ended.err.contains("not done after 3 s"), "{ended:?}");
-    resumes(&patchbay);
+    assert_session_resumes(&patchbay);
 }

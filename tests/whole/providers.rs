@@ -1,43 +1,13 @@
 //! Models as people choose them: the words of `/model`, `/providers` and completion, and of a key that is missing.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
-use patchbay_provider::{BundledAdapter, Settings};
-use patchbay_sandbox::{Compiler, Limits};
-use patchbay_session::{Config, Host, Paths};
-use patchbay_tests::binary::{self, Patchbay, ran};
+use patchbay_provider::Settings;
+use patchbay_tests::{
+    binary::{Patchbay, ran},
+    host::host,
+};
 use serde_json::json;
-
-/// A host of this process in the home of `patchbay`, with the adapters that the binary has.
-pub(crate) fn host(patchbay: &Patchbay, settings: Settings) -> Arc<Host> {
-    host_with(patchbay, settings, Limits::default())
-}
-
-/// As [`host`], with other limits of calls.
-pub(crate) fn host_with(patchbay: &Patchbay, settings: Settings, limits: Limits) -> Arc<Host> {
-    let folder = |name: &str| patchbay.home().join(name);
-    let paths =
-        Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") };
-    let compiler = Compiler { program: binary::path(), arguments: vec!["compile".into()] };
-    let config = Config {
-        limits,
-        bundled_adapters: bundled(),
-        providers: Box::new(move || Ok(settings.clone())),
-        ..Config::new(paths, compiler)
-    };
-    Host::open(config).unwrap()
-}
-
-/// The adapters of the binary. Leaked: a host has them for good.
-fn bundled() -> &'static [BundledAdapter] {
-    let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/dist/providers");
-    let read = |name: &'static str| BundledAdapter {
-        name,
-        bytes: fs::read(dist.join(format!("{name}.wasm"))).unwrap().leak(),
-        description: fs::read_to_string(dist.join(format!("{name}.json"))).unwrap().leak(),
-    };
-    ["anthropic", "demo", "google", "meta", "openai", "openai-compatible", "xai"].map(read).to_vec().leak()
-}
 
 /// A command without anybody's keys.
 fn keyless(patchbay: &Patchbay, arguments: &[&str]) -> std::process::Command {

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, thread, time::Duration};
 
 use patchbay_core::Digest;
 use patchbay_tests::{answers::Answer, binary::Patchbay, guest::Guest};
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 /// A skill in one file whose alias `/NAME` answers `text`.
 fn says(name: &str, text: &str) -> Vec<u8> {
@@ -12,17 +12,7 @@ fn says(name: &str, text: &str) -> Vec<u8> {
         "---\nsummary: Says {text}\ninvocation_mode: tool_dispatch\ncommand: {name}\ncommand_tool: run\ncapabilities: \
          [{{name: kv}}]\n---\n"
     );
-    let call = format!(
-        "(i32.store8 (i32.const 0) (i32.const 0))
-         (i32.store (i32.const 4) (i32.const 64))
-         (i32.store (i32.const 8) (i32.const 1))
-         (i32.store8 (i32.const 64) (i32.const 0))
-         (i32.store (i32.const 68) (i32.const 131072))
-         (i32.store (i32.const 72) (i32.const {}))
-         (i32.const 0)",
-        text.len()
-    );
-    Guest::calling(&call).with(&format!("\n(data (i32.const 131072) \"{text}\")\n")).packaged(&skill_md)
+    Guest::answering(text).packaged(&skill_md)
 }
 
 /// A home with skills, and its database.
@@ -41,29 +31,23 @@ impl Home {
         self.0.write(&format!("home/config/skills/{file}"), bytes);
     }
 
-    fn database(&self) -> Connection {
-        let database = Connection::open(self.0.home().join("data/patchbay.db")).unwrap();
-        database.busy_timeout(Duration::from_secs(10)).unwrap();
-        database
-    }
-
     /// The files that are remembered.
-    fn remembered(&self) -> Vec<String> {
-        let database = self.database();
+    fn cached_files(&self) -> Vec<String> {
+        let database = self.0.database("patchbay.db");
         let mut query = database.prepare("SELECT file FROM seen ORDER BY file").unwrap();
         query.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
     }
 
     /// Makes sessions until these files, and no others, are remembered: they are once they have been at rest for a while.
-    fn remember(&self, files: &[&str]) {
+    fn wait_for_cached(&self, files: &[&str]) {
         for _ in 0..300 {
             self.skills();
-            if self.remembered() == files {
+            if self.cached_files() == files {
                 return;
             }
             thread::sleep(Duration::from_millis(100));
         }
-        panic!("remembered are {:?}, not {files:?}", self.remembered());
+        panic!("remembered are {:?}, not {files:?}", self.cached_files());
     }
 
     /// What `/skills` says in a new session.
@@ -87,19 +71,19 @@ fn unchanged_file_is_not_read() {
     home.write("one.wasm", says("one", "1"));
     home.write("two/SKILL.md", "---\nsummary: Two\n---\n");
     home.write("two/code.wasm", says("two", "2"));
-    home.remember(&["one.wasm", "two/SKILL.md", "two/code.wasm"]);
+    home.wait_for_cached(&["one.wasm", "two/SKILL.md", "two/code.wasm"]);
     let manifest =
         "UPDATE seen SET skill_md = json_set(skill_md, '$.manifest.Ok.summary', 'Remembered') WHERE file = ?";
     for file in ["one.wasm", "two/SKILL.md"] {
-        assert_eq!(home.database().execute(manifest, [file]).unwrap(), 1);
+        assert_eq!(home.0.database("patchbay.db").execute(manifest, [file]).unwrap(), 1);
     }
     assert_eq!(home.skill("one").0, "Remembered");
     assert_eq!(home.skill("two").0, "Remembered");
     let mut live = home.0.live(&[]);
-    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=2 count=9");
+    assert_eq!(live.message("/reload_skills"), "Reloaded skills for current session. version=2 count=9");
     // The same bytes again: the file is read, and the skill is what it is.
     home.write("one.wasm", says("one", "1"));
-    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=3 count=9\n~ one");
+    assert_eq!(live.message("/reload_skills"), "Reloaded skills for current session. version=3 count=9\n~ one");
     assert_eq!(home.skill("one").0, "Says 1");
     assert_eq!(home.skill("two").0, "Remembered");
 }
@@ -109,12 +93,12 @@ fn removed_files_leave_the_cache_and_gc_clears_it() {
     let home = Home::new();
     home.write("one.wasm", says("one", "1"));
     home.write("two.wasm", says("two", "2"));
-    home.remember(&["one.wasm", "two.wasm"]);
+    home.wait_for_cached(&["one.wasm", "two.wasm"]);
     fs::remove_file(home.path("two.wasm")).unwrap();
-    home.remember(&["one.wasm"]);
+    home.wait_for_cached(&["one.wasm"]);
     assert_eq!(home.0.run(&["sessions", "gc"]).code, Some(0));
-    assert_eq!(home.remembered(), [""; 0]);
-    home.remember(&["one.wasm"]);
+    assert_eq!(home.cached_files(), [""; 0]);
+    home.wait_for_cached(&["one.wasm"]);
 }
 
 /// Should the memory ever be wrong, the digest that it gives is the identity: its own bytes run, with its own grants.
@@ -124,22 +108,22 @@ fn wrong_cache_entry_never_changes_a_component_identity() {
     let (mine, yours) = (says("mine", "of mine"), says("yours", "of yours"));
     home.write("mine.wasm", &mine);
     home.write("yours.wasm", &yours);
-    home.remember(&["mine.wasm", "yours.wasm"]);
+    home.wait_for_cached(&["mine.wasm", "yours.wasm"]);
     assert_eq!(home.0.run(&["grant", "add", "mine", "kv"]).code, Some(0));
     let granted = "- `capabilities`: kv (granted)";
     assert!(home.0.line("/help mine").contains(granted), "{}", home.0.line("/help mine"));
 
     let lie = "UPDATE seen SET digest = ? WHERE file = 'mine.wasm'";
-    home.database().execute(lie, params![Digest::of(&yours).to_string()]).unwrap();
+    home.0.database("patchbay.db").execute(lie, params![Digest::of(&yours).to_string()]).unwrap();
     assert_eq!(home.skill("mine").1, Digest::of(&yours).to_string());
     assert_eq!(home.0.line("/mine {}"), "of yours", "the bytes are those of the digest");
     assert!(!home.0.line("/help mine").contains(granted), "{}", home.0.line("/help mine"));
 
     // Bytes that nobody has: what the file holds is not taken for them.
-    home.database().execute(lie, params![Digest::of(b"nothing").to_string()]).unwrap();
+    home.0.database("patchbay.db").execute(lie, params![Digest::of(b"nothing").to_string()]).unwrap();
     assert_eq!(home.skill("mine").1, Digest::of(&mine).to_string());
     assert_eq!(home.0.line("/mine {}"), "of mine");
-    home.remember(&["mine.wasm", "yours.wasm"]);
+    home.wait_for_cached(&["mine.wasm", "yours.wasm"]);
 }
 
 /// Within one tick of the file system's clock, and of the same size: nothing tells the two states apart but their bytes.
@@ -148,13 +132,13 @@ fn immediate_rewrite_of_a_file_is_detected() {
     let home = Home::new();
     let mut live = home.0.live(&[]);
     home.write("one.wasm", says("one", "0"));
-    live.say("/reload_skills");
+    live.message("/reload_skills");
     for n in 1..10 {
         home.write("one.wasm", says("one", &n.to_string()));
         let version = n + 2;
         let words = format!("Reloaded skills for current session. version={version} count=8\n~ one");
-        assert_eq!(live.say("/reload_skills"), words);
-        assert_eq!(live.say("/one {}"), n.to_string());
+        assert_eq!(live.message("/reload_skills"), words);
+        assert_eq!(live.message("/one {}"), n.to_string());
     }
 }
 
@@ -163,12 +147,12 @@ fn change_with_restored_timestamps_is_detected() {
     let home = Home::new();
     home.write("one.wasm", says("one", "1"));
     home.write("two.wasm", says("two", "2"));
-    home.remember(&["one.wasm", "two.wasm"]);
+    home.wait_for_cached(&["one.wasm", "two.wasm"]);
     let mut live = home.0.live(&[]);
     let reloaded = |version: u32, changed: &str| {
         format!("Reloaded skills for current session. version={version} count=9{changed}")
     };
-    assert_eq!(live.say("/reload_skills"), reloaded(2, ""));
+    assert_eq!(live.message("/reload_skills"), reloaded(2, ""));
 
     // Written in place, its time set back.
     let time = fs::metadata(home.path("one.wasm")).unwrap().modified().unwrap();
@@ -177,22 +161,22 @@ fn change_with_restored_timestamps_is_detected() {
     };
     home.write("one.wasm", says("one", "3"));
     set_back("one.wasm");
-    assert_eq!(live.say("/reload_skills"), reloaded(3, "\n~ one"));
-    assert_eq!(live.say("/one {}"), "3");
+    assert_eq!(live.message("/reload_skills"), reloaded(3, "\n~ one"));
+    assert_eq!(live.message("/one {}"), "3");
 
     // Another file put in its place, with its time and size.
     home.write("new", says("one", "4"));
     set_back("new");
     fs::rename(home.path("new"), home.path("one.wasm")).unwrap();
-    assert_eq!(live.say("/reload_skills"), reloaded(4, "\n~ one"));
-    assert_eq!(live.say("/one {}"), "4");
+    assert_eq!(live.message("/reload_skills"), reloaded(4, "\n~ one"));
+    assert_eq!(live.message("/one {}"), "4");
 
     // Two that change places, when both have been at rest for long enough.
-    home.remember(&["one.wasm", "two.wasm"]);
-    assert_eq!(live.say("/reload_skills"), reloaded(5, ""));
+    home.wait_for_cached(&["one.wasm", "two.wasm"]);
+    assert_eq!(live.message("/reload_skills"), reloaded(5, ""));
     for (from, to) in [("one.wasm", "between"), ("two.wasm", "one.wasm"), ("between", "two.wasm")] {
         fs::rename(home.path(from), home.path(to)).unwrap();
     }
-    assert_eq!(live.say("/reload_skills"), reloaded(6, "\n~ one\n~ two"));
-    assert_eq!((live.say("/skill one {}"), live.say("/skill two {}")), ("2".to_owned(), "4".to_owned()));
+    assert_eq!(live.message("/reload_skills"), reloaded(6, "\n~ one\n~ two"));
+    assert_eq!((live.message("/skill one {}"), live.message("/skill two {}")), ("2".to_owned(), "4".to_owned()));
 }

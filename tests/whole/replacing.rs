@@ -22,7 +22,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::providers::host;
+use patchbay_tests::host::host;
 
 /// How often an answer says its version's word, with a wait before each.
 const WORDS: usize = 20;
@@ -61,9 +61,9 @@ fn version(n: usize) -> Vec<u8> {
 
 /// The text of an answer.
 #[derive(Default)]
-struct Heard(String);
+struct TextSink(String);
 
-impl Sink for Heard {
+impl Sink for TextSink {
     fn event(&mut self, event: StreamEvent) {
         if let StreamEvent::BlockDelta { text, .. } = event {
             self.0.push_str(&text);
@@ -91,12 +91,12 @@ async fn ask(providers: &Providers) -> String {
         max_output_tokens: None,
     };
     let choice = Choice { provider: name(), model: "scripted-1".into(), level: None };
-    let mut heard = Heard::default();
-    let completed = providers.complete(&choice, request, &mut heard).await.unwrap();
+    let mut sink = TextSink::default();
+    let completed = providers.complete(&choice, request, &mut sink).await.unwrap();
     assert_eq!(completed.finish.stop, Stop::EndTurn);
-    let words: Vec<_> = heard.0.split_whitespace().collect();
-    assert_eq!(words.len(), WORDS, "an answer is whole: {}", heard.0);
-    assert!(words.iter().all(|word| *word == words[0]), "an answer is of one version: {}", heard.0);
+    let words: Vec<_> = sink.0.split_whitespace().collect();
+    assert_eq!(words.len(), WORDS, "an answer is whole: {}", sink.0);
+    assert!(words.iter().all(|word| *word == words[0]), "an answer is of one version: {}", sink.0);
     words[0].to_owned()
 }
 
@@ -138,12 +138,12 @@ async fn hundred_completions_run_while_their_adapter_is_replaced() {
         let (providers, over) = (Arc::clone(&providers), Arc::clone(&over));
         // One after the other, so that each replacement finds a hundred under way.
         asking.spawn(async move {
-            let mut heard = vec![ask(&providers).await];
+            let mut sink = vec![ask(&providers).await];
             while !over.load(Ordering::Relaxed) {
-                heard.push(ask(&providers).await);
+                sink.push(ask(&providers).await);
             }
-            heard.push(ask(&providers).await);
-            heard
+            sink.push(ask(&providers).await);
+            sink
         });
     }
     for n in 1..=REPLACEMENTS {
@@ -152,11 +152,11 @@ async fn hundred_completions_run_while_their_adapter_is_replaced() {
     }
     over.store(true, Ordering::Relaxed);
     let mut versions = BTreeSet::new();
-    while let Some(heard) = asking.join_next().await {
-        let heard = heard.unwrap();
-        assert_eq!(heard.last(), Some(&format!("v{REPLACEMENTS}")));
+    while let Some(sink) = asking.join_next().await {
+        let sink = sink.unwrap();
+        assert_eq!(sink.last(), Some(&format!("v{REPLACEMENTS}")));
         // Nobody goes back to a version that was replaced.
-        let numbers: Vec<usize> = heard.iter().map(|word| word[1..].parse().unwrap()).collect();
+        let numbers: Vec<usize> = sink.iter().map(|word| word[1..].parse().unwrap()).collect();
         assert!(numbers.is_sorted(), "{numbers:?}");
         versions.extend(numbers);
     }

@@ -3,17 +3,12 @@
 use std::fs;
 
 use patchbay_tests::{answers::json_lines, binary::Patchbay, guest::Guest};
-use rusqlite::Connection;
 
 /// A new session with one row: its id.
 fn session(patchbay: &Patchbay) -> String {
     let mut live = patchbay.live(&[]);
-    live.say("/calc 1");
+    live.message("/calc 1");
     live.session().to_owned()
-}
-
-fn database(patchbay: &Patchbay) -> Connection {
-    Connection::open(patchbay.home().join("data/patchbay.db")).unwrap()
 }
 
 /// A refusal: exit code 1, nothing on standard output, and these words.
@@ -28,8 +23,8 @@ fn sessions_are_listed_by_last_use() {
     assert_eq!(patchbay.run(&["sessions", "list"]).out, "No sessions.\n");
     assert_eq!(patchbay.run(&["sessions", "list", "--json"]).out, "");
     let (one, two) = (session(&patchbay), session(&patchbay));
-    database(&patchbay).execute("UPDATE sessions SET used_at = 1795291440 WHERE id = ?", [&two]).unwrap();
-    database(&patchbay).execute("UPDATE sessions SET used_at = 60 WHERE id = ?", [&one]).unwrap();
+    patchbay.database("patchbay.db").execute("UPDATE sessions SET used_at = 1795291440 WHERE id = ?", [&two]).unwrap();
+    patchbay.database("patchbay.db").execute("UPDATE sessions SET used_at = 60 WHERE id = ?", [&one]).unwrap();
     let workspace = patchbay.workspace().canonicalize().unwrap().display().to_string();
     assert_eq!(
         patchbay.run(&["sessions", "list"]).out,
@@ -52,7 +47,8 @@ fn session_is_resumed_and_removed_by_unique_id_prefix() {
     let removed = patchbay.run(&["sessions", "rm", &id[..13]]);
     assert_eq!((removed.code, removed.out), (Some(0), format!("Removed session {id}.\n")));
     assert_eq!(patchbay.run(&["sessions", "list"]).out, "No sessions.\n");
-    let left: i64 = database(&patchbay).query_row("SELECT count(*) FROM messages", [], |row| row.get(0)).unwrap();
+    let left: i64 =
+        patchbay.database("patchbay.db").query_row("SELECT count(*) FROM messages", [], |row| row.get(0)).unwrap();
     assert_eq!(left, 0);
 }
 
@@ -65,7 +61,7 @@ fn unknown_and_ambiguous_id_prefixes_are_rejected() {
     }
     let mut ids = [session(&patchbay), session(&patchbay)];
     let alike = format!("{}{}", &ids[0][..8], &ids[1][8..]);
-    let database = database(&patchbay);
+    let database = patchbay.database("patchbay.db");
     database.execute_batch("PRAGMA foreign_keys = off").unwrap();
     for (table, column) in [("sessions", "id"), ("agents", "session"), ("messages", "session")] {
         database.execute(&format!("UPDATE {table} SET {column} = ? WHERE {column} = ?"), [&alike, &ids[1]]).unwrap();
@@ -90,8 +86,8 @@ fn second_process_is_told_which_process_uses_the_session() {
     );
     assert_refused(&patchbay, &["exec", "--session", &id, "/skills"], &words);
     assert_refused(&patchbay, &["sessions", "rm", &id], &words);
-    assert_eq!(live.say("/calc 1"), "1");
-    assert_eq!(live.end(), Some(0));
+    assert_eq!(live.message("/calc 1"), "1");
+    assert_eq!(live.wait_for_exit(), Some(0));
     assert_eq!(patchbay.run(&["exec", "--session", &id, "/calc 2"]).out, "2\n");
 }
 
@@ -117,7 +113,10 @@ fn gc_deletes_only_unreferenced_data() {
 fn damaged_snapshot_is_reported_and_session_can_be_removed() {
     let patchbay = Patchbay::new();
     let id = session(&patchbay);
-    database(&patchbay).execute("UPDATE snapshots SET body = replace(body, 'Exact', 'Fake!')", []).unwrap();
+    patchbay
+        .database("patchbay.db")
+        .execute("UPDATE snapshots SET body = replace(body, 'Exact', 'Fake!')", [])
+        .unwrap();
     let ran = patchbay.run(&["exec", "--session", &id, "/skills"]);
     assert_eq!((ran.code, &*ran.out), (Some(1), ""));
     assert!(
@@ -157,7 +156,7 @@ fn damaged_or_missing_component_is_repaired_by_reload_skills() {
 fn unreadable_session_row_is_reported() {
     let patchbay = Patchbay::new();
     let id = session(&patchbay);
-    database(&patchbay).execute("UPDATE sessions SET persona = 'torn'", []).unwrap();
+    patchbay.database("patchbay.db").execute("UPDATE sessions SET persona = 'torn'", []).unwrap();
     let words = "the database holds a persona that cannot be read. [store_failed]";
     assert_refused(&patchbay, &["exec", "--session", &id, "/skills"], words);
 }
@@ -166,7 +165,7 @@ fn unreadable_session_row_is_reported() {
 fn database_of_a_newer_version_is_not_modified() {
     let patchbay = Patchbay::new();
     session(&patchbay);
-    database(&patchbay).execute_batch("PRAGMA user_version = 9999").unwrap();
+    patchbay.database("patchbay.db").execute_batch("PRAGMA user_version = 9999").unwrap();
     let path = patchbay.home().join("data/patchbay.db");
     let ran = patchbay.run(&["exec", "/skills"]);
     assert_eq!(ran.code, Some(1));

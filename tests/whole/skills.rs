@@ -167,7 +167,7 @@ fn help_runs_nothing() {
     // A component whose tool would trap: asking for help is no call.
     let patchbay = Patchbay::new();
     let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand_tool: run\n---\n";
-    patchbay.write("home/config/skills/bomb.wasm", Guest::calling("unreachable").packaged(skill_md));
+    patchbay.write("home/config/skills/bomb.wasm", Guest::trapping().packaged(skill_md));
     let answers = patchbay.answers(&["/help bomb", "/skill bomb"]);
     assert_eq!(answers[0].code(), "skill_help");
     assert_eq!(answers[1].code(), "trap");

@@ -6,7 +6,7 @@ use patchbay_tests::{binary::Patchbay, guest::Guest};
 use serde_json::json;
 
 /// A skill in one file whose alias `/echo` answers its input.
-fn echo() -> Vec<u8> {
+fn echo_skill() -> Vec<u8> {
     Guest::default()
         .packaged("---\nsummary: Echoes\ninvocation_mode: tool_dispatch\ncommand: echo\ncommand_tool: run\n---\n")
 }
@@ -22,17 +22,17 @@ fn files_change_nothing_until_reload_skills_reports_them() {
     patchbay.skill("turns", "summary: Before", "Old words.");
     patchbay.skill("stays", "summary: Stays", "");
     let mut live = patchbay.live(&[]);
-    let before = live.say("/skills");
+    let before = live.message("/skills");
 
     patchbay.skill("comes", "summary: Comes", "");
-    patchbay.write("home/config/skills/echo.wasm", echo());
+    patchbay.write("home/config/skills/echo.wasm", echo_skill());
     patchbay.skill("turns", "summary: After", "New words.");
     fs::remove_dir_all(patchbay.home().join("config/skills/goes")).unwrap();
-    assert_eq!(live.say("/skills"), before);
+    assert_eq!(live.message("/skills"), before);
     assert_eq!(live.answer("/skill turns").rows()[0], ("skill", "Old words."));
     assert_eq!(live.answer("/skill goes").code(), "skill_added");
-    assert_eq!(live.say("/skill comes"), "Error: skill 'comes' not found in snapshot.");
-    assert_eq!(live.say("/echo {}"), "Error: unknown command '/echo'.");
+    assert_eq!(live.message("/skill comes"), "Error: skill 'comes' not found in snapshot.");
+    assert_eq!(live.message("/echo {}"), "Error: unknown command '/echo'.");
 
     let answer = live.answer("/reload_skills");
     assert_eq!(answer.code(), "skills_reloaded");
@@ -45,22 +45,22 @@ fn files_change_nothing_until_reload_skills_reports_them() {
     assert_eq!(data["added"], json!(["comes", "echo"]));
     assert_eq!((&data["removed"], &data["changed"]), (&json!(["goes"]), &json!(["turns"])));
     assert_eq!(live.answer("/skill turns").rows()[0], ("skill", "New words."));
-    assert_eq!(live.say("/skill goes"), "Error: skill 'goes' not found in snapshot.");
-    assert_eq!(live.say("/echo {\"a\":1}"), "{\"a\":1}");
-    assert_eq!(live.end(), Some(1), "some lines failed");
+    assert_eq!(live.message("/skill goes"), "Error: skill 'goes' not found in snapshot.");
+    assert_eq!(live.message("/echo {\"a\":1}"), "{\"a\":1}");
+    assert_eq!(live.wait_for_exit(), Some(1), "some lines failed");
 }
 
 #[test]
 fn replaced_component_is_reported_as_changed_skill() {
     let patchbay = Patchbay::new();
-    patchbay.write("home/config/skills/echo.wasm", echo());
+    patchbay.write("home/config/skills/echo.wasm", echo_skill());
     let mut live = patchbay.live(&[]);
-    assert_eq!(live.say("/echo {}"), "{}");
+    assert_eq!(live.message("/echo {}"), "{}");
     let mut other = Guest::default();
     other.tools[0].1 = "Echoes, as it did".into();
     let skill_md = "---\nsummary: Echoes\ninvocation_mode: tool_dispatch\ncommand: echo\ncommand_tool: run\n---\n";
     patchbay.write("home/config/skills/echo.wasm", other.packaged(skill_md));
-    assert_eq!(live.say("/reload_skills"), "Reloaded skills for current session. version=2 count=8\n~ echo");
+    assert_eq!(live.message("/reload_skills"), "Reloaded skills for current session. version=2 count=8\n~ echo");
 }
 
 #[test]
@@ -82,42 +82,35 @@ fn reload_skills_keeps_persona_and_conversation() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/agents/pirate/SOUL.md", "Arr.");
     let mut live = patchbay.live(&[]);
-    live.say("/agent pirate");
-    live.say("hello");
+    live.message("/agent pirate");
+    live.message("hello");
     let session = live.session().to_owned();
-    let before = (persona(&patchbay, &session), rows(&patchbay, &session));
+    let before = (persona(&patchbay, &session), patchbay.stored_messages(&session));
     patchbay.write("home/config/agents/pirate/SOUL.md", "Arr, changed.");
     patchbay.skill("comes", "", "");
-    live.say("/reload_skills");
-    let (mut after, report) = (rows(&patchbay, &session), "/reload_skills".to_owned());
-    assert_eq!(after.pop(), Some(("command".to_owned(), report)));
+    live.message("/reload_skills");
+    let (mut after, report) = (patchbay.stored_messages(&session), "/reload_skills".to_owned());
+    assert_eq!(after.pop().map(|(_, kind, text)| (kind, text)), Some(("command".to_owned(), report)));
     assert_eq!((persona(&patchbay, &session), after), before);
 }
 
 /// What is stored of the session's persona.
 fn persona(patchbay: &Patchbay, session: &str) -> String {
-    let database = rusqlite::Connection::open(patchbay.home().join("data/patchbay.db")).unwrap();
+    let database = patchbay.database("patchbay.db");
     database.query_row("SELECT persona FROM sessions WHERE id = ?", [session], |row| row.get(0)).unwrap()
-}
-
-/// Kind and text of the session's rows.
-fn rows(patchbay: &Patchbay, session: &str) -> Vec<(String, String)> {
-    let database = rusqlite::Connection::open(patchbay.home().join("data/patchbay.db")).unwrap();
-    let mut query = database.prepare("SELECT kind, content FROM messages WHERE session = ? ORDER BY seq").unwrap();
-    query.query_map([session], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
 #[test]
 fn resumed_session_keeps_skills_whose_files_are_deleted() {
     let patchbay = Patchbay::new();
-    patchbay.write("home/config/skills/echo.wasm", echo());
+    patchbay.write("home/config/skills/echo.wasm", echo_skill());
     patchbay.skill("guide", "summary: Guides", "Mind the $INPUT.");
     workspace_skill(&patchbay, "local", "summary: Of the workspace");
     let mut live = patchbay.live(&[]);
     let session = live.session().to_owned();
     let before = live.answer("/skills");
-    let help = live.say("/help echo");
-    live.end();
+    let help = live.message("/help echo");
+    live.wait_for_exit();
     fs::remove_dir_all(patchbay.home().join("config/skills")).unwrap();
     fs::remove_dir_all(patchbay.workspace().join(".patchbay")).unwrap();
 
@@ -125,11 +118,11 @@ fn resumed_session_keeps_skills_whose_files_are_deleted() {
     assert_eq!(live.session(), session);
     let after = live.answer("/skills");
     assert_eq!((after.message(), after.data()), (before.message(), before.data()));
-    assert_eq!(live.say("/help echo"), help);
-    assert_eq!(live.say("/echo {\"still\":true}"), "{\"still\":true}");
+    assert_eq!(live.message("/help echo"), help);
+    assert_eq!(live.message("/echo {\"still\":true}"), "{\"still\":true}");
     assert_eq!(live.answer("/skill guide gap").rows()[0], ("skill", "Mind the gap."));
     assert_eq!(
-        live.say("/reload_skills"),
+        live.message("/reload_skills"),
         "Reloaded skills for current session. version=2 count=7\n- echo\n- guide\n- local"
     );
 }
@@ -138,9 +131,9 @@ fn resumed_session_keeps_skills_whose_files_are_deleted() {
 fn resumed_session_works_after_its_workspace_is_deleted() {
     let patchbay = Patchbay::new();
     let mut live = patchbay.live(&["--workspace", "."]);
-    live.say("/calc 1");
+    live.message("/calc 1");
     let session = live.session().to_owned();
-    live.end();
+    live.wait_for_exit();
     fs::rename(patchbay.workspace(), patchbay.folder().join("elsewhere")).unwrap();
     fs::create_dir(patchbay.folder().join("here")).unwrap();
     let mut command = patchbay.command(&["exec", "--session", &session, "/calc 2", "/agent default"]);
@@ -154,10 +147,10 @@ fn sessions_are_isolated_from_each_other() {
     let (mut one, mut two) = (patchbay.live(&[]), patchbay.live(&[]));
     let before = two.answer("/skills");
     patchbay.skill("comes", "", "");
-    assert_eq!(one.say("/reload_skills"), "Reloaded skills for current session. version=2 count=8\n+ comes");
+    assert_eq!(one.message("/reload_skills"), "Reloaded skills for current session. version=2 count=8\n+ comes");
     let after = two.answer("/skills");
     assert_eq!((after.message(), after.data()), (before.message(), before.data()));
-    assert_eq!(two.say("/reload_skills"), "Reloaded skills for current session. version=2 count=8\n+ comes");
+    assert_eq!(two.message("/reload_skills"), "Reloaded skills for current session. version=2 count=8\n+ comes");
 }
 
 #[test]
@@ -195,22 +188,22 @@ Diagnostics:
 'patchbay trust add DIR' lets it.
 - sums [untrusted_shadow] The workspace is not trusted, so that its skill does not take the alias '/calc'; \
 'patchbay trust add DIR' lets it.";
-    assert_eq!(live.say("/skills"), untrusted);
-    assert_eq!(live.say("/calc 1 + 1"), "2");
+    assert_eq!(live.message("/skills"), untrusted);
+    assert_eq!(live.message("/calc 1 + 1"), "2");
 
     let trusted = patchbay.run(&["trust", "add"]);
     let workspace = patchbay.workspace().canonicalize().unwrap();
     let words = format!("{} is trusted. Open sessions take notice at /reload_skills.\n", workspace.display());
     assert_eq!((trusted.code, trusted.out), (Some(0), words));
-    assert_eq!(live.say("/skills"), untrusted, "trust does not change a snapshot");
+    assert_eq!(live.message("/skills"), untrusted, "trust does not change a snapshot");
     // The workspace's skill has the alias now; the bundled one stays.
     let shadowed = "calc [alias_shadowed] Alias '/calc' belongs to the workspace skill 'sums'.";
     assert_eq!(
-        live.say("/reload_skills"),
+        live.message("/reload_skills"),
         format!("Reloaded skills for current session. version=2 count=10\n+ sums\n~ guide\n! {shadowed}")
     );
     assert_eq!(
-        live.say("/skills"),
+        live.message("/skills"),
         "\
 calc - Exact arithmetic on big numbers and units
 files - The workspace's files: read, list, write, edit
@@ -226,16 +219,16 @@ web - Pages of the web as readable text
 Diagnostics:
 - calc [alias_shadowed] Alias '/calc' belongs to the workspace skill 'sums'."
     );
-    assert!(live.say("/help guide").contains("\n- `source`: workspace\n"));
+    assert!(live.message("/help guide").contains("\n- `source`: workspace\n"));
 
     assert_eq!(patchbay.run(&["trust", "remove"]).code, Some(0));
     let (_, kept_out) = untrusted.split_once("Diagnostics:\n").unwrap();
     let kept_out: Vec<_> = kept_out.lines().map(|line| line.replacen("- ", "\n! ", 1)).collect();
     assert_eq!(
-        live.say("/reload_skills"),
+        live.message("/reload_skills"),
         format!("Reloaded skills for current session. version=3 count=9\n- sums\n~ guide{}", kept_out.concat())
     );
-    assert_eq!(live.say("/skills"), untrusted);
+    assert_eq!(live.message("/skills"), untrusted);
 }
 
 #[test]
@@ -306,8 +299,8 @@ fn reload_reports_rejected_skills() {
     assert!(lines[4].starts_with("! works [malformed_frontmatter] Line "), "{lines:?}");
     assert_eq!(answer.data()["diagnostics"].as_array().unwrap().len(), 3);
     // What is known is not said again.
-    assert_eq!(live.say("/reload_skills").lines().count(), 1);
-    assert_eq!(live.say("/skills").lines().filter(|line| line.contains('[')).count(), 3);
+    assert_eq!(live.message("/reload_skills").lines().count(), 1);
+    assert_eq!(live.message("/skills").lines().filter(|line| line.contains('[')).count(), 3);
 }
 
 /// One file of 250 KB, linked 4,500 times: in git it is one blob. Reading stops at the limits of an untrusted workspace.
@@ -332,13 +325,13 @@ fn links_to_one_file_are_read_up_to_the_limit() {
         diagnostics[0]["message"],
         "The workspace skills are over the limit of 2 MiB (limits.root.skill_md_bytes)."
     );
-    assert_eq!(live.say("/calc 1 + 1"), "2");
+    assert_eq!(live.message("/calc 1 + 1"), "2");
     let status = fs::read_to_string(format!("/proc/{}/status", live.pid())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
     assert!(kilobytes < 200 << 10, "{kilobytes} kB");
     // Every snapshot names the text, which is stored once.
-    live.end();
+    live.wait_for_exit();
     let size = fs::metadata(patchbay.home().join("data/patchbay.db")).unwrap().len();
     assert!(size < 4 << 20, "{size} bytes");
 }

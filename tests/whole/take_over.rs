@@ -8,25 +8,12 @@ use std::{
 };
 
 use patchbay_tests::binary::{Patchbay, ran};
-use rusqlite::Connection;
 
 const FENCED: &str = "Error: another process has taken this session over. Nothing of this line was kept.";
 
 fn signal(pid: u32, name: &str) {
     let sent = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status().unwrap();
     assert!(sent.success(), "{name}");
-}
-
-fn database(patchbay: &Patchbay) -> Connection {
-    Connection::open(patchbay.home().join("data/patchbay.db")).unwrap()
-}
-
-/// The rows of a session: number, kind and text.
-fn rows(patchbay: &Patchbay, session: &str) -> Vec<(i64, String, String)> {
-    let database = database(patchbay);
-    let mut query = database.prepare("SELECT seq, kind, content FROM messages WHERE session = ? ORDER BY seq").unwrap();
-    let rows = query.query_map([session], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
-    rows.collect::<Result<_, _>>().unwrap()
 }
 
 /// Takes the session over from a stopped process, as an operator does who takes the lock file away, and runs a line in it.
@@ -54,7 +41,10 @@ fn process_that_lost_its_session_stores_nothing() {
     drop(lost);
     assert_eq!(patchbay.run(&["exec", "--session", &session, "/note list"]).out, "No notes.\n");
     let command = |seq, line: &str| (seq, "command".to_owned(), line.to_owned());
-    assert_eq!(rows(&patchbay, &session), [command(1, "/calc 1"), command(2, "/calc 2"), command(3, "/note list")]);
+    assert_eq!(
+        patchbay.stored_messages(&session),
+        [command(1, "/calc 1"), command(2, "/calc 2"), command(3, "/note list")]
+    );
 }
 
 #[test]
@@ -67,8 +57,11 @@ fn running_answer_ends_when_its_session_is_taken_over() {
     let mut input = lost.stdin.take().unwrap();
     input.write_all(b"say one two three four five six seven eight nine ten\n/calc 3\n").unwrap();
     let until = Instant::now() + Duration::from_secs(60);
-    let pieces = |patchbay| {
-        database(patchbay).query_row("SELECT count(*) FROM partial_pieces", [], |row| row.get::<_, i64>(0)).unwrap()
+    let pieces = |patchbay: &Patchbay| {
+        patchbay
+            .database("patchbay.db")
+            .query_row("SELECT count(*) FROM partial_pieces", [], |row| row.get::<_, i64>(0))
+            .unwrap()
     };
     while pieces(&patchbay) < 2 {
         assert!(Instant::now() < until, "nothing of the answer was kept");
@@ -76,7 +69,7 @@ fn running_answer_ends_when_its_session_is_taken_over() {
     }
     signal(lost.id(), "STOP");
     take_over(&patchbay, &session, "/calc 2");
-    let taken = rows(&patchbay, &session);
+    let taken = patchbay.stored_messages(&session);
     let kinds: Vec<&str> = taken.iter().map(|(_, kind, _)| kind.as_str()).collect();
     assert_eq!(kinds, ["user", "assistant", "command"]);
     signal(lost.id(), "CONT");
@@ -84,5 +77,5 @@ fn running_answer_ends_when_its_session_is_taken_over() {
     let ended = ran(lost.wait_with_output().unwrap());
     assert!(ended.err.contains("Error: another process has taken this session over."), "{ended:?}");
     assert!(ended.err.contains(FENCED), "{ended:?}");
-    assert_eq!(rows(&patchbay, &session), taken);
+    assert_eq!(patchbay.stored_messages(&session), taken);
 }

@@ -41,28 +41,28 @@ fn terminal_shows_compilation_progress() {
     let patchbay = used();
     patchbay.write("home/config/skills/one.wasm", slow(1));
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.shows(COMPILING);
-    terminal.shows("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_text(COMPILING);
+    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
     assert!(!is_compiling(&terminal), "{:?}", terminal.lines());
     patchbay.write("home/config/skills/two.wasm", slow(2));
     terminal.press("/reload_skills");
     terminal.press(ENTER);
-    terminal.shows(COMPILING);
-    terminal.shows("+ two");
+    terminal.wait_for_text(COMPILING);
+    terminal.wait_for_text("+ two");
     assert!(!is_compiling(&terminal), "{:?}", terminal.lines());
     // Who gives up is not left with the line.
     patchbay.write("home/config/skills/three.wasm", slow(3));
     terminal.press("/reload_skills");
     terminal.press(ENTER);
-    terminal.shows(COMPILING);
+    terminal.wait_for_text(COMPILING);
     terminal.press(CTRL_C);
-    terminal.shows("Cancelled.");
+    terminal.wait_for_text("Cancelled.");
     assert!(!is_compiling(&terminal), "{:?}", terminal.lines());
     terminal.press("/calc 2 + 3");
     terminal.press(ENTER);
-    terminal.shows("5");
+    terminal.wait_for_text("5");
     terminal.press(CTRL_D);
-    assert_eq!(terminal.ends(), 0);
+    assert_eq!(terminal.wait_for_exit(), 0);
 }
 
 #[test]
@@ -70,10 +70,10 @@ fn exec_in_a_terminal_shows_compilation_progress() {
     let patchbay = used();
     patchbay.write("home/config/skills/one.wasm", slow(1));
     let terminal = Terminal::open(&patchbay, &["exec", "/calc 2 + 3"]);
-    terminal.shows(COMPILING);
-    terminal.shows("5");
+    terminal.wait_for_text(COMPILING);
+    terminal.wait_for_text("5");
     assert!(!is_compiling(&terminal), "{:?}", terminal.lines());
-    assert_eq!(terminal.ends(), 0);
+    assert_eq!(terminal.wait_for_exit(), 0);
 }
 
 #[test]
@@ -100,24 +100,24 @@ fn slow_workspace() -> Patchbay {
 const AT_MOST: Duration = Duration::from_secs(2);
 
 /// Runs the binary in a terminal, and presses Ctrl+C while it compiles.
-fn interrupt_start(arguments: &[&str]) {
+fn assert_ctrl_c_ends_start(arguments: &[&str]) {
     let patchbay = slow_workspace();
     let terminal = Terminal::open(&patchbay, arguments);
-    terminal.shows_beginning("Compiling 12 new components… ");
+    terminal.wait_for_prefix("Compiling 12 new components… ");
     let start = Instant::now();
     terminal.press(CTRL_C);
-    assert_ne!(terminal.ends(), 0);
+    assert_ne!(terminal.wait_for_exit(), 0);
     assert!(start.elapsed() < AT_MOST, "{:?}", start.elapsed());
 }
 
 #[test]
 fn ctrl_c_ends_a_terminal_compiling_at_start() {
-    interrupt_start(&[]);
+    assert_ctrl_c_ends_start(&[]);
 }
 
 #[test]
 fn ctrl_c_ends_an_exec_compiling_at_start() {
-    interrupt_start(&["exec", "/calc 1"]);
+    assert_ctrl_c_ends_start(&["exec", "/calc 1"]);
 }
 
 #[test]

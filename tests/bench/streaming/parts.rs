@@ -98,7 +98,7 @@ impl Sandboxed {
 
     /// How long each piece of an answer takes, in nanoseconds.
     pub async fn replay(&self, begin: &str, pieces: &[Vec<u8>]) -> Vec<u64> {
-        let log = services::nobody().log;
+        let log = services::unavailable().log;
         let begun = self.sandbox.begin(&self.adapter, request(), &[], &self.budgets, log).await;
         let (mut running, _) = begun.unwrap();
         running.resume(Input::Head { status: 200, headers: Vec::new() }).await.unwrap();

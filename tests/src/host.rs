@@ -1,0 +1,47 @@
+//! A host in the process of the test, with the bundled adapters: for tests that need its Rust interface, such as events that
+//! arrive while a turn runs. Tests that can use the binary use [`crate::binary`].
+
+use std::{fs, path::Path, sync::Arc};
+
+use patchbay_provider::{BundledAdapter, Settings};
+use patchbay_sandbox::{Compiler, Limits};
+use patchbay_session::{Config, Host, Paths};
+
+use crate::binary::{self, Patchbay};
+
+/// Opens a host in the home of `patchbay`, with default limits.
+///
+/// # Panics
+/// If it cannot be opened.
+pub fn host(patchbay: &Patchbay, settings: Settings) -> Arc<Host> {
+    host_with(patchbay, settings, Limits::default())
+}
+
+/// Opens a host in the home of `patchbay`, with these limits of calls.
+///
+/// # Panics
+/// If it cannot be opened.
+pub fn host_with(patchbay: &Patchbay, settings: Settings, limits: Limits) -> Arc<Host> {
+    let folder = |name: &str| patchbay.home().join(name);
+    let paths =
+        Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") };
+    let compiler = Compiler { program: binary::path(), arguments: vec!["compile".into()] };
+    let config = Config {
+        limits,
+        bundled_adapters: bundled_adapters(),
+        providers: Box::new(move || Ok(settings.clone())),
+        ..Config::new(paths, compiler)
+    };
+    Host::open(config).expect("a host")
+}
+
+/// The adapters of the binary. Their bytes are leaked, because a host borrows them for the life of the process.
+fn bundled_adapters() -> &'static [BundledAdapter] {
+    let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/dist/providers");
+    let read = |name: &'static str| BundledAdapter {
+        name,
+        bytes: fs::read(dist.join(format!("{name}.wasm"))).expect("an adapter").leak(),
+        description: fs::read_to_string(dist.join(format!("{name}.json"))).expect("a description").leak(),
+    };
+    ["anthropic", "demo", "google", "meta", "openai", "openai-compatible", "xai"].map(read).to_vec().leak()
+}
