@@ -107,7 +107,8 @@ impl Host {
         let context = Arc::new(context);
         let tool = ResolvedTool::find(&self.snapshot, &[], "keeper__run")?;
         let input = json!({});
-        let finished = within_30_seconds(self.tools.run(&context, ToolInvocation::new(CallId::random(), tool, &input))).await;
+        let finished =
+            within_30_seconds(self.tools.run(&context, ToolInvocation::new(CallId::random(), tool, &input))).await;
         assert_eq!(context.effect.is_set(), finished.result.is_ok());
         finished.result
     }
