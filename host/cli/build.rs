@@ -1,4 +1,4 @@
-//! Writes the lists of bundled plugins that `src/bundled.rs` includes. Builds nothing itself: `make plugins` does.
+//! Generates the lists of bundled plugins that `src/bundled.rs` includes. `make plugins` builds the plugins.
 #![allow(clippy::unwrap_used)] // A build that fails says where.
 
 use std::{
@@ -18,7 +18,7 @@ fn main() {
         println!("cargo::error=the bundled plugins are not built; run: make plugins");
         return;
     };
-    // What a component answers when it is asked what it is stands beside it.
+    // The stored description of each component is the JSON file next to it.
     let (mut skills, mut answers, mut adapters) = (String::new(), String::new(), String::new());
     for file in files(&dist) {
         let (name, path) = (file.file_stem().unwrap().to_str().unwrap(), file.to_str().unwrap());
@@ -43,7 +43,7 @@ fn main() {
     }
 }
 
-/// The files in a folder of bundled plugins, sorted by name; none, and a word about it, where `make plugins` has left none.
+/// Returns the files in a folder of bundled plugins, sorted by name. Reports a build error if there are none.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> = entries.filter(|path| path.is_file()).collect();

@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line, as clap parses it. The doc comments are the texts of `--help`.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     pub(crate) command: Option<Command>,
 }
 
-/// A component on standard input, what the engine makes of it on standard output.
+/// Compiles the component on standard input to standard output
 #[derive(Args)]
 pub(crate) struct Compile {
     /// Address space, in bytes
@@ -208,7 +208,7 @@ pub(crate) struct Journal {
     pub(crate) limit: Option<u32>,
 }
 
-/// GrantTarget skill is meant.
+/// The skill and the capability of a grant
 #[derive(Args)]
 pub(crate) struct GrantTarget {
     /// Where the skill comes from

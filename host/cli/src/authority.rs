@@ -1,4 +1,4 @@
-//! `patchbay grant` and `patchbay trust`: the operator's decisions.
+//! `patchbay grant` and `patchbay trust`: the operator's decisions about skills and workspaces. `main` calls both.
 
 use std::{
     collections::BTreeSet,
@@ -39,7 +39,7 @@ pub(crate) async fn grant(host: &Arc<Host>, command: GrantCommand) -> Result<Exi
                 }
                 return Err(CliError::new(Code::SkillNotFound, message));
             };
-            // A grant without effect would look like a promise.
+            // Without this check, the command would print a success that has no effect.
             let asked: Vec<_> = skill.manifest.capabilities.iter().map(|asked| asked.capability.to_string()).collect();
             if !asked.contains(&whose.capability.to_string()) {
                 let asked = if asked.is_empty() { "nothing".to_owned() } else { asked.join(", ") };
@@ -51,7 +51,7 @@ pub(crate) async fn grant(host: &Arc<Host>, command: GrantCommand) -> Result<Exi
                 );
                 return Err(CliError::new(Code::InvalidArgs, message));
             }
-            // Bundled skills follow the binary; any other grant is for the files that it was given for.
+            // Grants of bundled skills follow the binary; other grants apply to the digest of the skill's files.
             let is_bundled = whose.root() == Root::Bundled;
             let digest = if is_bundled { String::new() } else { skill.digest().to_string() };
             let row = row(&whose, digest)?;
@@ -79,7 +79,7 @@ pub(crate) async fn grant(host: &Arc<Host>, command: GrantCommand) -> Result<Exi
                 } else {
                     format!(" of {}", clean_line(&grant.workspace))
                 };
-                // A grant of a bundled skill has no digest; one of an older build has none that counts.
+                // Grants of bundled skills have no digest. Other grants without one are from older builds and are stale.
                 let digest = match (&*grant.skill_digest, &*grant.root) {
                     ("", "bundled") => "",
                     ("", _) => " (stale)",
@@ -92,7 +92,7 @@ pub(crate) async fn grant(host: &Arc<Host>, command: GrantCommand) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the commands that renew stale grants, ready to be pasted; on standard error why each is stale.
+/// Prints the commands that renew stale grants on standard output, and the reasons on standard error.
 async fn list_stale(host: &Arc<Host>) -> Result<(), CliError> {
     for grant in host.store().grants().await? {
         let GrantRow { root, workspace, skill, capability, skill_digest } = &grant;
@@ -103,14 +103,14 @@ async fn list_stale(host: &Arc<Host>) -> Result<(), CliError> {
             continue;
         }
         let folder = if workspace.is_empty() { Path::new(".") } else { Path::new(workspace) };
-        // A skill that is gone has nothing that could be granted again.
+        // A skill that no longer exists cannot be granted anything.
         let Ok(Some(found)) = host.candidate(root, folder, &name).await else { continue };
         let standing = match &**skill_digest {
             "" => Standing::Unchecked,
             granted => changes(host.store(), granted, &found.digest(), Some(found.files.as_text())).await?,
         };
         let Some(why) = standing.why() else { continue };
-        // Without a reader it is lost.
+        // Write errors are ignored.
         let _ = writeln!(io::stderr(), "{name}: {why}");
         say!("{}", grant_command(&Identity::new(root, workspace, name), &capability));
     }

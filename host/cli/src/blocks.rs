@@ -1,4 +1,4 @@
-//! `patchbay plugin block`, `unblock` and `blocked`: components that may not run.
+//! `patchbay plugin block`, `unblock` and `blocked`: maintain the list of components and skills that may not run.
 
 use std::{process::ExitCode, sync::Arc};
 
@@ -7,12 +7,12 @@ use patchbay_session::Host;
 
 use crate::{CliError, out::say};
 
-/// Fewer digits are no name for a component: they would be another's tomorrow.
+/// Fewer digits could match another component later.
 const FEWEST_DIGITS: usize = 8;
 
 pub(crate) async fn block(host: &Arc<Host>, written: &str) -> Result<ExitCode, CliError> {
     let component = find(host, written).await?;
-    // A digest of something else, such as of a snapshot, would be blocked without any effect.
+    // The digest of something else, such as a snapshot, would be blocked without effect.
     let seen = !host.store().components_beginning(&component.to_hex(), 1).await?.is_empty();
     if host.store().block(component).await? {
         let unseen = if seen { "" } else { " It was never seen here, and will not run when it comes." };
@@ -45,7 +45,7 @@ pub(crate) async fn list(host: &Arc<Host>) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The component that is meant by a whole digest, with or without `sha256:`, or by the beginning of one that was seen.
+/// Parses a digest, with or without `sha256:`. A prefix is resolved among the components known to this home.
 async fn find(host: &Host, written: &str) -> Result<Digest, CliError> {
     let refused = |message| Err(CliError::new(Code::InvalidArgs, message));
     let shown = text::excerpt(written, 80);

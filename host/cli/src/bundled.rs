@@ -1,4 +1,4 @@
-//! What the binary brings along.
+//! Plugins that are embedded in the binary. The build script generates the lists; `main` passes them to the host.
 
 use patchbay_provider::BundledAdapter;
 use patchbay_skill::BundledSkill;
@@ -7,13 +7,13 @@ use patchbay_tools::BundledGrant;
 /// The bundled skills, sorted by name.
 pub(crate) const SKILLS: &[BundledSkill] = include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
 
-/// What their components answer when they are asked for their tools.
+/// The stored tool lists of their components, so that the first start runs none of them.
 pub(crate) const ANSWERS: &[&str] = include!(concat!(env!("OUT_DIR"), "/answers.rs"));
 
 /// The bundled adapters, sorted by name.
 pub(crate) const ADAPTERS: &[BundledAdapter] = include!(concat!(env!("OUT_DIR"), "/adapters.rs"));
 
-/// What the skills may do from the start. Whatever else they ask for, the operator grants.
+/// Capabilities of bundled skills that need no grant by the operator.
 pub(crate) const GRANTS: &[BundledGrant] = &[
     BundledGrant { skill: "files", capability: "workspace-read" },
     BundledGrant { skill: "grep", capability: "workspace-read" },
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digests_from_the_build_are_those_of_the_bytes() {
+    fn build_time_digests_match_the_bytes() {
         let found = patchbay_skill::bundled(SKILLS);
         let components = found.iter().filter_map(|found| found.candidate.as_ref().unwrap().component.as_ref());
         let components: Vec<_> = components.collect();

@@ -1,4 +1,5 @@
-//! The child process that compiles a component: standard input to standard output, within limits of its own.
+//! `patchbay compile`, the child process that compiles a component from standard input to standard output within its own
+//! limits. The sandbox starts it.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -10,9 +11,9 @@ use patchbay_sandbox::{Compiler, Failure as PluginFailure, precompile};
 
 use crate::{CliError, FAILED, args::Compile};
 
-/// How the host calls this very binary.
+/// Returns how the host starts this binary as a compiler.
 pub(crate) fn compiler() -> Result<Compiler, CliError> {
-    // On Linux this is the very program that runs, also when its file has been replaced meanwhile.
+    // On Linux this is the running program, even if its file has been replaced.
     let program = if cfg!(target_os = "linux") {
         "/proc/self/exe".into()
     } else {
@@ -39,25 +40,26 @@ pub(crate) fn run(compile: &Compile) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// The exit code where the component is not to blame.
+/// Exit code for failures that are not the component's fault.
 const NOT_ITS_FAULT: u8 = 2;
-/// Any other code, and any signal, says that a limit was met.
+/// Exit code for an exceeded limit. The parent treats any other code and any signal the same way.
 const OVER_A_LIMIT: u8 = 3;
 
 fn limit(compile: &Compile) -> io::Result<()> {
-    // The processor time of all cores counts.
+    // The CPU limit counts the time of all cores.
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let seconds = compile.seconds.saturating_mul(cores);
-    die_first();
+    raise_oom_score();
     rlimit::setrlimit(rlimit::Resource::AS, compile.bytes, compile.bytes)?;
-    // At the first of the two a signal says that it was time; the second is the same as a kill for want of memory.
+    // Exceeding the soft limit sends SIGXCPU, which the parent reports as a time limit; exceeding the hard limit sends
+    // SIGKILL, as running out of memory does.
     rlimit::setrlimit(rlimit::Resource::CPU, seconds, seconds.saturating_add(5))?;
     rlimit::setrlimit(rlimit::Resource::CORE, 0, 0)
 }
 
-/// If the machine runs out of memory, the system kills this process before the host and before anything else. A process may
-/// always raise its own score; where it cannot, nothing is lost but the order.
-fn die_first() {
+/// Makes Linux kill this process first when memory runs out. A process may always raise its own score; elsewhere this does
+/// nothing.
+fn raise_oom_score() {
     if cfg!(target_os = "linux") {
         let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     }

@@ -1,5 +1,5 @@
-//! `config.toml`: every key has a default, unknown keys are errors. What each key means, its default and its range stand with
-//! the types alone: `docs/config.md` is written from them.
+//! `config.toml`. Every key has a default; unknown keys are errors. The types document each key, its default and its range;
+//! `docs/config.md` is generated from them.
 
 mod ranges;
 
@@ -70,14 +70,14 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// What it says of providers.
+    /// Returns the settings of providers.
     pub(crate) fn settings(self) -> Settings {
         let credentials = self.credentials.into_keys().collect();
         Settings { providers: self.providers, routes: self.routes, default_model: self.default_model, credentials }
     }
 }
 
-/// Reads `config.toml` in the folder `config`; where there is none, the defaults hold.
+/// Reads `config.toml` in the folder `config`; a missing file means defaults.
 pub(crate) fn read(config: &Path) -> Result<ConfigFile, CliError> {
     let path = config.join("config.toml");
     let text = match fs::read_to_string(&path) {
@@ -95,14 +95,15 @@ fn parse(text: &str) -> Result<ConfigFile, String> {
     Ok(config)
 }
 
-/// What is wrong and where: `at` is a place in `text`. The line itself is not shown: somebody may have written a secret there.
+/// Prefixes `message` with the line and column of byte `at` in `text`. The line itself is not shown, since it may contain a
+/// secret.
 fn located(text: &str, at: Option<usize>, message: &str) -> String {
     let Some(before) = at.and_then(|at| text.get(..at)) else { return message.to_owned() };
     let (line, column) = (before.split('\n').count(), before.chars().rev().take_while(|c| *c != '\n').count() + 1);
     format!("line {line}, column {column}: {message}")
 }
 
-/// serde quotes a text that stands where a number or a table belongs. It may be a secret.
+/// Removes the value from serde's message about a string with the wrong type, since it may be a secret.
 fn unquoted(message: &str) -> String {
     match (message.split_once("string \""), message.rsplit_once("\", expected")) {
         (Some((before, _)), Some((_, after))) => format!("{before}a text, expected{after}"),
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_have_defaults_and_mistakes_are_named() {
+    fn keys_have_defaults_and_errors_name_the_position() {
         assert_eq!(parse(""), Ok(ConfigFile::default()));
         assert_eq!(parse("[limits]\nfuel = 5").map(|config| config.limits.fuel), Ok(5));
         let unknown = parse("[limits]\nfule = 5").unwrap_err();
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_the_wrong_place_is_not_shown() {
+    fn errors_do_not_show_values() {
         for text in [
             "[credentials.a]\ntoken = \"sk-12345\"",
             "[credentials]\na = \"sk-12345\"",

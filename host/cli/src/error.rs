@@ -1,4 +1,4 @@
-//! What a command of the binary can fail with, as it is told. The message follows `Error: `.
+//! The error of a subcommand. `main` prints it after `Error: `.
 
 use std::{fmt, io, path::Path};
 

@@ -1,4 +1,4 @@
-//! `patchbay exec`: the front for scripts.
+//! `patchbay exec`, the front for scripts: runs lines in a session and prints their results. `main` calls it.
 
 mod printer;
 
@@ -16,15 +16,15 @@ use crate::{CliError, FAILED, args::Exec};
 use printer::{Printer, note};
 
 const OUT_OF_TIME: u8 = 3;
-/// What a shell reports for a program that writes to a pipe without a reader: 128 and the number of SIGPIPE.
+/// The exit code that a shell reports for a program which writes to a closed pipe: 128 plus the number of SIGPIPE.
 const READER_GONE: u8 = 128 + 13;
-/// How long a turn that was cancelled may take to keep what came of it.
+/// How long a cancelled turn may take to store the partial answer.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// Why the lines ended early.
+/// Why no further lines are run.
 enum EarlyEnd {
     Failure(CliError),
-    /// Nothing reads standard output any more, such as behind `head`.
+    /// The reader of standard output closed it, such as `head`.
     ReaderGone,
 }
 
@@ -34,7 +34,7 @@ impl<E: Into<CliError>> From<E> for EarlyEnd {
     }
 }
 
-/// Runs the lines in the session that `start` makes. The time-out covers both.
+/// Runs the lines of `exec` in the session that `start` returns. The time-out includes `start`.
 pub(crate) async fn run(
     start: impl Future<Output = Result<Arc<Session>, CliError>>,
     exec: Exec,
@@ -54,7 +54,7 @@ pub(crate) async fn run(
         None => Ok(lines.await),
         Some((seconds, deadline)) => timeout_at(deadline, lines).await.map_err(|_| seconds),
     };
-    // Closing stops a line that still runs: what its turn has said is kept, and printed, before the process ends.
+    // Closing stops a line that still runs. Its partial answer is stored and printed before the process exits.
     let _ = timeout(SETTLING, session.close()).await;
     if !matches!(ended, Ok(Ok(_))) {
         let _ = drain(&session, &mut events, &mut printer).await.and_then(|()| printer.end_line());
@@ -112,7 +112,7 @@ async fn run_lines(
     Ok(code)
 }
 
-/// Runs one line, printing what happens meanwhile.
+/// Runs one line and prints its events.
 async fn submit(
     session: &Arc<Session>,
     line: &str,
@@ -134,7 +134,7 @@ async fn submit(
     Ok(outcome)
 }
 
-/// Prints the events that are there already.
+/// Prints the events that are available without waiting.
 async fn drain(session: &Session, events: &mut Subscription, printer: &mut Printer) -> Result<(), EarlyEnd> {
     while let Some(received) = events.try_next().await? {
         printer.event(received, session.last_seq())?;
@@ -142,7 +142,7 @@ async fn drain(session: &Session, events: &mut Subscription, printer: &mut Print
     Ok(())
 }
 
-/// The lines of the command line, or of standard input.
+/// The source of lines: the command line, or standard input.
 enum LineSource<'a> {
     Given(std::slice::Iter<'a, String>),
     Input(Box<BufReader<tokio::io::Stdin>>),

@@ -1,4 +1,4 @@
-//! Where everything is kept: `PATCHBAY_HOME`, else the folders of the XDG specification.
+//! Locates and creates the home: the folders below `PATCHBAY_HOME`, else those of the XDG specification.
 
 use std::{
     env, fs, io,
@@ -11,18 +11,17 @@ use patchbay_session::Paths;
 
 use crate::CliError;
 
-/// Folders of the configuration that people put files into. They exist from the first start on, so that `cp FILE
-/// …/skills/` works.
+/// Configuration folders that users copy files into. They are created at the first start, so that `cp FILE …/skills/` works.
 const CONFIG_FOLDERS: [&str; 3] = ["skills", "agents", "providers"];
 
 pub(crate) struct HomeDirs {
     pub(crate) paths: Paths,
-    /// The person's own home folder, where it is known.
+    /// The user's home folder (`$HOME`), if known.
     pub(crate) home_folder: Option<PathBuf>,
 }
 
 impl HomeDirs {
-    /// The home, which is made if it does not exist.
+    /// Returns the home, creating missing folders.
     pub(crate) fn find() -> Result<Self, CliError> {
         let paths = paths()?;
         for folder in [&paths.config, &paths.data, &paths.cache, &paths.state] {
@@ -30,8 +29,7 @@ impl HomeDirs {
             keep_others_out(folder)?;
         }
         for folder in CONFIG_FOLDERS.map(|name| paths.config.join(name)) {
-            // What is in their place, or a configuration that cannot be written, is named where it matters: `/skills`,
-            // `/providers`, the notes of a session.
+            // Errors here are reported where they matter: by `/skills`, `/providers` and the notices of a session.
             if make_private(&folder).is_ok() && !folder.is_symlink() {
                 keep_others_out(&folder)?;
             }
@@ -39,7 +37,7 @@ impl HomeDirs {
         Ok(Self { paths, home_folder: etcetera::home_dir().ok() })
     }
 
-    /// The home, if a Patchbay was started in it before.
+    /// Returns the home if it contains a database, without creating anything.
     pub(crate) fn existing() -> Option<Self> {
         let paths = paths().ok()?;
         let home_folder = etcetera::home_dir().ok();
@@ -47,7 +45,7 @@ impl HomeDirs {
     }
 }
 
-/// The folders of the home, whether they exist or not.
+/// Returns the paths of the home's folders, whether they exist or not.
 fn paths() -> Result<Paths, CliError> {
     Ok(match env::var_os("PATCHBAY_HOME").filter(|home| !home.is_empty()) {
         Some(home) => {
@@ -76,7 +74,7 @@ fn paths() -> Result<Paths, CliError> {
     })
 }
 
-/// Makes a folder that no other user may read: it will hold conversations, keys and the state of skills.
+/// Creates a folder with mode 0700: it will contain conversations, keys and the state of skills.
 fn make_private(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -85,14 +83,14 @@ fn make_private(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Makes sure that no other user can change what is in `folder`, which decides what runs and where keys go. The folder of
-/// another user (but root) is refused; the right of group and others to write in one's own is taken away.
+/// Ensures that no other user can change the content of `folder`, which decides what code runs and where keys are sent. A
+/// folder of another user (except root) is an error; write permission of group and others is removed.
 #[cfg(unix)]
 fn keep_others_out(folder: &Path) -> Result<(), CliError> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     const OTHERS_WRITE: u32 = 0o022;
     let found = fs::metadata(folder).map_err(CliError::io(folder))?;
-    // Both belong to the effective user of this process.
+    // Both files belong to the effective user of this process.
     let own = fs::metadata("/proc/self").or_else(|_| tempfile::tempfile()?.metadata());
     let user = own.map_err(CliError::io(folder))?.uid();
     if found.uid() != user && found.uid() != 0 {

@@ -1,4 +1,4 @@
-//! `patchbay journal`: which tools were called, by whom, and what it took.
+//! `patchbay journal`: prints the recorded tool calls. `main` calls it.
 
 use std::{process::ExitCode, sync::Arc};
 
@@ -9,9 +9,9 @@ use serde_json::json;
 
 use crate::{CliError, args::Journal, out::say, sessions};
 
-/// Rows of the table where nobody says how many: a few screens.
+/// Rows of the table without `--limit`: a few screens.
 const ROWS: u32 = 100;
-/// Rows that are read at a time.
+/// Rows that are read from the store at a time.
 const PAGE: u32 = 500;
 
 pub(crate) async fn run(host: &Arc<Host>, arguments: &Journal) -> Result<ExitCode, CliError> {
@@ -43,7 +43,7 @@ pub(crate) async fn run(host: &Arc<Host>, arguments: &Journal) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// The session that is meant: one that is stored, or that the journal alone still knows.
+/// Returns the session whose id starts with `id`. It may be a removed session that only the journal still names.
 async fn find(host: &Host, id: &str) -> Result<SessionId, CliError> {
     let mut sessions = host.store().journal_sessions().await?;
     sessions.extend(host.store().sessions().await?.iter().map(|session| session.id));
@@ -70,7 +70,7 @@ async fn each_row(
 const COLUMNS: usize = 11;
 const HEADINGS: [&str; COLUMNS] =
     ["TIME (UTC)", "SESSION", "ASKED BY", "TOOL", "OUTCOME", "MS", "FUEL", "KIB", "HOST CALLS", "BYTES OUT", "GRANTS"];
-/// Numbers stand at the right of their column.
+/// The columns that are aligned to the right.
 const NUMBERS: std::ops::Range<usize> = 5..10;
 
 fn cells(row: &JournalRow) -> [String; COLUMNS] {
@@ -108,7 +108,7 @@ fn print(table: &[[String; COLUMNS]]) {
     }
 }
 
-/// Everything that is known of a call.
+/// Returns all recorded data of a call.
 fn object(entry: &JournalEntry) -> serde_json::Value {
     let row = &entry.row;
     let mut object = json!({
@@ -140,7 +140,7 @@ fn object(entry: &JournalEntry) -> serde_json::Value {
     object
 }
 
-/// To the millisecond, in UTC.
+/// Formats a time in milliseconds since 1970 as UTC.
 fn when(at: i64) -> String {
     jiff::Timestamp::from_millisecond(at).unwrap_or_default().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }

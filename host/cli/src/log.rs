@@ -1,4 +1,4 @@
-//! The operator's log: `patchbay.log` in the state folder. `PATCHBAY_LOG` filters it.
+//! The log of the host: `patchbay.log` in the state folder, filtered by `PATCHBAY_LOG`. `main` starts it.
 
 use std::{
     fs::{self, File},
@@ -10,7 +10,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::CliError;
 
-/// When the log is over this, in bytes, it is laid aside, and what lay there goes.
+/// A log over this size in bytes is renamed at start and replaces the previous old log.
 const LOG_BYTES: u64 = 8 << 20;
 
 pub(crate) fn start(state: &Path) -> Result<(), CliError> {

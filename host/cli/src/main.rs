@@ -1,4 +1,4 @@
-//! The `patchbay` binary: reads the command line, opens the home, picks a front.
+//! The `patchbay` binary: parses the command line, opens the home and runs a front or a subcommand.
 
 mod args;
 mod authority;
@@ -34,7 +34,7 @@ use progress_line::{ProgressLine, Style};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Exit code where something failed, and where the command line was wrong (clap's own).
+/// Exit code if a line or command failed. Usage errors exit with clap's code 2.
 const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         eprintln!("Error: {failure}");
         ExitCode::from(FAILED)
     });
-    // A read of standard input that nobody will ever answer must not keep the process.
+    // A blocked read of standard input must not keep the process alive.
     runtime.shutdown_background();
     code
 }
@@ -70,7 +70,7 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
             let style = if exec.json { Style::Silent } else { Style::of_standard_error() };
             let host = open_watched(&HomeDirs::find()?, ProgressLine::new(style, runtime.handle()))?;
             runtime.block_on(async {
-                // One line is over before anything could be dropped in.
+                // A single line ends before a provider could be added.
                 let _watch = (exec.lines.len() != 1).then(|| watch(&host));
                 let (session, workspace) = (exec.session.clone(), exec.workspace.clone());
                 exec::run(start(&host, session.as_deref(), workspace.as_deref()), exec).await
@@ -90,7 +90,7 @@ fn open(home: &HomeDirs) -> Result<Arc<Host>, CliError> {
     open_watched(home, Unobserved)
 }
 
-/// The same for a front that makes sessions, whose person may have to wait.
+/// Opens the host with an observer, for fronts that create sessions and may have to compile components.
 fn open_watched(home: &HomeDirs, observer: impl Observer + 'static) -> Result<Arc<Host>, CliError> {
     log::start(&home.paths.state)?;
     let config = config::read(&home.paths.config)?;
@@ -119,7 +119,7 @@ fn open_watched(home: &HomeDirs, observer: impl Observer + 'static) -> Result<Ar
     })?)
 }
 
-/// How the shell that started this process starts it again: by its name where it was found on the PATH, else by the path
+/// Returns the command that starts this program from the user's shell: its name if it was found on the PATH, else the path
 /// that was typed.
 fn program() -> String {
     let typed = std::env::args_os().next().and_then(|typed| typed.into_string().ok());
@@ -127,7 +127,7 @@ fn program() -> String {
     typed.map_or_else(|| "patchbay".to_owned(), |typed| quoted(&typed).into_owned())
 }
 
-/// Sees to it that changes of providers take effect meanwhile, as long as this is held.
+/// Reloads providers when their files change, until the returned value is dropped.
 fn watch(host: &Host) -> Option<Watch> {
     host.providers()
         .watch()
@@ -135,7 +135,7 @@ fn watch(host: &Host) -> Option<Watch> {
         .ok()
 }
 
-/// A new session on `workspace`, or the stored one whose id begins with `id`.
+/// Creates a session on `workspace`, or resumes the stored session whose id starts with `id`.
 async fn start(host: &Arc<Host>, id: Option<&str>, workspace: Option<&Path>) -> Result<Arc<Session>, CliError> {
     match id {
         None => Ok(host.new_session(workspace.unwrap_or(Path::new("."))).await?),

@@ -1,17 +1,17 @@
-//! Standard output of the commands that print and end.
+//! Standard output of subcommands that print and exit.
 
 use std::{
     fmt,
     io::{self, Write as _},
 };
 
-/// Prints a line as `println!` does, and does not panic where nobody reads.
+/// Prints a line like `println!`, but does not panic if standard output is closed.
 macro_rules! say {
     ($($text:tt)*) => { $crate::out::line(format_args!($($text)*)) };
 }
 pub(crate) use say;
 
-/// A reader that has gone, such as `head`, has what it wanted. Any other trouble ends the process.
+/// Writes a line. A closed pipe, such as `head`, is ignored; any other error ends the process.
 pub(crate) fn line(text: fmt::Arguments<'_>) {
     match writeln!(io::stdout().lock(), "{text}") {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -1,4 +1,4 @@
-//! `patchbay plugin`.
+//! `patchbay plugin`: builds, inspects and blocks plugins. `main` calls it.
 
 use std::{io, path::Path, process::ExitCode};
 
@@ -55,7 +55,7 @@ async fn build_one(folder: &Path, options: &BuildOptions) -> Result<ExitCode, Cl
     Ok(code(&report))
 }
 
-/// An inspector with the limits and the block list of the home, if there is one. A home is not made for it.
+/// Returns an inspector with the limits and the block list of the home, if a home exists. It does not create one.
 fn inspector() -> Result<Inspector, CliError> {
     let home = HomeDirs::existing();
     let config = match &home {
@@ -110,7 +110,7 @@ fn print(report: &InspectionReport) {
     print_problems(report);
 }
 
-/// What an adapter says of itself, its models apart. Its texts are clean.
+/// Prints an adapter's manifest without its models. The texts are already cleaned.
 fn print_provider(provider: &AdapterManifest) {
     field("display_name", &provider.display_name);
     field("version", &provider.version);
@@ -138,7 +138,7 @@ fn print_model(model: &ModelEntry) {
     say!("model {}: {}", model.id, parts.join(", "));
 }
 
-/// Tools of a skill, models of a provider.
+/// Prints the tools of a skill, or the models of a provider.
 fn print_contents(report: &InspectionReport) {
     for tool in &report.tools {
         say!("tool {}: {}", tool.name, text::clean_line(&tool.description));

@@ -1,5 +1,5 @@
-//! What a person at a terminal sees while new components are compiled. Standard error, and only where that is a terminal:
-//! what a script gets does not depend on how fast the machine is.
+//! The progress line `Compiling 3 new components…` for fronts that start sessions. It is written to standard error and only
+//! if that is a terminal, so that the output of scripts does not depend on the speed of the machine.
 
 use std::{
     env,
@@ -12,22 +12,22 @@ use patchbay_core::SessionId;
 use patchbay_session::Observer;
 use tokio::runtime::Handle;
 
-/// How long a person waits without being told why. What takes less is not worth a line that flashes.
+/// Delay before the line appears. Shorter waits show nothing.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// How it is shown.
+/// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// On one line that changes, and goes when all is done.
+    /// One line that is updated, then erased.
     InPlace,
-    /// On a line of its own that stays: the terminal cannot do more.
+    /// One line per wait, for terminals without cursor movement.
     Line,
-    /// Not at all.
+    /// Nothing is shown.
     Silent,
 }
 
 impl Style {
-    /// What suits standard error.
+    /// Returns the style that suits standard error.
     pub(crate) fn of_standard_error() -> Self {
         match env::var_os("TERM") {
             _ if !io::stderr().is_terminal() => Self::Silent,
@@ -37,14 +37,14 @@ impl Style {
     }
 }
 
-/// Shows how far the compiling is, once it takes long enough.
+/// Shows the progress of compilation once it takes longer than [`PATIENCE`].
 pub(crate) struct ProgressLine {
     runtime: Handle,
     line: Arc<Mutex<CountLine<io::Stderr>>>,
 }
 
 impl ProgressLine {
-    /// On standard error.
+    /// Returns an observer that writes to standard error.
     pub(crate) fn new(style: Style, runtime: &Handle) -> Self {
         Self { runtime: runtime.clone(), line: Arc::new(Mutex::new(CountLine::new(io::stderr(), style))) }
     }
@@ -70,13 +70,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The line, shown or not yet.
+/// The state of the line, visible or not.
 struct CountLine<W> {
     out: W,
     style: Style,
-    /// How many are done, of how many; none while nothing is compiled.
+    /// Compiled components and their total; `None` while nothing is compiled.
     count: Option<(usize, usize)>,
-    /// Which wait it is.
+    /// The number of the current wait, so that a timer of an earlier wait has no effect.
     wait: u64,
     shown: bool,
 }
@@ -86,7 +86,7 @@ impl<W: Write> CountLine<W> {
         Self { out, style, count: None, wait: 0, shown: false }
     }
 
-    /// So many are done. Where a wait begins with it: which one, to be shown when the person's patience is over.
+    /// Updates the count. If a wait starts, returns its number, which [`CountLine::show`] expects after [`PATIENCE`].
     fn count(&mut self, done: usize, total: usize) -> Option<u64> {
         let begins = self.count.replace((done, total)).is_none();
         if self.shown && self.style == Style::InPlace {
@@ -98,7 +98,7 @@ impl<W: Write> CountLine<W> {
         begins.then_some(self.wait)
     }
 
-    /// The person's patience with this wait is over.
+    /// Shows the line if `wait` is still the current wait.
     fn show(&mut self, wait: u64) {
         if self.count.is_some() && self.wait == wait {
             self.shown = true;
@@ -106,7 +106,7 @@ impl<W: Write> CountLine<W> {
         }
     }
 
-    /// All is done.
+    /// Ends the wait and erases the line.
     fn end(&mut self) {
         self.count = None;
         if std::mem::take(&mut self.shown) && self.style == Style::InPlace {
@@ -124,7 +124,7 @@ impl<W: Write> CountLine<W> {
         }
     }
 
-    /// Who has gone is noticed where it matters.
+    /// Write errors are ignored: they surface where results are printed.
     fn write(&mut self, text: &str) {
         let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
     }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_comes_when_patience_is_over_is_brought_up_to_date_and_goes() {
+    fn line_appears_after_a_delay_is_updated_and_erased() {
         let mut line = line(Style::InPlace);
         let wait = line.count(0, 12).unwrap();
         assert_eq!(line.count(1, 12), None, "one wait");
@@ -161,20 +161,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_soon_is_not_shown() {
+    fn short_waits_show_nothing() {
         let mut line = line(Style::InPlace);
         let first = line.count(0, 2).unwrap();
         line.end();
         line.show(first);
         assert_ne!(line.count(0, 2), Some(first));
-        // The first one's time comes while the second is young.
+        // The timer of the first wait fires during the second.
         line.show(first);
         line.end();
         assert_eq!(take(&mut line), "");
     }
 
     #[test]
-    fn a_plain_terminal_is_told_once_and_nobody_else_is() {
+    fn plain_terminals_get_one_line_and_pipes_none() {
         for (style, expected) in [(Style::Line, "Compiling 3 new components…\n"), (Style::Silent, "")] {
             let mut line = line(style);
             let wait = line.count(0, 3).unwrap();

@@ -39,7 +39,7 @@ async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> Result<(), C
     let (Some(name), Some(provider), []) = (&checked.name, &checked.status, &checked.problems[..]) else {
         let code = if checked.manifest.is_some() { Code::ProviderUnusable } else { Code::InvalidComponent };
         let why = text::clean_line(&checked.problems.join("; "));
-        // A valid adapter without a status: another provider has its name.
+        // A valid adapter without a status: another provider uses the name.
         let taken = checked.manifest.is_some() && checked.status.is_none();
         let hint =
             if taken { format!(": patchbay provider add {} --name NAME", file.display()) } else { ".".to_owned() };
@@ -71,17 +71,17 @@ async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> Result<(), C
     Ok(())
 }
 
-/// Returns the adapter with its version and the beginning of its digest.
+/// Returns the adapter with the start of its digest.
 fn of(provider: &ProviderStatus) -> String {
     let digits: String = provider.digest.as_ref().map(Digest::to_hex).unwrap_or_default().chars().take(8).collect();
     format!("{} (sha256:{digits}…)", provider.adapter)
 }
 
-/// Writes a component under its name. Readers see the previous file or the whole new one, never a part.
+/// Writes a component atomically: readers see the previous file or the complete new one.
 fn put(place: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = place.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    // Without `.wasm` at its end, the growing file is not taken for a provider.
+    // The temporary name does not end in `.wasm`, so that the watcher ignores it.
     let growing = place.with_extension(format!("wasm.{}", process::id()));
     let written = write(&growing, bytes).and_then(|()| fs::rename(&growing, place));
     written.inspect_err(|_| drop(fs::remove_file(&growing)))
@@ -123,7 +123,7 @@ async fn allow(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
         }
         None => say!("Provider '{name}' is allowed already:"),
     }
-    // The key of a pending provider was not looked for; the status after allowing it has it.
+    // A pending provider's key is not looked up; after approval the status contains it.
     let provider = named(host, name).await.unwrap_or(provider);
     match &provider.origin {
         Some(origin) => say!("  origin    {origin}, and nothing outside of it"),
@@ -212,7 +212,7 @@ async fn check(host: &Arc<Host>, file: &Path) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints what a provider requests.
+/// Prints the origin, key, prefixes and models of a provider.
 fn print(provider: &ProviderStatus) {
     field("origin", provider.origin.as_deref().unwrap_or_default());
     field("key", provider.variable.as_deref().unwrap_or_default());

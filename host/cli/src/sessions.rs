@@ -1,4 +1,4 @@
-//! `patchbay sessions`.
+//! `patchbay sessions`: lists and removes stored sessions. `exec` and `journal` use its lookup by id prefix.
 
 use std::{process::ExitCode, sync::Arc};
 
@@ -33,14 +33,14 @@ fn count(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
-/// The stored session whose id is, or begins with, `id`.
+/// Returns the stored session whose id starts with `id`.
 pub(crate) async fn find(host: &Host, id: &str) -> Result<SessionId, CliError> {
     let sessions = host.store().sessions().await?;
     let words = || format!("no session '{}'; 'patchbay sessions list' shows what there is.", text::excerpt(id, 80));
     one_of(sessions.iter().map(|session| session.id), id, words)
 }
 
-/// The one of `sessions` whose id is, or begins with, `id`; `none` says that there is none.
+/// Returns the one id of `sessions` that starts with `id`; `none` is the message if there is none.
 pub(crate) fn one_of(
     sessions: impl Iterator<Item = SessionId>,
     id: &str,

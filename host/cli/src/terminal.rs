@@ -1,4 +1,4 @@
-//! The terminal front, with what it needs of the binary.
+//! Starts the terminal front with the history file of the home. `main` calls it.
 
 use std::{process::ExitCode, sync::Arc};
 

@@ -1,44 +1,44 @@
-//! The tokens of one session. Every request to a model counts, an agent's and a skill's.
+//! The token budget of one session. Requests of agents and of skills (`inference`) count.
 
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
 
-/// The tokens that a session has used, and its ceiling (`limits.session_tokens`).
+/// Counts the tokens that a session uses, up to its ceiling (`limits.session_tokens`).
 #[derive(Debug)]
 pub struct TokenBudget {
     used: AtomicU64,
-    /// Estimates of requests that have not ended.
+    /// Estimated tokens of running requests.
     reserved: AtomicU64,
-    /// Used, and not stored yet.
+    /// Used tokens that are not stored yet.
     unsaved: AtomicU64,
     ceiling: Option<u64>,
 }
 
-/// A session has used all its tokens.
+/// The session has used all its tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this session has used {used} tokens; it may use {ceiling} (limits.session_tokens). Start a new session, or raise the limit in config.toml and take this one up again with --session."
 )]
 pub struct BudgetExhausted {
-    /// Tokens that it has used.
+    /// Tokens used so far.
     pub used: u64,
-    /// Tokens that it may use.
+    /// The session's ceiling.
     pub ceiling: u64,
 }
 
 impl TokenBudget {
-    /// The budget of a session that has used `used` tokens and may use `ceiling` in all; 0 is no ceiling.
+    /// Creates the budget of a session that has used `used` tokens. A `ceiling` of 0 means no ceiling.
     pub fn new(used: u64, ceiling: u64) -> Arc<Self> {
         let ceiling = (ceiling > 0).then_some(ceiling);
         Arc::new(Self { used: AtomicU64::new(used), reserved: AtomicU64::new(0), unsaved: AtomicU64::new(0), ceiling })
     }
 
-    /// Checks that tokens are left.
+    /// Checks that the ceiling is not reached.
     ///
     /// # Errors
-    /// [`BudgetExhausted`].
+    /// [`BudgetExhausted`] if it is.
     pub fn check(&self) -> Result<(), BudgetExhausted> {
         let used = self.used.load(Ordering::Relaxed);
         match self.ceiling {
@@ -47,14 +47,14 @@ impl TokenBudget {
         }
     }
 
-    /// Sets `estimate` tokens aside for a request that is about to be sent, if so many are left.
+    /// Reserves `estimate` tokens for a request.
     ///
     /// # Errors
-    /// Why not, for people and plugins.
+    /// A message for users and plugins if fewer tokens are left.
     pub fn reserve(&self, estimate: u64) -> Result<ReservedTokens<'_>, String> {
         self.check().map_err(|exhausted| exhausted.to_string())?;
         let reserved = self.reserved.fetch_add(estimate, Ordering::Relaxed);
-        // Dropping this gives the estimate back.
+        // Dropping the reservation releases the estimate.
         let own = ReservedTokens { budget: self, estimate };
         let taken = self.used.load(Ordering::Relaxed).saturating_add(reserved);
         match self.ceiling.map(|ceiling| (ceiling, ceiling.saturating_sub(taken))) {
@@ -65,24 +65,24 @@ impl TokenBudget {
         }
     }
 
-    /// Counts tokens that were used. The next commit stores them.
+    /// Counts used tokens. The next commit stores them.
     pub fn spend(&self, tokens: u64) {
         self.used.fetch_add(tokens, Ordering::Relaxed);
         self.unsaved.fetch_add(tokens, Ordering::Relaxed);
     }
 
-    /// Takes the tokens that no commit has stored yet.
+    /// Returns the used tokens that are not stored yet, and resets their count.
     pub fn take_unsaved(&self) -> u64 {
         self.unsaved.swap(0, Ordering::Relaxed)
     }
 
-    /// Gives back what [`TokenBudget::take_unsaved`] took, since its commit failed.
+    /// Reverts [`TokenBudget::take_unsaved`] after a failed commit.
     pub(crate) fn put_back(&self, tokens: u64) {
         self.unsaved.fetch_add(tokens, Ordering::Relaxed);
     }
 }
 
-/// Tokens that are set aside for one request, until this is settled or dropped.
+/// Tokens reserved for one request. Dropping it releases them.
 #[derive(Debug)]
 pub struct ReservedTokens<'a> {
     budget: &'a TokenBudget,
@@ -90,7 +90,7 @@ pub struct ReservedTokens<'a> {
 }
 
 impl ReservedTokens<'_> {
-    /// Counts the tokens that the request has used instead of the estimate.
+    /// Counts `used` tokens in place of the estimate.
     pub fn settle(self, used: u64) {
         self.budget.spend(used);
     }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ceiling_is_judged_before_the_next_request() {
+    fn ceiling_is_checked_before_a_request() {
         let budget = TokenBudget::new(90, 100);
         assert_eq!(budget.check(), Ok(()));
         budget.spend(20);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_is_reserved_until_the_request_ends() {
+    fn estimates_are_reserved_until_the_request_ends() {
         let budget = TokenBudget::new(10, 100);
         let first = budget.reserve(60).unwrap();
         let refused = budget.reserve(31).unwrap_err();

@@ -1,4 +1,4 @@
-//! How events travel from the [`EventLog`](crate::EventLog) of a session to its subscriptions.
+//! The transport of events from the [`EventLog`](crate::EventLog) of a session to its subscriptions.
 
 use std::pin::Pin;
 
@@ -8,47 +8,47 @@ use tokio::sync::broadcast::{
     error::{RecvError, TryRecvError},
 };
 
-/// Carries the events of one session. It may lose, double or reorder them; it never waits.
+/// Carries the events of one session. A bus never blocks and may lose, duplicate or reorder events.
 pub trait Bus: Send + Sync {
-    /// Sends `event` to every receiver that there is now.
+    /// Sends `event` to all current receivers.
     fn publish(&self, event: Event);
 
-    /// Returns a receiver of all events that are published from now on.
+    /// Returns a receiver of the events that are published from now on.
     fn subscribe(&self) -> Box<dyn BusReceiver>;
 }
 
 /// The receiving end of a [`Bus`].
 pub trait BusReceiver: Send {
-    /// Waits for the next event. Dropping the future loses no event.
+    /// Waits for the next event. The future is cancel-safe.
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Result<Event, BusError>> + Send + '_>>;
 
-    /// Returns the next event, or `None` where none is there yet.
+    /// Returns the next event, or `None` if none is available.
     ///
     /// # Errors
-    /// As [`BusReceiver::next`].
+    /// The same as [`BusReceiver::next`].
     fn try_next(&mut self) -> Result<Option<Event>, BusError>;
 }
 
 /// Why a receiver has no next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BusError {
-    /// The receiver was too slow, and this many events are lost. More may follow.
+    /// The receiver was too slow and lost this many events. More may follow.
     #[error("{0} events are lost")]
     Lagged(u64),
-    /// The session has ended: nothing follows.
+    /// The session has ended. No event follows.
     #[error("the session has ended")]
     Closed,
 }
 
-/// The bus inside one process. A receiver that is slower than [`Broadcast::CAPACITY`] events loses the oldest.
+/// A bus within this process. A receiver that falls more than [`Broadcast::CAPACITY`] events behind loses the oldest.
 #[derive(Clone, Debug)]
 pub struct Broadcast(broadcast::Sender<Event>);
 
 impl Broadcast {
-    /// Events that wait for a slow receiver.
+    /// Events that are queued for a slow receiver.
     pub const CAPACITY: usize = 1024;
 
-    /// A bus whose receivers fall at most `capacity` events behind; at least 1.
+    /// Returns a bus whose receivers may fall at most `capacity` events behind (at least 1).
     pub fn with_capacity(capacity: usize) -> Self {
         Self(broadcast::Sender::new(capacity.max(1)))
     }
@@ -62,7 +62,7 @@ impl Default for Broadcast {
 
 impl Bus for Broadcast {
     fn publish(&self, event: Event) {
-        // An error says that there is no receiver.
+        // An error means that there is no receiver.
         let _ = self.0.send(event);
     }
 

@@ -1,12 +1,12 @@
-//! What happens in a session: rows that are committed, and events for the fronts that follow it.
+//! Events of a session: committed rows, and live events for the fronts that follow it.
 //!
-//! - [`EventLog`]: commits the changes of one session and publishes its rows. Agents and the session write to it.
-//! - [`Subscription`]: the events of one session from a row on, first from the store and then live. Fronts read it.
-//! - [`Bus`]: how events travel; [`Broadcast`] carries them inside this process.
-//! - [`TokenBudget`]: the tokens that a session has used and may use; each commit stores what was used since the last.
+//! - [`EventLog`]: commits the changes of one session and publishes the rows. Agents and the session write to it.
+//! - [`Subscription`]: the events of one session from a given row on, first from the store, then live. Fronts read it.
+//! - [`Bus`]: transports events; [`Broadcast`] does so within this process.
+//! - [`TokenBudget`]: the tokens that a session has used and may use. Each commit stores the newly used ones.
 //!
-//! The store is the truth. A bus may lose, double or reorder events: the numbers of rows show it, and the subscription reads
-//! the rows from the store then.
+//! The store is authoritative. A bus may lose, duplicate or reorder events; a subscription detects this by the row numbers
+//! and then reads the rows from the store.
 
 mod budget;
 mod bus;

@@ -1,4 +1,5 @@
-//! The one way into the rows of a session: a change is committed, then applied in this process, then published.
+//! The only way to change a session's rows: a change is committed, then applied in memory, then published. Agents and the
+//! session use it.
 
 use std::sync::{
     Arc, PoisonError,
@@ -11,23 +12,24 @@ use tokio::sync::{Mutex, oneshot};
 
 use crate::{Bus, Subscription, TokenBudget, subscription};
 
-/// The event log of one session: rows go to the store and then to the subscriptions, live events to the subscriptions alone.
+/// The event log of one session. Rows go to the store and then to the subscriptions; live events only to the subscriptions.
 pub struct EventLog {
     hold: Hold,
     store: Store,
     bus: Box<dyn Bus>,
     budget: Arc<TokenBudget>,
     last_seq: AtomicU64,
-    /// Held from a commit until its rows are published, so that rows are published in the order of their numbers.
+    /// Locked from a commit until its rows are published, so that rows are published in the order of their numbers.
     order: Mutex<()>,
-    /// Pieces of answers under way that no write has taken yet, each with the sender of its result.
+    /// Pieces of unfinished answers that are waiting for a write, each with the sender of its result.
     due: std::sync::Mutex<Vec<(PartialPiece, oneshot::Sender<bool>)>>,
-    /// Held while pieces are written.
+    /// Locked while pieces are written.
     writing: Mutex<()>,
 }
 
 impl EventLog {
-    /// The log of the session of `hold`, whose last row has the number `last_seq` and whose tokens `budget` counts.
+    /// Creates the log of the session that `hold` permits to write. `last_seq` is the number of its last row; `budget`
+    /// counts its tokens.
     pub fn new(
         hold: Hold,
         store: Store,
@@ -48,43 +50,44 @@ impl EventLog {
         })
     }
 
-    /// The session.
+    /// Returns the id of the session.
     pub fn session(&self) -> SessionId {
         self.hold.session()
     }
 
-    /// The right to write the session. It ends when another process takes the session over.
+    /// Returns the right to write the session. It ends when another process takes the session over.
     pub fn hold(&self) -> &Hold {
         &self.hold
     }
 
-    /// The store that it writes to.
+    /// Returns the store that contains the session.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// The tokens of the session.
+    /// Returns the budget that counts the session's tokens.
     pub fn budget(&self) -> &Arc<TokenBudget> {
         &self.budget
     }
 
-    /// The number of the session's last row; 0 where it has none.
+    /// Returns the number of the session's last row; 0 if it has none.
     pub fn last_seq(&self) -> u64 {
         self.last_seq.load(Ordering::Relaxed)
     }
 
-    /// Events from row `from` on (1 is the first), read from the store and then live.
+    /// Subscribes to the events from row `from` on (1 is the first): first rows from the store, then live events.
     pub fn subscribe(&self, from: u64) -> Subscription {
-        // The live receiver comes first: a row that is committed during the replay comes twice, and is given once.
+        // The live receiver is created first. Rows that are committed during the replay arrive twice; the subscription drops
+        // the duplicates.
         Subscription::new(self.session(), self.store.clone(), self.bus.subscribe(), from)
     }
 
-    /// Commits `change` and the tokens that were used since the last commit, then calls `applied` so that this process knows
-    /// the change too, then publishes the rows. It runs on a task of its own and ends also if this future is dropped, so
-    /// that store and process never differ.
+    /// Commits `change` together with the tokens used since the last commit, then calls `applied` to update the process's
+    /// state, then publishes the rows. It runs in its own task, so that dropping the future cannot leave memory and database
+    /// inconsistent.
     ///
     /// # Errors
-    /// The database. Nothing has changed then.
+    /// Errors of the store; nothing has changed then.
     pub async fn commit(
         self: &Arc<Self>,
         change: SessionChange,
@@ -106,14 +109,14 @@ impl EventLog {
         tokio::spawn(commit).await.unwrap_or(Err(StoreError::WriterGone))
     }
 
-    /// Stores a piece of an answer under way, so that a crash loses little of it. One write takes along the pieces of all
-    /// agents that are due. Returns whether it was stored; a failure is logged, since the row of the whole answer follows.
+    /// Stores a piece of an unfinished answer, so that a crash loses little of it. One write includes the due pieces of all
+    /// agents. Returns whether the piece was stored. A failure is only logged, since the complete answer is stored later.
     pub async fn keep_piece(&self, piece: PartialPiece) -> bool {
         let (sender, stored) = oneshot::channel();
         self.due.lock().unwrap_or_else(PoisonError::into_inner).push((piece, sender));
         let writing = self.writing.lock().await;
         let mut due = std::mem::take(&mut *self.due.lock().unwrap_or_else(PoisonError::into_inner));
-        // The answer of a turn that was stopped meanwhile is a row already.
+        // A closed sender belongs to a stopped turn, whose answer is already a row.
         due.retain(|(_, sender)| !sender.is_closed());
         if !due.is_empty() {
             let (pieces, senders): (Vec<_>, Vec<_>) = due.into_iter().unzip();
@@ -122,7 +125,7 @@ impl EventLog {
                 tracing::warn!("an answer under way could not be stored: {error}");
             }
             for sender in senders {
-                // An error says that the turn has ended meanwhile.
+                // An error means that the turn has ended.
                 let _ = sender.send(written.is_ok());
             }
         }
@@ -130,7 +133,7 @@ impl EventLog {
         stored.await.unwrap_or(false)
     }
 
-    /// Publishes an event that is not stored.
+    /// Publishes a live event, which is not stored.
     pub fn publish(&self, agent: AgentId, kind: EventKind) {
         self.bus.publish(Event { session: self.session(), agent, seq: self.last_seq(), kind });
     }

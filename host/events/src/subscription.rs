@@ -1,4 +1,4 @@
-//! Following a session: its rows from the store, then its events as they happen. No row is missed, none comes twice.
+//! A subscription to one session: stored rows first, then live events. Every row is received exactly once.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -7,32 +7,32 @@ use patchbay_store::{MessageRow, Store, StoreError};
 
 use crate::{BusError, BusReceiver};
 
-/// Rows that one read of the store gives.
+/// Rows per read of the store.
 const PAGE: u32 = 256;
 
-/// What a subscriber is given.
+/// An item of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// Something happened.
+    /// An event of the session.
     Event(Event),
-    /// The subscriber was too slow: this many live events are lost. Rows are not: they follow.
+    /// The subscriber was too slow and lost this many live events. Lost rows follow from the store.
     Lagged(u64),
 }
 
-/// The events of one session, in order. Made by [`EventLog::subscribe`](crate::EventLog::subscribe).
+/// The events of one session, in order. [`EventLog::subscribe`](crate::EventLog::subscribe) creates it.
 pub struct Subscription {
     session: SessionId,
     store: Store,
     live: Box<dyn BusReceiver>,
-    /// The next row that has not been given yet.
+    /// The number of the next row to return.
     next: u64,
-    /// Events to give before anything else.
+    /// Events to return first.
     ready: VecDeque<Event>,
-    /// Whether the store may have rows that were not given and that will not come live.
+    /// Whether the store may have rows that will not arrive live.
     behind: bool,
-    /// A live event that follows rows which are not given yet.
+    /// A live event to return after rows that are not read yet.
     held: Option<Event>,
-    /// The agents whose deltas are given; `None`: all.
+    /// The agents whose deltas are returned; `None` for all.
     deltas_of: Option<BTreeSet<AgentId>>,
 }
 
@@ -42,16 +42,16 @@ impl Subscription {
         Self { session, store, live, next, ready, behind: true, held: None, deltas_of: None }
     }
 
-    /// Gives deltas of `agents` alone from now on; without this call, of all. A front that shows one agent of many is not
-    /// woken for the others. Rows and all other events come from every agent.
+    /// Returns only deltas of `agents` from now on, so that a front which shows one agent is not woken for the others. Rows
+    /// and other events of all agents are still returned.
     pub fn only_deltas_of(&mut self, agents: impl IntoIterator<Item = AgentId>) {
         self.deltas_of = Some(agents.into_iter().collect());
     }
 
-    /// Waits for the next event; `None` once the session has ended. Dropping the future loses nothing.
+    /// Waits for the next event; returns `None` when the session has ended. The future is cancel-safe.
     ///
     /// # Errors
-    /// The database, while rows are read from it.
+    /// Errors of the store while rows are read.
     pub async fn next(&mut self) -> Result<Option<Received>, StoreError> {
         loop {
             if let Some(event) = self.take_ready().await? {
@@ -66,10 +66,10 @@ impl Subscription {
         }
     }
 
-    /// Returns the next event that is there already, without waiting for one to happen; `None` where there is none.
+    /// Returns the next event that is available without waiting, or `None`.
     ///
     /// # Errors
-    /// As [`Subscription::next`].
+    /// The same as [`Subscription::next`].
     pub async fn try_next(&mut self) -> Result<Option<Received>, StoreError> {
         loop {
             if let Some(event) = self.take_ready().await? {
@@ -84,7 +84,7 @@ impl Subscription {
         }
     }
 
-    /// Rows that are due come first, then the live event that waited for them.
+    /// Returns the next row to replay, then the live event that was held back.
     async fn take_ready(&mut self) -> Result<Option<Event>, StoreError> {
         if self.ready.is_empty() && self.behind {
             let rows = self.store.messages(self.session, self.next, PAGE).await?;
@@ -100,7 +100,7 @@ impl Subscription {
         }
     }
 
-    /// Takes what came live: it is given, or dropped, or it waits for rows that were missed.
+    /// Processes a live event: returns it, drops it, or holds it back until missing rows are read.
     fn receive(&mut self, received: Result<Event, BusError>) -> Option<Result<Received, Ended>> {
         let event = match received {
             Ok(event) => event,
@@ -112,10 +112,10 @@ impl Subscription {
         };
         if matches!(event.kind, EventKind::Message { .. }) {
             match event.seq.cmp(&self.next) {
-                // It was given already.
+                // The row was already returned.
                 std::cmp::Ordering::Less => return None,
                 std::cmp::Ordering::Equal => self.next += 1,
-                // The rows before it did not come: the store has them and this one.
+                // Earlier rows are missing; the store has them and this one.
                 std::cmp::Ordering::Greater => {
                     self.behind = true;
                     return None;
@@ -124,7 +124,7 @@ impl Subscription {
         } else if !self.wants(&event) {
             return None;
         } else if event.seq >= self.next {
-            // It happened after rows that did not come.
+            // The event happened after rows that are missing.
             self.behind = true;
             self.held = Some(event);
             return None;
@@ -140,10 +140,10 @@ impl Subscription {
     }
 }
 
-/// The session has ended.
+/// The session has ended; the subscription returns `None`.
 struct Ended;
 
-/// A row as an event.
+/// Converts a row to an event.
 pub(crate) fn event(session: SessionId, row: MessageRow) -> Event {
     let MessageRow { seq, agent, kind, content, data } = row;
     Event { session, agent, seq, kind: EventKind::Message { kind, content, data } }

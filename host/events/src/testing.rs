@@ -1,11 +1,11 @@
-//! A session for the tests of this crate.
+//! A session with a store and a bus, for the tests of this crate.
 
 use patchbay_core::{AgentId, Digest, Event, EventKind, MessageKind, PrincipalId, SessionId};
 use patchbay_store::{Hold, MessageRow, NewMessage, NewSnapshot, SessionChange, SessionRow, Store};
 
 use crate::{Broadcast, Bus as _, Subscription, subscription::event};
 
-/// A session in a store of its own, with one agent and a bus.
+/// A session with one agent in its own store, and a bus.
 pub(crate) struct TestSession {
     _home: tempfile::TempDir,
     pub(crate) store: Store,
@@ -35,14 +35,14 @@ impl TestSession {
         Self { _home: home, store, hold, session, agent, bus: Broadcast::with_capacity(queue) }
     }
 
-    /// Commits rows and publishes them, as a session does.
+    /// Commits rows and publishes them, like [`EventLog`](crate::EventLog).
     pub(crate) async fn say(&self, count: usize) {
         for row in self.commit(count).await {
             self.bus.publish(event(self.session, row));
         }
     }
 
-    /// Commits rows and does not publish them.
+    /// Commits rows without publishing them.
     pub(crate) async fn commit(&self, count: usize) -> Vec<MessageRow> {
         let mut rows = Vec::new();
         for _ in 0..count {

@@ -1,4 +1,4 @@
-//! Completion in the line editor, which calls it on the terminal's own thread.
+//! Completion in the line editor. `editor` installs it; reedline calls it on the terminal's thread.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use patchbay_session::Session;
 use reedline::{Completer, CompletionResult, Span, Suggestion};
 use tokio::runtime::Handle;
 
-/// Completes commands, skills and personas, as the session knows them at that moment.
+/// Completes commands, skills, personas and models from the session's current state.
 pub(crate) struct SessionCompleter {
     pub(crate) runtime: Handle,
     pub(crate) session: Arc<Session>,
@@ -15,7 +15,7 @@ pub(crate) struct SessionCompleter {
 impl Completer for SessionCompleter {
     fn complete(&mut self, line: &str, position: usize) -> CompletionResult {
         let typed = line.get(..position).unwrap_or(line);
-        // The terminal's thread is no thread of the runtime: it may wait.
+        // The terminal's thread is not a runtime thread, so it may block.
         let suggestions = self.runtime.block_on(self.session.complete(typed));
         let suggestions = suggestions.into_iter().map(|suggestion| Suggestion {
             value: suggestion.text,

@@ -1,4 +1,4 @@
-//! The line editor.
+//! The interactive loop: reads lines with reedline and runs them.
 
 use std::{path::Path, sync::Arc};
 
@@ -14,9 +14,9 @@ use crate::{
     notice_task::NoticeTask, prompt::Plain, screen::Screen,
 };
 
-/// Lines that the history keeps.
+/// Lines that the history file keeps.
 const HISTORY: usize = 10_000;
-/// Notices that wait to be drawn above the prompt.
+/// Queue length of notices to draw above the prompt.
 const NOTICES: usize = 256;
 const MENU: &str = "completion";
 
@@ -29,7 +29,7 @@ pub(crate) fn run(runtime: &Handle, session: &Arc<Session>, history: &Path) -> R
     let _watch = runtime.block_on(async { session.watch_skills() });
     loop {
         let above = above.clone();
-        // Nobody reads so many at once: what is too much is not waited for.
+        // A full queue drops notices instead of blocking the task.
         let notice_task = NoticeTask::start(runtime, events, move |notice| drop(above.try_send(notice)));
         let signal = editor.read_line(&Plain);
         events = notice_task.end(runtime).unwrap_or_else(|| events_from_here(session));

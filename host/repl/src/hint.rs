@@ -1,9 +1,11 @@
+//! Hints behind the cursor. `editor` installs them.
+
 use std::sync::Arc;
 
 use patchbay_session::Session;
 use reedline::{DefaultHinter, Hinter, History};
 
-/// Behind the line, in grey: what a command's argument is to be, else how the history would go on.
+/// Shows in grey the usage of the typed command, else the matching line of the history.
 pub(crate) struct UsageHinter {
     session: Arc<Session>,
     history: DefaultHinter,
@@ -36,7 +38,7 @@ impl Hinter for UsageHinter {
         }
     }
 
-    /// A usage is to be read, not to be taken over.
+    /// Returns nothing for a usage: it is shown for reading and cannot be inserted.
     fn complete_hint(&self) -> String {
         if self.shows_usage { String::new() } else { self.history.complete_hint() }
     }

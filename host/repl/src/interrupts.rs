@@ -1,10 +1,10 @@
-//! Ctrl+C while a line runs.
+//! Ctrl+C while a line runs. The line editor handles Ctrl+C at the prompt itself.
 
 use std::{future, io};
 
 use tokio::runtime::Handle;
 
-/// Who has Ctrl+C.
+/// Receives Ctrl+C; without a terminal the signal keeps its default effect.
 pub(crate) struct Interrupts(Option<Signal>);
 
 #[cfg(unix)]
@@ -13,7 +13,7 @@ type Signal = tokio::signal::unix::Signal;
 type Signal = tokio::signal::windows::CtrlC;
 
 impl Interrupts {
-    /// From here on Ctrl+C never ends the process: one that comes is kept until somebody asks.
+    /// Registers a handler, so that Ctrl+C does not end the process. A signal is kept until [`Interrupts::next`] is called.
     pub(crate) fn taken(runtime: &Handle) -> io::Result<Self> {
         let _entered = runtime.enter();
         #[cfg(unix)]
@@ -23,12 +23,12 @@ impl Interrupts {
         Ok(Self(Some(signal)))
     }
 
-    /// Ctrl+C ends the process, as the system has it.
+    /// Leaves the system's default: Ctrl+C ends the process.
     pub(crate) fn left_alone() -> Self {
         Self(None)
     }
 
-    /// The next one, also if it has come already.
+    /// Waits for the next Ctrl+C; returns at once if one is pending.
     pub(crate) async fn next(&mut self) {
         match &mut self.0 {
             Some(signal) => drop(signal.recv().await),
@@ -36,7 +36,7 @@ impl Interrupts {
         }
     }
 
-    /// Forgets one that came before: it was meant for what ran then.
+    /// Discards a pending Ctrl+C: it was meant for an earlier line.
     pub(crate) async fn forget(&mut self) {
         tokio::select! {
             biased;

@@ -1,5 +1,5 @@
-//! The terminal: a line editor with history and completion over a session, and plain lines where there is no terminal.
-//! Holds no logic: what a line means is the session's affair.
+//! The terminal front: a line editor with history and completion, or plain lines without a terminal. It has no logic of its
+//! own; the session parses and runs each line. The binary calls [`run`].
 
 mod complete;
 mod editor;
@@ -23,28 +23,28 @@ use tokio::runtime::Handle;
 use interrupts::Interrupts;
 use screen::Screen;
 
-/// Why the terminal ended early. What was acknowledged is stored.
+/// Why the terminal ended early. Everything that was acknowledged is stored.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplError {
-    /// The terminal cannot be read or written.
+    /// Standard input or output, or the terminal, failed.
     #[error("the terminal failed: {0}")]
     Io(#[from] std::io::Error),
-    /// Events cannot be read.
+    /// The session's events cannot be read from the store.
     #[error("{0}")]
     Store(String),
 }
 
-/// Takes lines until the person leaves; returns whether every line of a script that was piped in went well. `history` is the
-/// file that keeps what was typed, `version` stands in the greeting.
+/// Runs lines until the user leaves. Returns false if a line of piped input failed. `history` is the history file, `version`
+/// is shown in the greeting.
 ///
 /// # Errors
-/// Where the terminal or the store fails.
+/// [`ReplError`] if the terminal or the store fails.
 pub fn run(runtime: &Handle, session: Arc<Session>, history: &Path, version: &str) -> Result<bool, ReplError> {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     let typed = std::io::stdin().is_terminal();
     if dumb || !typed || !std::io::stdout().is_terminal() {
         let all_ok = plain::run(runtime, &session)?;
-        // A person has seen the errors; the script that called a pipe has only the exit code.
+        // A user has seen the errors; a script that pipes lines only has the exit code.
         return Ok(all_ok || typed);
     }
     greet(runtime, &session, version)?;
@@ -69,21 +69,21 @@ fn greet(runtime: &Handle, session: &Session, version: &str) -> Result<(), ReplE
     Ok(())
 }
 
-/// What happens in a session from now on.
+/// Subscribes to the events that follow.
 fn events_from_here(session: &Session) -> Subscription {
     session.subscribe(session.last_seq() + 1)
 }
 
-/// Whether the person goes on.
+/// What to do after a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Line,
-    /// The same, after a line that failed.
+    /// Read the next line; this one failed.
     AfterError,
     Leave,
 }
 
-/// Runs one line on `screen`. `events`: those that were not shown yet.
+/// Runs one line on `screen`, with the events that were not shown yet.
 fn line(
     runtime: &Handle,
     session: &Arc<Session>,
@@ -115,18 +115,18 @@ fn line(
                 () = interrupts.next() => break,
             }
         }
-        // What came of a turn is kept before anything else is typed.
+        // The partial answer is committed before the next line.
         session.stop(submitted.id());
         submitted.await;
         Ok(None)
     })?;
     let shown = match &outcome {
-        // Behind the `^C` that the terminal shows.
+        // The line feed follows the `^C` that the terminal echoes.
         None => screen.end().and_then(|()| writeln!(std::io::stdout().lock(), "\nCancelled.")),
         Some(outcome) => screen.outcome(outcome),
     };
     match shown {
-        // Where nobody reads any more there is nobody to go on for.
+        // A closed pipe ends the front.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Next::Leave),
         Err(error) => Err(error.into()),
         Ok(()) => match outcome {
@@ -137,7 +137,7 @@ fn line(
     }
 }
 
-/// Prints a line. Where nobody reads any more there is nobody to go on for.
+/// Prints a line. A closed pipe ends the front.
 fn say(text: &str) -> Result<Next, ReplError> {
     match writeln!(std::io::stdout().lock(), "{text}") {
         Ok(()) => Ok(Next::Line),
@@ -146,7 +146,7 @@ fn say(text: &str) -> Result<Next, ReplError> {
     }
 }
 
-/// Who has gone is noticed at the line's own outcome.
+/// Shows an event. Write errors are ignored: printing the outcome detects a closed pipe.
 fn show(screen: &mut Screen, received: patchbay_session::Received) {
     let _ = screen.show(received);
 }

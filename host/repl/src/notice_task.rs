@@ -1,18 +1,18 @@
-//! What happens while the person is at the prompt, and nothing runs.
+//! Shows notices while the user is at the prompt. `editor` and `plain` start it before they read a line.
 
 use patchbay_core::EventKind;
 use patchbay_session::{Received, Subscription};
 use tokio::{runtime::Handle, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-/// Shows notices until a line is run. It has the events meanwhile, so that each of them is shown once.
+/// A task that shows notices until a line runs. It owns the subscription meanwhile, so that no event is shown twice.
 pub(crate) struct NoticeTask {
     over: CancellationToken,
     task: JoinHandle<Subscription>,
 }
 
 impl NoticeTask {
-    /// From here on `show` shows each notice, a line of text.
+    /// Starts the task, which passes each notice to `show` as one line.
     pub(crate) fn start(
         runtime: &Handle,
         mut events: Subscription,
@@ -21,7 +21,7 @@ impl NoticeTask {
         let over = CancellationToken::new();
         let until = over.clone();
         let task = runtime.spawn(async move {
-            // What cannot be read now is an error of the next line.
+            // A read error is reported by the next line.
             while let Some(Ok(Some(received))) = until.run_until_cancelled(events.next()).await {
                 if let Received::Event(event) = received
                     && let EventKind::Notice { text } = event.kind
@@ -34,7 +34,7 @@ impl NoticeTask {
         Self { over, task }
     }
 
-    /// Gives back the events that nobody has shown yet; none where the task has come to harm.
+    /// Stops the task and returns the subscription; `None` if the task panicked or was cancelled.
     pub(crate) fn end(self, runtime: &Handle) -> Option<Subscription> {
         self.over.cancel();
         runtime.block_on(self.task).ok()

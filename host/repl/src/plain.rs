@@ -1,4 +1,4 @@
-//! Without a terminal: lines in, messages out, errors on standard error, nothing drawn.
+//! The front without a terminal: lines from standard input, results on standard output, errors on standard error.
 
 use std::{io::BufRead as _, sync::Arc};
 
@@ -7,13 +7,13 @@ use tokio::runtime::Handle;
 
 use crate::{Interrupts, Next, ReplError, events_from_here, line, notice_task::NoticeTask, say, screen::Screen};
 
-/// Runs every line of standard input; returns whether all of them went well.
+/// Runs every line of standard input; returns whether all of them succeeded.
 pub(crate) fn run(runtime: &Handle, session: &Arc<Session>) -> Result<bool, ReplError> {
     let mut lines = std::io::stdin().lock().lines();
     let mut events = events_from_here(session);
     let mut all_ok = true;
     loop {
-        // Who has gone is noticed at the next line's own outcome.
+        // Write errors are ignored here: the next outcome detects a closed pipe.
         let notice_task = NoticeTask::start(runtime, events, |notice| drop(say(&notice)));
         let text = lines.next().transpose()?;
         events = notice_task.end(runtime).unwrap_or_else(|| events_from_here(session));

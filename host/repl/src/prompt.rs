@@ -1,8 +1,10 @@
+//! The prompt `> ` of the line editor.
+
 use std::borrow::Cow;
 
 use reedline::{Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus};
 
-/// What stands before the line.
+/// A prompt without colours or decoration.
 pub(crate) struct Plain;
 
 impl Prompt for Plain {

@@ -1,41 +1,41 @@
-//! What happens while a line runs, as it is written to the terminal. Rows are shown by the line's own outcome, except what a
-//! model does on the way to its answer.
+//! Output while a line runs. Results are printed from the line's outcome; of the stored rows only tool calls and their
+//! results are shown.
 
 use std::io::{self, Write};
 
 use patchbay_core::{AssistantPart, Code, DeltaKind, EventKind, MessageKind, Outcome, completion::ToolCall, text};
 use patchbay_session::Received;
 
-/// Characters of a tool's input or answer that are shown.
+/// Length limit in characters of a shown tool input or result.
 const SHOWN: usize = 100;
 
-/// Writes to a terminal, or to whatever standard output is.
+/// Writes to a terminal or a pipe.
 pub(crate) struct Screen {
     styled: bool,
     /// Whether errors go to standard error.
     errors_apart: bool,
-    /// What the line that is being written belongs to.
+    /// The kind of block that the current line belongs to; `None` at the start of a line.
     open: Option<DeltaKind>,
-    /// Whether the answer that the outcome carries has been shown.
+    /// Whether the final answer was already shown as deltas.
     answered: bool,
 }
 
 impl Screen {
-    /// A terminal: thinking and what tools do is written faint.
+    /// Returns a screen for a terminal: thinking and tool calls are faint.
     pub(crate) fn of_terminal() -> Self {
         Self { styled: true, errors_apart: false, open: None, answered: false }
     }
 
-    /// No terminal, or one that cannot style text: errors go to standard error.
+    /// Returns a screen for a pipe or a plain terminal: errors go to standard error.
     pub(crate) fn of_pipe() -> Self {
         Self { styled: false, errors_apart: true, open: None, answered: false }
     }
 
-    /// Shows what happens.
+    /// Shows an event.
     pub(crate) fn show(&mut self, received: Received) -> io::Result<()> {
         let event = match received {
             Received::Event(event) => event,
-            // Pieces of the answer are missing: it is shown whole at its end.
+            // Deltas are missing, so the answer is printed as a whole at its end.
             Received::Lagged(_) => {
                 self.answered = false;
                 return Ok(());
@@ -63,7 +63,7 @@ impl Screen {
         }
     }
 
-    /// Shows what the line came to.
+    /// Prints the outcome, unless it was already shown.
     pub(crate) fn outcome(&mut self, outcome: &Outcome) -> io::Result<()> {
         self.end()?;
         let shown = outcome.code == Code::Answered && (self.answered || outcome.message.is_empty());
@@ -74,7 +74,7 @@ impl Screen {
         }
     }
 
-    /// Ends the line that is being written.
+    /// Ends the current line.
     pub(crate) fn end(&mut self) -> io::Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
         let mut out = io::stdout().lock();
@@ -87,7 +87,7 @@ impl Screen {
     fn delta(&mut self, block: DeltaKind, text: &str) -> io::Result<()> {
         let mut text = text;
         if self.open != Some(block) {
-            // The blank line between two blocks of text is not needed after other output.
+            // The blank line that separates two blocks of text is not needed after other output.
             text = text.trim_start_matches('\n');
             if text.is_empty() {
                 return Ok(());
@@ -114,7 +114,7 @@ impl Screen {
     }
 }
 
-/// `text` as a terminal writes what is not the answer itself.
+/// Returns `text` in faint style, for everything except the answer.
 pub(crate) fn faint(text: &str) -> String {
     format!("\x1b[2m{text}\x1b[0m")
 }

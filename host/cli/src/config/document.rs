@@ -1,4 +1,4 @@
-//! `docs/config.md`, written from the types.
+//! Generates `docs/config.md` from the types of `config.toml`.
 
 use std::{env, fmt::Write as _, fs, path::Path};
 
@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use super::ranges::schema;
 
-/// `make docs` writes it anew.
+/// `make docs` updates the file.
 #[test]
-fn config_md_is_what_the_types_say() {
+fn config_md_matches_the_types() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/config.md");
     let expected = document();
     if env::var_os("UPDATE_DOCS").is_some() {
@@ -30,7 +30,7 @@ fn document() -> String {
         rows(&mut text, &alone.into_iter().map(|(name, key)| (name.clone(), key.clone())).collect(), &Value::Null);
     }
     for (name, table) in tables {
-        // A table with names of the operator's own has the keys of each below it, or one kind of value alone.
+        // A table whose keys the operator names lists the keys of one entry, or the type of its values.
         let each = &table["additionalProperties"];
         let (heading, keys) = match (table.get("properties"), each.get("properties")) {
             (Some(keys), _) => (name.clone(), keys.clone()),
@@ -51,13 +51,13 @@ fn document() -> String {
     text
 }
 
-/// Whether a key is a table that has a section of its own.
+/// Whether a key is a table with a section of its own.
 fn is_table_of_tables(key: &Value) -> bool {
     let keys = key.get("properties").and_then(Value::as_object);
     keys.is_some_and(|keys| !keys.is_empty() && keys.values().all(|key| key["type"] == "object"))
 }
 
-/// A row for each key, those that must be there first.
+/// Lists the keys of a table, required ones first.
 fn rows(text: &mut String, keys: &Map<String, Value>, table: &Value) {
     text.push_str("| key | default | values | what and why |\n| --- | --- | --- | --- |\n");
     let required = |key: &str| table["required"].as_array().is_some_and(|keys| keys.iter().any(|found| found == key));
@@ -79,7 +79,7 @@ fn rows(text: &mut String, keys: &Map<String, Value>, table: &Value) {
     }
 }
 
-/// The doc comment of a key or a table.
+/// Returns the doc comment of a key or a table.
 fn words<'a>(key: &str, schema: &'a Value) -> &'a str {
     let words = schema["description"].as_str().unwrap_or_else(|| panic!("{key} of config.toml has no doc comment"));
     assert!(
@@ -89,7 +89,7 @@ fn words<'a>(key: &str, schema: &'a Value) -> &'a str {
     words
 }
 
-/// What a key without a range takes.
+/// Returns the type of a key that has no range.
 fn kind(schema: &Value) -> String {
     let name = |kind: &Value| match kind.as_str() {
         Some("boolean") => Some("`true` or `false`"),
@@ -110,7 +110,7 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// A value as TOML, and what it comes to in units that people count in.
+/// Formats a value as TOML, with its amount in a readable unit.
 fn shown(key: &str, value: &Value) -> String {
     if let Value::Object(values) = value {
         let pairs = values.iter().filter_map(|(name, value)| Some((name, value.as_u64()?)));
@@ -135,7 +135,7 @@ fn shown(key: &str, value: &Value) -> String {
     }
 }
 
-/// `1_000_000`.
+/// Groups digits, such as `1_000_000`.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();

@@ -1,4 +1,4 @@
-//! The ranges of numbers, which the types declare and serde knows nothing of.
+//! Checks the ranges of numbers in `config.toml`. The types declare them with `schemars`; serde does not enforce them.
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde_json::Value;
@@ -6,13 +6,13 @@ use toml::de::{DeTable, DeValue};
 
 use super::{ConfigFile, located};
 
-/// What the types say of `config.toml`: kinds, defaults, ranges, words.
+/// Returns the JSON Schema of `config.toml`: types, defaults, ranges and enumerations.
 pub(super) fn schema() -> Schema {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     ConfigFile::json_schema(&mut settings.into_generator())
 }
 
-/// Names the first number in `text`, which is TOML, that is out of its range, and where it stands.
+/// Returns an error that names the first number out of its range and its position in `text`, which is TOML.
 pub(super) fn check(text: &str) -> Result<(), String> {
     let document = DeTable::parse(text).map_err(|error| error.message().to_owned())?;
     table(text, "", document.get_ref(), schema().as_value())
@@ -44,7 +44,7 @@ fn table(text: &str, path: &str, table_: &DeTable<'_>, schema: &Value) -> Result
     Ok(())
 }
 
-/// The least and the most that a number may be.
+/// The smallest and the largest value of a number.
 fn range(schema: &Value) -> (i128, i128) {
     let bound = |key| schema.get(key).and_then(Value::as_i64).map(i128::from);
     (bound("minimum").unwrap_or(i64::MIN.into()), bound("maximum").unwrap_or(i64::MAX.into()))
@@ -59,7 +59,7 @@ mod tests {
     use super::{super::parse, *};
 
     #[test]
-    fn a_number_out_of_range_is_named_with_its_place() {
+    fn number_out_of_range_is_reported_with_its_position() {
         for (text, words) in [
             ("[limits]\ntime_ms = 0", "line 2, column 11: limits.time_ms is 0; it must be from 1 to 3600000"),
             ("journal = { keep = 0 }", "line 1, column 20: journal.keep is 0; it must be from 1 to 10000000"),
@@ -70,9 +70,9 @@ mod tests {
         }
     }
 
-    /// What the types declare is what the libraries take: both ends of each range work, and nothing beyond them.
+    /// The declared ranges are those of the libraries: both ends of each range are accepted, and nothing beyond them.
     #[test]
-    fn the_ends_of_each_range_are_taken() {
+    fn ends_of_each_range_are_accepted() {
         let schema = schema();
         let mut seen = 0;
         for (table, keys) in schema.get("properties").and_then(Value::as_object).unwrap() {

@@ -1,4 +1,4 @@
-//! What `exec` prints: results and answers on standard output, everything else on standard error.
+//! Output of `exec`: results and answers on standard output, everything else on standard error.
 
 use std::io::{self, ErrorKind, Write};
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::EarlyEnd;
 use crate::CliError;
 
-/// Prints a line on standard error. Where nothing reads it, it is lost.
+/// Prints a line on standard error. Write errors are ignored.
 pub(super) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
@@ -17,21 +17,21 @@ pub(super) fn note(text: &str) {
 pub(super) struct Printer<W = io::Stdout> {
     out: W,
     json: bool,
-    /// Bytes of the present answer that are printed.
+    /// Bytes of the current answer that are already printed.
     printed: usize,
-    /// Whether what is printed ends within a line.
+    /// Whether the last printed line has no line feed yet.
     open: bool,
-    /// Where pieces were missed: the session's last row at that moment. The answer that was under way then, whose row comes
-    /// after that one, is printed when its row comes.
+    /// Set when events were lost: the session's last row at that time. The current answer is then printed as a whole when
+    /// its row arrives, which has a higher number.
     lagged: Option<u64>,
-    /// The number of the last answer's row. A piece with a lower number belongs to an answer that was printed whole.
+    /// The number of the last answer's row. A delta with a lower number belongs to an answer that is already printed.
     answered: u64,
-    /// Whether a message was stored since `/quit` named the session.
+    /// Whether a message was stored since the last `/quit`, which prints the session's id.
     conversation: bool,
 }
 
 impl Printer {
-    /// A printer on standard output; `json`: one object a line.
+    /// Returns a printer on standard output; with `json`, it prints one object per line.
     pub(super) fn new(json: bool) -> Self {
         Self::on(io::stdout(), json)
     }
@@ -42,19 +42,19 @@ impl<W: Write> Printer<W> {
         Self { out, json, printed: 0, open: false, lagged: None, answered: 0, conversation: false }
     }
 
-    /// Whether a message, answered or not, was stored in a session that was not named yet.
+    /// Returns whether a message was stored in this session, answered or not, since its id was last printed.
     pub(super) fn has_conversation(&self) -> bool {
         self.conversation
     }
 
-    /// Prints one line, or several, and has them out before the next line is run.
+    /// Prints one or more lines and flushes them before the next line runs.
     pub(super) fn print(&mut self, text: &str) -> Result<(), EarlyEnd> {
         self.end_line()?;
         self.write(text)?;
         self.write("\n")
     }
 
-    /// Ends the line that is being printed, if one is.
+    /// Prints a line feed if the current line has none.
     pub(super) fn end_line(&mut self) -> Result<(), EarlyEnd> {
         if self.open { self.write("\n") } else { Ok(()) }
     }
@@ -68,7 +68,7 @@ impl<W: Write> Printer<W> {
         })
     }
 
-    /// Prints what is to be printed of an event. `latest` is the number of the session's last row.
+    /// Prints an event, if it has output. `latest` is the number of the session's last row.
     pub(super) fn event(&mut self, received: Received, latest: u64) -> Result<(), EarlyEnd> {
         match received {
             Received::Lagged(missed) if self.json => {
@@ -78,12 +78,12 @@ impl<W: Write> Printer<W> {
                 self.lagged = Some(latest);
                 Ok(())
             }
-            // The outcome is an object of its own.
+            // The outcome is printed as an object of its own.
             Received::Event(Event { kind: EventKind::LineEnded { .. } | EventKind::Unknown, .. }) => Ok(()),
             Received::Event(event) if self.json => {
                 let mut object = serde_json::to_value(&event.kind).unwrap_or_default();
                 if let Some(object) = object.as_object_mut() {
-                    // Pieces are printed in their order: scripts need no position.
+                    // Deltas are printed in order, so scripts need no position.
                     object.remove("at");
                 }
                 object["agent"] = event.agent.to_string().into();
@@ -110,7 +110,7 @@ impl<W: Write> Printer<W> {
         }
     }
 
-    /// A piece of an answer. All pieces together are the answer's text.
+    /// Prints a piece of an answer. All pieces together are the answer's text.
     fn piece(&mut self, seq: u64, text: &str) -> Result<(), EarlyEnd> {
         if self.lagged.is_some() || seq < self.answered {
             return Ok(());
@@ -120,7 +120,7 @@ impl<W: Write> Printer<W> {
         self.write(text)
     }
 
-    /// A whole answer, or all that came of it: prints what was not printed yet.
+    /// Prints the part of an answer that was not printed yet. The answer may be incomplete.
     fn answer(&mut self, seq: u64, content: &str) -> Result<(), EarlyEnd> {
         self.conversation = true;
         self.answered = seq;
@@ -145,7 +145,7 @@ impl<W: Write> Printer<W> {
             note(&outcome.line());
             return Ok(());
         }
-        // An answer was printed as it came.
+        // The answer is already printed.
         if outcome.code == Code::Answered { Ok(()) } else { self.print(&outcome.line()) }
     }
 }
@@ -156,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    /// What `received` prints in all.
+    /// Returns everything that the printer prints for `received`.
     fn printed(received: Vec<Received>) -> String {
         let mut printer = Printer::on(Vec::new(), false);
         for received in received {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_printed_as_they_come_and_end_with_a_line_feed() {
+    fn deltas_are_printed_at_once_and_end_with_a_line_feed() {
         assert_eq!(printed(vec![piece(1, "Good "), piece(1, "day.")]), "Good day.\n");
         assert_eq!(printed(vec![piece(1, "Good "), piece(1, "day."), answer(2, "Good day.")]), "Good day.\n");
         assert_eq!(
@@ -195,10 +195,10 @@ mod tests {
     }
 
     #[test]
-    fn a_lag_loses_and_repeats_nothing() {
+    fn lagging_neither_loses_nor_repeats_text() {
         let late = vec![
             piece(1, "One "),
-            // The gap reaches into the next answer, and row 2 is replayed before what is left of the pieces.
+            // The gap reaches into the next answer, and row 2 is replayed before the remaining deltas.
             Received::Lagged(3),
             answer(2, "One two three."),
             piece(1, "three."),

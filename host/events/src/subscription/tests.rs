@@ -3,7 +3,7 @@ use patchbay_core::{DeltaKind, DeltaPosition};
 use super::*;
 use crate::{Broadcast, Bus as _, testing::TestSession};
 
-/// The numbers of all rows that are there, and how many live events were said to be gone.
+/// Returns the numbers of all available rows, and how many live events were lost.
 async fn drain(subscription: &mut Subscription) -> (Vec<u64>, u64) {
     let (mut rows, mut missed) = (Vec::new(), 0);
     while let Some(received) = subscription.try_next().await.unwrap() {
@@ -17,12 +17,12 @@ async fn drain(subscription: &mut Subscription) -> (Vec<u64>, u64) {
 }
 
 #[tokio::test]
-async fn rows_are_replayed_and_then_come_live_each_once() {
+async fn rows_are_replayed_then_live_each_exactly_once() {
     let test = TestSession::new(Broadcast::CAPACITY).await;
     test.say(600).await;
     let mut all = test.subscribe(1);
     let mut late = test.subscribe(601);
-    // These are in the store and on the air when the replay begins.
+    // These rows are both in the store and published when the replay starts.
     test.say(5).await;
     assert_eq!(drain(&mut all).await, ((1..=605).collect(), 0));
     assert_eq!(drain(&mut late).await, ((601..=605).collect(), 0));
@@ -32,7 +32,7 @@ async fn rows_are_replayed_and_then_come_live_each_once() {
 }
 
 #[tokio::test]
-async fn who_is_slow_is_told_so_and_misses_no_row() {
+async fn slow_subscriber_is_notified_and_misses_no_row() {
     let test = TestSession::new(16).await;
     let mut slow = test.subscribe(1);
     assert_eq!(drain(&mut slow).await, (vec![], 0));
@@ -47,7 +47,7 @@ async fn who_is_slow_is_told_so_and_misses_no_row() {
 }
 
 #[tokio::test]
-async fn live_events_pass_and_the_end_is_told() {
+async fn live_events_and_the_end_are_received() {
     let test = TestSession::new(Broadcast::CAPACITY).await;
     let mut listener = test.subscribe(1);
     test.progress(0);
@@ -57,12 +57,12 @@ async fn live_events_pass_and_the_end_is_told() {
 }
 
 #[tokio::test]
-async fn rows_that_the_bus_lost_doubled_or_reordered_come_from_the_store() {
+async fn lost_or_reordered_rows_are_read_from_the_store() {
     let test = TestSession::new(Broadcast::CAPACITY).await;
     let mut listener = test.subscribe(1);
     assert_eq!(drain(&mut listener).await, (vec![], 0));
     let rows = test.commit(6).await;
-    // 1 and 3 are lost, 4 comes before 2, and 6 twice.
+    // Rows 1 and 3 are lost, 4 arrives before 2, and 6 arrives twice.
     for row in [4, 2, 6, 6, 5] {
         test.bus.publish(event(test.session, rows[row - 1].clone()));
     }
@@ -78,7 +78,7 @@ async fn rows_that_the_bus_lost_doubled_or_reordered_come_from_the_store() {
 }
 
 #[tokio::test]
-async fn deltas_come_of_the_agents_that_are_named_and_rows_of_all() {
+async fn deltas_are_filtered_by_agent_and_rows_are_not() {
     let test = TestSession::new(Broadcast::CAPACITY).await;
     let other = AgentId::random();
     let mut listener = test.subscribe(1);
