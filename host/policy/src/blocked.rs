@@ -1,15 +1,17 @@
+//! The block of a component. `tools` returns it when a blocked skill is called.
+
 use std::fmt;
 
 use patchbay_core::{Digest, Name};
 
-/// The operator's no to a component, whatever it was granted and whichever skill brings it. It is read before every call.
+/// The operator's block of a component or skill. It overrides all grants and is checked before every call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
-    /// What may not run.
+    /// The blocked digest.
     pub digest: Digest,
-    /// Whether the digest is that of all the skill's files; else that of its component.
+    /// Whether `digest` is that of all the skill's files; otherwise it is that of its component.
     pub whole: bool,
-    /// The skill that wanted to run it.
+    /// The skill that was about to run.
     pub skill: Name,
 }
 

@@ -1,16 +1,18 @@
+//! Capabilities and host patterns, and their text forms in manifests, grants and errors.
+
 use std::{fmt, net::Ipv4Addr, str::FromStr};
 
 use patchbay_core::{Name, text};
 use serde::{Deserialize, Serialize};
 
-/// One thing a plugin may do. Its text form is the one of manifests, grants and errors: `kv`, `http:api.example.com`,
+/// One thing that a plugin may do. The text form is used in manifests, grants and errors: `kv`, `http:api.example.com`,
 /// `http:*.example.com:8443`, `http:*`, `credential:github`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Capability {
-    /// Its own key-value store.
+    /// The skill's own key-value store.
     Kv,
-    /// Requests to these hosts.
+    /// HTTP requests to matching hosts.
     Http(HostPattern),
     /// Reading files below the workspace root.
     WorkspaceRead,
@@ -18,39 +20,39 @@ pub enum Capability {
     WorkspaceWrite,
     /// Completions by the model of the agent that runs the tool.
     Inference,
-    /// Other tools of the session.
+    /// Calls of other tools of the session.
     Tools,
-    /// The real clock.
+    /// The real clock; otherwise time is virtual.
     Clock,
-    /// Real randomness.
+    /// Real randomness; otherwise a fixed sequence.
     Random,
-    /// A secret of the operator's, put in by the host.
+    /// A secret of the operator, which the host adds to requests.
     Credential(Name),
 }
 
-/// Which hosts an `http` capability covers. Names are lower case. A pattern without a port covers the scheme's own port
-/// only (443 for https, 80 for http), and so does `*`: whoever says yes to a host has not said yes to all that runs on it.
+/// The hosts that an `http` capability covers. Names are lower case. A pattern without a port, and `*`, covers only the
+/// default port of the scheme (443 for https, 80 for http): permission for a host does not include every service on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostPattern {
-    /// One host, on one port or on the scheme's own.
+    /// One host, on one port or on the scheme's default port.
     One(String, Option<u16>),
-    /// Every host below a domain, not the domain itself. Never an address.
+    /// Every host below a domain, but not the domain itself. Never an IP address.
     Below(String, Option<u16>),
-    /// Any public host, on the scheme's own port. What is public is told by the address, where the connection is made.
+    /// Any public host, on the scheme's default port. `egress` decides by the resolved address whether a host is public.
     Any,
 }
 
 impl HostPattern {
-    /// The pattern for exactly this host. `port`: None for the scheme's own.
+    /// Returns the pattern for exactly this host. `port` is `None` for the scheme's default port.
     ///
-    /// `host` as the URL standard normalises it: lower case, in ASCII, an IPv4 address as four decimal numbers. None if
-    /// no pattern can name it: an IPv6 address, an empty label, a dot at the end.
+    /// `host` must be normalised as in the URL standard: lower case, ASCII, an IPv4 address as four decimal numbers.
+    /// Returns `None` for a host that no pattern can name: an IPv6 address, an empty label, a dot at the end.
     pub fn exactly(host: &str, port: Option<u16>) -> Option<Self> {
         is_host(host).then(|| Self::One(host.to_owned(), port))
     }
 
-    /// Whether a request to `host`, normalised as for [`HostPattern::exactly`], on `port` is within this pattern.
-    /// `default_port`: whether `port` is the scheme's own.
+    /// Returns whether the pattern covers a request to `host` on `port`. `host` is normalised as for
+    /// [`HostPattern::exactly`]; `default_port` tells whether `port` is the scheme's default.
     pub fn covers(&self, host: &str, port: u16, default_port: bool) -> bool {
         let on = |pattern: &Option<u16>| pattern.map_or(default_port, |pattern| pattern == port);
         match self {
@@ -63,8 +65,8 @@ impl HostPattern {
         }
     }
 
-    /// Orders patterns that cover the same request, the most exact first: a host, the longest domain, `*`; with a port
-    /// before without.
+    /// Sort key for patterns that cover the same request, the most specific first: a host, the longest domain, `*`; with
+    /// a port before without.
     pub(crate) fn breadth(&self) -> impl Ord + use<> {
         match self {
             Self::One(_, port) => (0, 0, port.is_none()),
@@ -75,7 +77,7 @@ impl HostPattern {
     }
 }
 
-/// A text that is no capability.
+/// A text that is not a capability.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{}' is not a capability; there are: kv, http:HOST[:PORT], http:*.HOST, http:*, workspace-read, workspace-write, \
@@ -107,14 +109,14 @@ impl FromStr for Capability {
     }
 }
 
-/// `HOST[:PORT]`, `*.HOST[:PORT]` or `*`. Names and IPv4 addresses only: an address that needs brackets is none that a
-/// plugin should be granted.
+/// Parses `HOST[:PORT]`, `*.HOST[:PORT]` or `*`. IPv6 addresses are not supported.
 fn parse_host(written: &str) -> Option<HostPattern> {
     if written == "*" {
         return Some(HostPattern::Any);
     }
     let (host, port) = match written.rsplit_once(':') {
-        // One way of writing: `u16` would also take a sign, and zeros in front.
+        // Only digits without leading zeros, so that each port has one spelling; `u16` would also accept a sign and
+        // zeros.
         Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) && !port.starts_with('0') => {
             (host, Some(port.parse().ok()?))
         }
@@ -127,7 +129,7 @@ fn parse_host(written: &str) -> Option<HostPattern> {
     }
 }
 
-/// Whether a pattern can name `host`: labels of letters, digits, `-` and `_`, or an IPv4 address.
+/// Returns whether a pattern can name `host`: labels of letters, digits, `-` and `_`, or an IPv4 address.
 fn is_host(host: &str) -> bool {
     let label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -136,11 +138,11 @@ fn is_host(host: &str) -> bool {
             && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_'))
     };
     let named = host.len() <= 253 && host.split('.').all(label);
-    // A number at the end makes it an address, of which there is one way of writing that a URL comes to.
+    // A name that ends with a number must be an IPv4 address in its normal form.
     named && (!is_number(host) || host.parse::<Ipv4Addr>().is_ok())
 }
 
-/// Whether the URL standard reads `host` as an IPv4 address, or as a failed try at one: by its last label.
+/// Returns whether the URL standard parses `host` as an IPv4 address, valid or not: it decides by the last label.
 fn is_number(host: &str) -> bool {
     let last = host.rsplit('.').next().unwrap_or(host);
     last.bytes().all(|b| b.is_ascii_digit())

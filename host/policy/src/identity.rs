@@ -1,22 +1,24 @@
+//! The identity of a skill: its root, its workspace and its name. Grants and stored state belong to an identity.
+
 use std::fmt;
 
 use patchbay_core::Name;
 use serde::{Deserialize, Serialize};
 
-/// Where a skill comes from. Later roots win over earlier ones.
+/// Where a skill was found. Later roots take precedence over earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Root {
-    /// The binary itself.
+    /// Skills built into the binary.
     Bundled,
-    /// The person's configuration folder.
+    /// The user's configuration folder.
     User,
     /// The workspace's `.patchbay` folder.
     Workspace,
 }
 
 impl Root {
-    /// The word for it.
+    /// Returns the name of the root.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Bundled => "bundled",
@@ -25,7 +27,7 @@ impl Root {
         }
     }
 
-    /// The root that a stored word stands for.
+    /// Returns the root with this name.
     pub fn from_word(word: &str) -> Option<Self> {
         [Self::Bundled, Self::User, Self::Workspace].into_iter().find(|root| root.as_str() == word)
     }
@@ -37,19 +39,19 @@ impl fmt::Display for Root {
     }
 }
 
-/// Whom grants and stored state belong to. A skill of another root or workspace is another identity, whatever its
-/// name, so that it can take neither.
+/// The owner of grants and stored state. Skills of the same name in two roots or workspaces have different identities, so
+/// that neither can use the grants and state of the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
-    /// The root it was found in.
+    /// The root of the skill.
     pub root: Root,
-    /// The workspace's canonical path, for [`Root::Workspace`] alone; else empty.
+    /// The workspace's canonical path for [`Root::Workspace`]; otherwise empty.
     pub workspace: String,
     /// The skill's name.
     pub name: Name,
 }
 
-/// Root, name and workspace, each identity another text.
+/// Root, name and workspace; unique for each identity.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.root, self.name)?;
@@ -58,7 +60,7 @@ impl fmt::Display for Identity {
 }
 
 impl Identity {
-    /// The identity of the skill `name` in `root`, as seen from `workspace`.
+    /// Returns the identity of the skill `name` in `root`, as seen from `workspace`.
     pub fn new(root: Root, workspace: &str, name: Name) -> Self {
         let workspace = if root == Root::Workspace { workspace.to_owned() } else { String::new() };
         Self { root, workspace, name }

@@ -1,14 +1,27 @@
-//! What a plugin may do: the capabilities a manifest asks for, the operator's grants, and the words of a denial.
+//! Access control for plugins: the capabilities that a manifest asks for, the operator's grants, and denials.
 //!
-//! Pure: no I/O, no clock. Where grants are kept is the store's concern, and when they are read the tool path's.
+//! Pure: no I/O and no clock. `store` keeps grants; `tools` reads them before each call.
 //!
-//! - [`Capability`]: one thing a plugin may do, as written in manifests, grants and errors.
-//! - [`Identity`]: whom a grant belongs to. The same name in two roots is two identities.
-//! - [`Permits`]: what one call may do. A capability works only if the manifest asks for it **and** the operator
-//!   granted it; [`Denial`] names the command that would change that.
-//! - [`WorkspaceTrust`]: what the person said about the workspace that a call runs in.
-//! - [`quoted`], [`quoted_folder`]: words of the commands that denials name.
-//! - [`Blocked`]: the operator's no to a component as such.
+//! - [`Capability`]: one thing that a plugin may do, as written in manifests, grants and errors.
+//! - [`Identity`]: the owner of a grant. The same name in two roots is two identities.
+//! - [`Permits`]: what one call may do. A capability can be used only if the manifest asks for it **and** the operator
+//!   has granted it; [`Denial`] contains the command that would grant it.
+//! - [`WorkspaceTrust`]: whether skills may write protected files in a workspace.
+//! - [`quoted`], [`quoted_folder`]: quote words of commands for a shell.
+//! - [`Blocked`]: the operator's block of a component.
+//!
+//! ```
+//! use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
+//!
+//! let identity = Identity::new(Root::User, "/work", "notes".parse()?);
+//! let asked = vec![Capability::Kv, "http:api.example.com".parse()?];
+//! let permits = Permits::new(identity, asked, vec![Grant::holding(Capability::Kv)]);
+//!
+//! assert!(permits.allows(&Capability::Kv));
+//! let denial = permits.check_http("api.example.com", 443, true).unwrap_err();
+//! assert!(denial.to_string().ends_with("patchbay grant add notes http:api.example.com"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod blocked;
 mod capability;

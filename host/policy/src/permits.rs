@@ -1,39 +1,41 @@
+//! What one call may do, and the denials that name the command to change it. `tools` makes the permits of each call; `sandbox` checks them.
+
 use crate::{
     Capability, HostPattern, Identity, Root,
     shell::{quoted, quoted_folder},
 };
 
-/// The operator's yes to one capability, and whether it holds for the skill as it is.
+/// The operator's grant of one capability, and whether it is valid for the skill's current files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// What is granted.
+    /// The granted capability.
     pub capability: Capability,
-    /// Whether it holds.
+    /// Whether the grant is valid.
     pub standing: Standing,
 }
 
 impl Grant {
-    /// A grant that holds.
+    /// Returns a valid grant.
     pub fn holding(capability: Capability) -> Self {
         Self { capability, standing: Standing::Holds }
     }
 }
 
-/// Whether a grant holds for a skill as it is now.
+/// Whether a grant is valid for the skill's current files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It was given for these very files, or for a bundled skill, which follows the binary.
+    /// Valid: granted for these files, or for a bundled skill, whose files are part of the binary.
     Holds,
-    /// It was given for other files: names of those that changed, cleaned; empty where that is not known.
+    /// Granted for other files. Names the changed files, cleaned; empty if they are not known.
     Changed(Vec<String>),
-    /// It was given by a build that looked at the component alone.
+    /// Granted by a build that recorded only the component's digest.
     Unchecked,
-    /// The session's snapshot is of a build that looked at the component alone.
+    /// The session's snapshot was made by a build that recorded only the component's digest.
     OldSnapshot,
 }
 
 impl Standing {
-    /// Why a grant does not hold, in a few words; `None` where it does.
+    /// Returns in a few words why the grant is not valid; `None` if it is.
     pub fn why(&self) -> Option<String> {
         match self {
             Self::Holds => None,
@@ -45,21 +47,22 @@ impl Standing {
     }
 }
 
-/// Where a capability stands.
+/// Whether a skill can use a capability, as shown by `/help`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CapabilityState {
-    /// It works.
+    /// It can be used.
     Granted,
     /// The operator has not granted it.
     NotGranted,
-    /// It was granted for other files than the skill has now.
+    /// Granted for files that have changed since.
     Stale,
-    /// It is granted, and the workspace is or holds the person's home folder, where that is not enough.
+    /// Granted, but the workspace is or contains the person's home folder, where writing needs `trust add --write` as
+    /// well.
     HomeFolder,
 }
 
 impl CapabilityState {
-    /// As `/help` shows it.
+    /// Returns the text that `/help` shows.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Granted => "granted",
@@ -70,15 +73,15 @@ impl CapabilityState {
     }
 }
 
-/// The workspace that a call runs in, and what the person said about writing there.
+/// The workspace of a call, and whether skills may write its protected files.
 #[derive(Clone, Debug, Default)]
 pub struct WorkspaceTrust {
     /// The workspace's canonical path.
     pub path: String,
-    /// It is, or holds, the person's home folder.
+    /// Whether it is or contains the person's home folder.
     pub holds_home: bool,
-    /// `patchbay trust add --write`: plugins with `workspace-write` may write where that needs a yes of its own, in a home
-    /// folder and in files with instructions for agents.
+    /// Set by `patchbay trust add --write`: skills with `workspace-write` may write in a home folder, and to files with
+    /// instructions for agents.
     pub write: bool,
 }
 
@@ -88,7 +91,7 @@ impl WorkspaceTrust {
     }
 }
 
-/// What one call may do: what its manifest asks for, against what the operator granted.
+/// What one call may do: the capabilities that the manifest asks for and the operator has granted.
 #[derive(Clone, Debug)]
 pub struct Permits {
     identity: Identity,
@@ -97,39 +100,39 @@ pub struct Permits {
     workspace: WorkspaceTrust,
 }
 
-/// Why a capability does not work, and what would change that.
+/// Why a capability cannot be used, and how to change that.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denial {
-    /// The manifest does not ask for it.
+    /// The manifest does not ask for the capability.
     #[error(
         "skill '{skill}' may not use '{capability}': its SKILL.md does not ask for it. Add it under 'capabilities' there, then run /reload_skills"
     )]
     NotAsked {
-        /// Who wanted it.
+        /// The skill's name.
         skill: String,
-        /// What it wanted.
+        /// The missing capability.
         capability: Capability,
     },
-    /// The manifest of a bundled skill does not ask for it.
+    /// The manifest of a bundled skill does not ask for the capability.
     #[error(
         "skill '{skill}' may not use '{capability}': it is a bundled skill that does not ask for it, so that no grant gives it. A skill of your own can ask for it"
     )]
     NotAskedBundled {
         /// The skill's name.
         skill: String,
-        /// What it wanted.
+        /// The missing capability.
         capability: Capability,
     },
-    /// Writing in a workspace that is or holds the person's home folder.
+    /// Writing in a workspace that is or contains the person's home folder.
     #[error(
         "skill '{skill}' may not use '{capability}': this workspace is or holds your home folder. To allow it: {command}"
     )]
     HomeFolder {
         /// The skill's name.
         skill: String,
-        /// What it wanted.
+        /// The missing capability.
         capability: Capability,
-        /// The exact command.
+        /// The command that allows it.
         command: String,
     },
     /// Writing a file with instructions for agents.
@@ -139,43 +142,43 @@ pub enum Denial {
         skill: String,
         /// The path of the file in the workspace, cleaned.
         path: String,
-        /// The exact command.
+        /// The command that allows it.
         command: String,
     },
-    /// The operator has not granted it.
+    /// The operator has not granted the capability.
     #[error("skill '{skill}' may not use '{capability}': it is not granted. To grant it: {command}")]
     NotGranted {
-        /// Who wanted it.
+        /// The skill's name.
         skill: String,
-        /// What it wanted.
+        /// The missing capability.
         capability: Capability,
-        /// The exact command.
+        /// The command that grants it.
         command: String,
     },
-    /// It was granted for other files than the skill has now.
+    /// The grant was given for files that have changed since.
     #[error("skill '{skill}' may not use '{capability}': {advice}")]
     Stale {
-        /// Who wanted it.
+        /// The skill's name.
         skill: String,
-        /// What it wanted.
+        /// The missing capability.
         capability: Capability,
-        /// Why the grant does not hold, and the exact command that renews it.
+        /// Why the grant is not valid, and the command that renews it.
         advice: String,
     },
-    /// It was granted, and the session's snapshot is too old to tell for which files.
+    /// The capability was granted, but the session's snapshot does not record the skill's files.
     #[error(
         "skill '{skill}' may not use '{capability}': this session has the skill as an older Patchbay stored it, without its other files. Run /reload_skills"
     )]
     OldSnapshot {
-        /// Who wanted it.
+        /// The skill's name.
         skill: String,
-        /// What it wanted.
+        /// The missing capability.
         capability: Capability,
     },
-    /// The operator did not allow the credential at this place of a request.
+    /// The operator has not allowed the credential in this part of a request.
     #[error("{message}")]
     Placement {
-        /// What is refused, and what would allow it.
+        /// What is refused, and how to allow it.
         message: String,
     },
 }
@@ -196,35 +199,35 @@ impl Denial {
 }
 
 impl Permits {
-    /// What `identity` may do: `asked` by its manifest, `grants` of the operator.
+    /// Returns the permits of `identity`: `asked` are the capabilities in its manifest, `grants` those of the operator.
     pub fn new(identity: Identity, asked: Vec<Capability>, grants: Vec<Grant>) -> Self {
         Self { identity, asked, grants, workspace: WorkspaceTrust::default() }
     }
 
-    /// The same in the workspace of the call.
+    /// Sets the workspace of the call.
     #[must_use]
     pub fn in_workspace(self, workspace: WorkspaceTrust) -> Self {
         Self { workspace, ..self }
     }
 
-    /// Returns these permits with a grant of `capability` that holds; `None` if the call could not use it even then.
+    /// Returns these permits with one more grant, of `capability`; `None` if the call still could not use it.
     pub fn granting(&self, capability: &Capability) -> Option<Self> {
         let mut permits = self.clone();
         permits.grants.push(Grant::holding(capability.clone()));
         permits.allows(capability).then_some(permits)
     }
 
-    /// Whether the call may write files with instructions for agents, such as AGENTS.md.
+    /// Returns whether the call may write files with instructions for agents, such as AGENTS.md.
     pub fn may_write_instructions(&self) -> bool {
         self.workspace.write
     }
 
-    /// The denial for a call that wants to write the file with instructions at `path`, which is cleaned.
+    /// Returns the denial for writing the file with instructions at `path`, which must be cleaned.
     pub fn deny_instructions(&self, path: String) -> Denial {
         Denial::Instructions { skill: self.identity.name.to_string(), path, command: self.trust_command() }
     }
 
-    /// Where `capability` stands, not regarding whether the manifest asks for it.
+    /// Returns the state of the grant of `capability`, whether the manifest asks for it or not.
     pub fn state(&self, capability: &Capability) -> CapabilityState {
         match self.standing(capability) {
             None => CapabilityState::NotGranted,
@@ -238,7 +241,7 @@ impl Permits {
         }
     }
 
-    /// The standing of the grant of `capability`, if there is one.
+    /// Returns whether the grant of `capability` is valid; `None` without a grant.
     pub fn standing(&self, capability: &Capability) -> Option<&Standing> {
         let mut grants = self.grants.iter().filter(|grant| grant.capability == *capability);
         let first = grants.next()?;
@@ -246,15 +249,15 @@ impl Permits {
         Some(&holds.unwrap_or(first).standing)
     }
 
-    /// Whether the call may use `capability`, for who needs no words about it.
+    /// Returns whether the call may use `capability`.
     pub fn allows(&self, capability: &Capability) -> bool {
         self.check(capability).is_ok()
     }
 
-    /// Whether the call may use `capability`.
+    /// Checks that the call may use `capability`.
     ///
     /// # Errors
-    /// The [`Denial`], which says what to do next.
+    /// The [`Denial`], which says how to change that.
     pub fn check(&self, capability: &Capability) -> Result<(), Denial> {
         if !self.asked.contains(capability) {
             return Err(self.not_asked(capability.clone()));
@@ -262,14 +265,14 @@ impl Permits {
         self.granted(capability)
     }
 
-    /// The pattern by which a request to `host` on `port` is allowed: one that covers it, that the manifest asks for and
-    /// that the operator granted. Of several, the most exact.
+    /// Returns the pattern that allows a request to `host` on `port`: the most specific one that covers the request, that
+    /// the manifest asks for and that the operator has granted.
     ///
-    /// `host` as the URL standard normalises it; `default_port`: whether `port` is the scheme's own.
+    /// `host` must be normalised as in the URL standard; `default_port` tells whether `port` is the scheme's default.
     ///
     /// # Errors
-    /// The [`Denial`] of the most exact pattern that covers the request and that the manifest asks for; if it asks for
-    /// none, [`Denial::NotAsked`] with the capability that would be enough.
+    /// The [`Denial`] of the most specific pattern in the manifest that covers the request; without one,
+    /// [`Denial::NotAsked`] with the capability that would be sufficient.
     pub fn check_http(&self, host: &str, port: u16, default_port: bool) -> Result<HostPattern, Denial> {
         let mut covering: Vec<(&Capability, &HostPattern)> = self
             .asked
@@ -293,7 +296,7 @@ impl Permits {
         }))
     }
 
-    /// Whether `capability`, which the manifest asks for, is granted.
+    /// Checks that `capability`, which the manifest asks for, is granted.
     fn granted(&self, capability: &Capability) -> Result<(), Denial> {
         let (skill, wanted) = (self.identity.name.to_string(), capability.clone());
         let stale = |reason: &str| {
@@ -327,7 +330,7 @@ impl Permits {
         }
     }
 
-    /// The command that allows writing where that needs a yes of its own.
+    /// Returns the command that allows writing to protected files.
     fn trust_command(&self) -> String {
         format!("patchbay trust add --write {}", quoted_folder(&self.workspace.path))
     }

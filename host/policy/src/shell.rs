@@ -1,17 +1,17 @@
-//! Words of a command that a person pastes into a shell.
+//! Quotes words of the shell commands that denials suggest.
 
 use std::borrow::Cow;
 
 use patchbay_core::text;
 
-/// Quotes `word` so that bash, zsh and sh read it back as one word; a plain word stays as it is.
+/// Quotes `word` for bash, zsh and sh. A word without special characters stays as it is.
 pub fn quoted(word: &str) -> Cow<'_, str> {
-    // It fails for a NUL alone, which no argument can have.
+    // It fails only for a NUL, which no argument can contain.
     shlex::try_quote(word).unwrap_or(Cow::Borrowed("''"))
 }
 
-/// Quotes the path of a folder. Where it has characters that act or are not seen, the command is for the folder itself:
-/// `.`, since a cleaned path could name another folder.
+/// Quotes the path of a folder. A path with control or invisible characters becomes `.`, the current folder, because a
+/// cleaned path could name another folder.
 pub fn quoted_folder(path: &str) -> Cow<'_, str> {
     let is_plain = !path.chars().any(char::is_control) && text::clean(path) == path;
     if is_plain { quoted(path) } else { Cow::Borrowed(".") }

@@ -1,20 +1,20 @@
-//! Agents: which model each has, and its conversation.
+//! Agents: the model and the conversation of each. Read by `agent` at each turn.
 
 use patchbay_core::{AgentId, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{MessageRow, Store, StoreError, messages};
 
-/// Which model an agent works with. All empty: nobody chose one.
+/// The model of an agent. All fields are `None` until one is chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentModel {
-    /// The provider.
+    /// The provider's name.
     pub provider: Option<String>,
     /// The model's id.
     pub model: Option<String>,
-    /// The thinking level's word.
+    /// The thinking level, as a word.
     pub thinking_level: Option<String>,
-    /// What takes the place of the model for now, as JSON.
+    /// A temporary replacement of the model, as JSON.
     pub model_override: Option<String>,
 }
 
@@ -28,10 +28,10 @@ pub(crate) fn set_model(connection: &Connection, agent: AgentId, model: &AgentMo
 }
 
 impl Store {
-    /// The model of `agent`.
+    /// Returns the model of `agent`.
     ///
     /// # Errors
-    /// The database; [`StoreError::BadRow`] where there is no such agent.
+    /// [`StoreError::BadRow`] if the agent does not exist, or a database error.
     pub async fn agent_model(&self, agent: AgentId) -> Result<AgentModel, StoreError> {
         self.database.read(|connection| {
             let mut query = connection
@@ -48,11 +48,11 @@ impl Store {
         })
     }
 
-    /// The rows of an agent's conversation, in order: from the last compaction on, with what it keeps of the rows before
-    /// (`keep_from` of its data).
+    /// Returns the rows of an agent's conversation, in order: the last compaction, the rows after it, and the earlier
+    /// rows that it keeps (`keep_from` in its data).
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn conversation(&self, agent: AgentId) -> Result<Vec<MessageRow>, StoreError> {
         self.database.read(|connection| {
             let id = agent.to_string();
@@ -74,10 +74,10 @@ impl Store {
         })
     }
 
-    /// Tokens that the models of `session` have taken so far.
+    /// Returns the number of tokens that models have used in `session`.
     ///
     /// # Errors
-    /// The database; [`StoreError::SessionNotFound`].
+    /// [`StoreError::SessionNotFound`], or a database error.
     pub async fn tokens(&self, session: SessionId) -> Result<u64, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached("SELECT tokens FROM sessions WHERE id = ?")?;

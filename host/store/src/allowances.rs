@@ -1,4 +1,5 @@
-//! The operator's yes to providers of dropped-in files, and who had which model prefix first.
+//! What the operator has allowed to providers, and which provider owns which model prefix. Used by the provider registry
+//! and by `patchbay provider`.
 
 use std::collections::BTreeMap;
 
@@ -6,41 +7,41 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{Store, StoreError, now};
 
-/// What a provider may do.
+/// What a provider may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowance {
-    /// Where its requests may go; empty: nowhere.
+    /// The base URL of its requests; empty if they may go nowhere.
     pub base_url: String,
-    /// The environment variable of the secret that they carry; empty: none.
+    /// The environment variable of the secret that its requests carry; empty if there is none.
     pub variable: String,
 }
 
-/// What belongs to another provider, so that nothing was noted.
+/// The claim that another provider has already. Nothing was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conflict {
-    /// A prefix of models' names, of which one begins the other.
+    /// A prefix of model names, where one prefix begins with the other.
     Prefix {
-        /// The one that was asked for.
+        /// The prefix that was requested.
         own: String,
-        /// The one that there is.
+        /// The existing prefix.
         theirs: String,
-        /// Whose that is.
+        /// The provider that owns the existing prefix.
         owner: String,
     },
     /// The environment variable of a secret.
     Variable {
-        /// Which.
+        /// The name of the variable.
         variable: String,
-        /// Whose it is.
+        /// The provider that uses the variable.
         owner: String,
     },
 }
 
 impl Store {
-    /// What `provider` was allowed.
+    /// Returns what `provider` was allowed.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn allowance(&self, provider: &str) -> Result<Option<Allowance>, StoreError> {
         self.database.read(|connection| {
             let mut query =
@@ -51,10 +52,10 @@ impl Store {
         })
     }
 
-    /// What was allowed, by provider.
+    /// Returns all allowances, by provider.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn allowances(&self) -> Result<BTreeMap<String, Allowance>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached("SELECT provider, base_url, variable FROM allowances")?;
@@ -64,10 +65,10 @@ impl Store {
         })
     }
 
-    /// Every prefix and who had it first, by prefix.
+    /// Returns all prefixes with their owners, sorted by prefix.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn prefix_owners(&self) -> Result<Vec<(String, String)>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached("SELECT prefix, provider FROM prefixes ORDER BY prefix")?;
@@ -76,11 +77,11 @@ impl Store {
         })
     }
 
-    /// Allows `provider` so much and no more, and notes that `prefixes` are its own. Where the secret or a prefix is another
-    /// one's by now, it does nothing and gives that.
+    /// Replaces the allowance of `provider` and records `prefixes` as its own. If another provider has the secret or a
+    /// prefix, nothing changes and the conflict is returned.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn allow(
         &self,
         provider: String,
@@ -107,11 +108,11 @@ impl Store {
             .await
     }
 
-    /// Notes that `prefixes` are the provider's own. Where one is another one's, it does nothing and gives that: who comes
-    /// first has it, whichever process it is.
+    /// Records `prefixes` as the provider's own. If another provider owns one, nothing changes and the conflict is
+    /// returned. The first claim wins, across all processes.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn claim_prefixes(
         &self,
         provider: String,
@@ -120,10 +121,10 @@ impl Store {
         self.database.write(move |connection| claim(connection, &provider, &prefixes)).await
     }
 
-    /// Takes back what `provider` was allowed, and its prefixes. Whether there was anything.
+    /// Deletes the allowance and the prefixes of `provider`. Returns whether there were any.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn forget_provider(&self, provider: String) -> Result<bool, StoreError> {
         self.database
             .write(move |connection| {

@@ -1,4 +1,5 @@
-//! The digests of compiled components, kept apart from the files.
+//! The digests of compiled components. Kept in the database, separate from the files, so that a replaced file is
+//! detected.
 
 use patchbay_core::Digest;
 use rusqlite::{OptionalExtension, params};
@@ -6,10 +7,10 @@ use rusqlite::{OptionalExtension, params};
 use crate::{Store, StoreError};
 
 impl Store {
-    /// The digest of the artefact of `component` for the engine `fingerprint`, if one was kept.
+    /// Returns the digest of the artefact of `component` for the engine `fingerprint`, if it is stored.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn artefact(&self, component: &Digest, fingerprint: &str) -> Result<Option<Digest>, StoreError> {
         let digest: Option<String> = self.database.read(|connection| {
             connection
@@ -21,10 +22,10 @@ impl Store {
         digest.map(|digest| digest.parse().map_err(|_| StoreError::BadRow("artefact"))).transpose()
     }
 
-    /// Keeps the digest of an artefact.
+    /// Stores the digest of an artefact.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn keep_artefact(
         &self,
         component: Digest,

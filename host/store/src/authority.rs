@@ -1,10 +1,10 @@
-//! The operator's decisions: grants and trust. Read live, never pinned by a snapshot.
+//! The operator's decisions: grants and trust. Read at each use, never stored in a snapshot.
 
 use rusqlite::params;
 
 use crate::{Store, StoreError, now, texts};
 
-/// A grant, in words.
+/// A stored grant, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantRow {
     /// The root of the skill's identity: `bundled`, `user`, `workspace`.
@@ -13,17 +13,17 @@ pub struct GrantRow {
     pub workspace: String,
     /// The skill's name.
     pub skill: String,
-    /// What is granted, as written.
+    /// The capability, such as `http:example.org`.
     pub capability: String,
-    /// The digest of the skill that it was given for; empty for a bundled skill, and for a grant of an older build.
+    /// The digest of the skill's files when it was granted; empty for a bundled skill, and for a grant of an older build.
     pub skill_digest: String,
 }
 
 impl Store {
-    /// Every grant, in order.
+    /// Returns all grants, in order.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn grants(&self) -> Result<Vec<GrantRow>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
@@ -43,11 +43,11 @@ impl Store {
         })
     }
 
-    /// Adds a grant, or renews it for another digest. `files` is the list whose digest is `grant.skill_digest`: by it a
-    /// later change can be named.
+    /// Adds a grant, or renews it for another digest. `files` is the list of files whose digest is `grant.skill_digest`;
+    /// it is stored so that a later change can be named.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn add_grant(&self, grant: GrantRow, files: String) -> Result<(), StoreError> {
         self.database
             .decide(move |connection| {
@@ -65,10 +65,10 @@ impl Store {
             .await
     }
 
-    /// Takes a grant back, whatever digest it was given for; whether there was one.
+    /// Removes a grant for any digest. Returns whether it existed.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn remove_grant(&self, grant: GrantRow) -> Result<bool, StoreError> {
         self.database
             .decide(move |connection| {
@@ -81,10 +81,10 @@ impl Store {
             .await
     }
 
-    /// The workspaces where plugins may write what needs a yes of its own, in order.
+    /// Returns the workspaces where skills may write protected files, in order.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn writable(&self) -> Result<Vec<String>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare("SELECT workspace FROM write_trust ORDER BY workspace")?;
@@ -93,11 +93,10 @@ impl Store {
         })
     }
 
-    /// Lets plugins write in a workspace where that needs a yes of its own, or no longer; returns whether that changed
-    /// anything.
+    /// Allows or forbids skills to write protected files in a workspace. Returns whether that changed anything.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn set_may_write(&self, workspace: String, may_write: bool) -> Result<bool, StoreError> {
         self.database
             .decide(move |connection| {
@@ -114,10 +113,10 @@ impl Store {
             .await
     }
 
-    /// Whether the person trusts a workspace.
+    /// Returns whether the person trusts a workspace.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn is_trusted(&self, workspace: &str) -> Result<bool, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached("SELECT 1 FROM trust WHERE workspace = ?")?;
@@ -125,10 +124,10 @@ impl Store {
         })
     }
 
-    /// The workspaces that the person trusts, in order.
+    /// Returns the trusted workspaces, in order.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn trusted(&self) -> Result<Vec<String>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare("SELECT workspace FROM trust ORDER BY workspace")?;
@@ -137,10 +136,10 @@ impl Store {
         })
     }
 
-    /// Trusts a workspace, or no longer; whether that changed anything.
+    /// Sets or removes the trust in a workspace. Returns whether that changed anything.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn set_trust(&self, workspace: String, trusted: bool) -> Result<bool, StoreError> {
         self.database
             .decide(move |connection| {

@@ -1,25 +1,24 @@
-//! Components and skills that may not run, by their digests, wherever and whatever they were granted. Read live, before
-//! every call.
+//! Blocked components and skills, by digest. A block overrides every grant and is read before every call.
 
 use patchbay_core::Digest;
 use rusqlite::params;
 
 use crate::{Store, StoreError, now};
 
-/// A component that may not run.
+/// A component or skill that may not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockedComponent {
-    /// Which.
+    /// The digest of the component, or of the skill's files.
     pub component: Digest,
-    /// Since when, in seconds since 1970.
+    /// Time of the block in seconds since 1970.
     pub since: i64,
 }
 
 impl Store {
-    /// Blocks a component, whether it was ever seen or not; whether that changed anything.
+    /// Blocks a component, known or not. Returns false if it was blocked already.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn block(&self, component: Digest) -> Result<bool, StoreError> {
         self.database
             .decide(move |connection| {
@@ -32,10 +31,10 @@ impl Store {
             .await
     }
 
-    /// Lifts a block; whether there was one.
+    /// Removes a block. Returns whether there was one.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn unblock(&self, component: Digest) -> Result<bool, StoreError> {
         self.database
             .decide(move |connection| {
@@ -46,10 +45,10 @@ impl Store {
             .await
     }
 
-    /// Every block, in the order of the digests.
+    /// Returns all blocks, sorted by digest.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn blocked(&self) -> Result<Vec<BlockedComponent>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare("SELECT component, created_at FROM blocks ORDER BY component")?;
@@ -64,11 +63,11 @@ impl Store {
         })
     }
 
-    /// The components and skills that this store has met (in a snapshot, a call, a look at its tools, a block) whose
-    /// hexadecimal digits begin with `digits`, in order, at most `limit`.
+    /// Returns the components and skills known to this store (from a snapshot, a call, a description or a block) whose
+    /// hexadecimal digest begins with `digits`, sorted, at most `limit`.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn components_beginning(&self, digits: &str, limit: u32) -> Result<Vec<Digest>, StoreError> {
         let from = format!("sha256:{digits}");
         // Behind every hexadecimal digit.

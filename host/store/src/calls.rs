@@ -1,5 +1,5 @@
-//! Calls with effects, from their first effect until their result is committed. The tools write them, and a session that is
-//! resumed reads what the process before left behind.
+//! Calls with effects, from their first effect until their result is committed. `tools` writes them; a resumed session
+//! reads the calls that a crash left behind.
 
 use patchbay_core::{AgentId, Asker, CallId, SessionId};
 use rusqlite::{Connection, params};
@@ -13,37 +13,37 @@ use crate::{
 /// A call that is about to have its first effect.
 #[derive(Clone, Debug)]
 pub struct OpenCall {
-    /// What is known of it so far.
+    /// The journal row of the call, as far as it is known.
     pub row: Box<JournalRow>,
-    /// The agent whose model asked, or which the person was talking to.
+    /// The agent that the call belongs to.
     pub agent: AgentId,
-    /// The line that a person typed, where it made this call.
+    /// The line that the person typed, if the call runs a command.
     pub line: Option<String>,
 }
 
-/// A call that had begun an effect and whose result is not committed.
+/// A call that has begun an effect and whose result is not committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsettledCall {
-    /// The call.
+    /// The id of the call.
     pub id: CallId,
-    /// The call that made it, if a tool did.
+    /// The calling tool's call; `None` for an outermost call.
     pub parent: Option<CallId>,
-    /// Its caller.
+    /// The caller of the outermost call.
     pub asker: Asker,
-    /// The agent whose model asked, or which the person was talking to.
+    /// The agent that the call belongs to.
     pub agent: AgentId,
     /// The tool's full name.
     pub tool: String,
-    /// The line that a person typed, where it made this call.
+    /// The line that the person typed, if the call runs a command.
     pub line: Option<String>,
 }
 
 impl Store {
-    /// Commits that calls of a session are about to have their first effect, the outermost first. A call that is stored already
-    /// stays as it is.
+    /// Commits that calls of a session are about to have their first effect, the outermost first. Calls that are already
+    /// stored do not change.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or the database. The effect must not happen then.
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error. The effect must not happen then.
     pub async fn begin_calls(&self, hold: &Hold, calls: Vec<OpenCall>) -> Result<(), StoreError> {
         let (hold, settings) = (hold.clone(), self.journal_settings());
         let begin = move |connection: &Connection| {
@@ -53,9 +53,9 @@ impl Store {
         self.database.write(begin).await
     }
 
-    /// Queues the end of a call of [`Store::begin_calls`]: its row takes the place of the open one. Waits for nothing, not even
-    /// for room; what is written later is committed with it or after it. `begun` says that the open row was committed: if it
-    /// is gone, another process has settled it, and the row is dropped.
+    /// Queues the end of a call of [`Store::begin_calls`]: its row replaces the open one. Does not wait, not even for
+    /// room; later writes are committed with it or after it. `begun` means that the open row was committed: if that row
+    /// no longer exists, another process has settled the call, and this row is dropped.
     ///
     /// An outermost call stays unsettled until [`SessionChange::settles`](crate::SessionChange) names it.
     pub fn end_call(&self, row: Box<JournalRow>, begun: bool) {
@@ -68,7 +68,7 @@ impl Store {
     /// Returns, for each agent of a session, its rows from its last answer on.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn rows_since_answers(&self, session: SessionId) -> Result<Vec<Vec<MessageRow>>, StoreError> {
         self.database.read(|connection| {
             let mut agents =
@@ -95,7 +95,7 @@ impl Store {
     /// Returns the unsettled calls of a session, in the order in which they began.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn unsettled_calls(&self, session: SessionId) -> Result<Vec<UnsettledCall>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare(
@@ -120,7 +120,7 @@ impl Store {
     }
 }
 
-/// Settles a call: it ends as `outcome_unknown` if it has not ended, and nothing is kept of the line behind it.
+/// Settles a call: without an outcome it ends as `outcome_unknown`. The stored line is deleted.
 pub(crate) fn settle(connection: &Connection, call: CallId) -> rusqlite::Result<()> {
     let mut settle = connection.prepare_cached(
         "UPDATE calls SET outcome = coalesce(outcome, 'outcome_unknown'), unsettled = NULL, agent = NULL, line = NULL \

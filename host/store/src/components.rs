@@ -1,4 +1,4 @@
-//! Components by content: files named by their digest, and what they answered when asked for their tools.
+//! Components by content: files named by digest, and the tools that each component has declared.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +13,7 @@ use rusqlite::{OptionalExtension, params};
 
 use crate::{Store, StoreError};
 
-/// A folder of files that never change.
+/// The folder of component files. A file never changes.
 #[derive(Debug)]
 pub(crate) struct ComponentFolder {
     folder: PathBuf,
@@ -29,8 +29,8 @@ impl ComponentFolder {
         self.folder.join(format!("{}.wasm", digest.to_hex()))
     }
 
-    /// Whoever adds files that a row will name holds the lock shared until the row is committed; who collects files that
-    /// no row names holds it alone.
+    /// Locks the folder: shared by writers of files until the rows that name these files are committed; exclusive for
+    /// garbage collection.
     pub(crate) fn lock(&self, exclusive: bool) -> Result<File, StoreError> {
         let path = self.folder.join("lock");
         let lock =
@@ -40,12 +40,12 @@ impl ComponentFolder {
         Ok(lock)
     }
 
-    /// Whether the file is there, as far as its size tells.
+    /// Returns whether the file exists with this size. The content is not read.
     fn has(&self, digest: &Digest, size: u64) -> bool {
         fs::metadata(self.path(digest)).is_ok_and(|file| file.len() == size)
     }
 
-    /// Whole or not at all: the name appears when the bytes are on disk.
+    /// Writes a file atomically: the name appears when all bytes are on disk.
     fn put(&self, digest: &Digest, bytes: &[u8]) -> Result<(), StoreError> {
         if self.has(digest, bytes.len() as u64) {
             return Ok(());
@@ -72,7 +72,7 @@ impl ComponentFolder {
         Ok(bytes)
     }
 
-    /// Deletes every component that `keep` does not want: how many, and their bytes.
+    /// Deletes all components for which `keep` returns false. Returns their number and size in bytes.
     pub(crate) fn collect(&self, keep: impl Fn(&str) -> bool) -> Result<(usize, u64), StoreError> {
         let (mut count, mut bytes) = (0, 0);
         for entry in fs::read_dir(&self.folder).map_err(StoreError::io(&self.folder))? {
@@ -90,17 +90,18 @@ impl ComponentFolder {
     }
 }
 
-/// Components that are in the store, and stay there as long as this or a clone of it lives: a row may name them.
+/// Components in the store that garbage collection keeps until this value and its clones are dropped, so that a row can
+/// name them.
 #[derive(Clone, Debug)]
 pub struct RetainedComponents {
     folder: Arc<ComponentFolder>,
     pub(crate) digests: BTreeSet<Digest>,
-    /// Nobody collects meanwhile.
+    /// Shared lock that garbage collection waits for.
     _lock: Arc<File>,
 }
 
 impl RetainedComponents {
-    /// Adds the component `digest` of `size` bytes, if the store has it; whether it has.
+    /// Adds the component `digest` of `size` bytes if the store has it. Returns whether it does.
     pub fn add_stored(&mut self, digest: Digest, size: u64) -> bool {
         let has = self.folder.has(&digest, size);
         if has {
@@ -109,11 +110,11 @@ impl RetainedComponents {
         has
     }
 
-    /// Adds a component, and stores it if the store does not have it. Its digest is worked out here: nothing is stored by
-    /// a digest that is not its own.
+    /// Adds a component, and stores it if necessary. Computes the digest, so that no component is stored under a wrong
+    /// one.
     ///
     /// # Errors
-    /// The folder of components.
+    /// An I/O error in the folder of components.
     pub fn add(&mut self, bytes: &[u8]) -> Result<Digest, StoreError> {
         let digest = Digest::of(bytes);
         self.folder.put(&digest, bytes)?;
@@ -123,16 +124,17 @@ impl RetainedComponents {
 }
 
 impl Store {
-    /// No components yet, to add those that a snapshot needs. Waits while somebody collects.
+    /// Returns an empty set, to which the components of a snapshot are added. Waits while another process collects
+    /// garbage.
     ///
     /// # Errors
-    /// The folder of components.
+    /// An I/O error in the folder of components.
     pub fn retain_components(&self) -> Result<RetainedComponents, StoreError> {
         let lock = self.components.lock(false)?;
         Ok(RetainedComponents { folder: Arc::clone(&self.components), digests: BTreeSet::new(), _lock: Arc::new(lock) })
     }
 
-    /// The bytes of a stored component.
+    /// Returns the bytes of a stored component.
     ///
     /// # Errors
     /// [`StoreError::ComponentMissing`], [`StoreError::ComponentDamaged`].
@@ -140,10 +142,10 @@ impl Store {
         self.components.get(digest)
     }
 
-    /// What was kept by [`Store::keep_described`] of each of `components`, if anything.
+    /// Returns, for each of `components`, the answer stored by [`Store::keep_described`].
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn described(&self, components: &[Digest], world: &str) -> Result<Vec<Option<String>>, StoreError> {
         self.database.read(|connection| {
             let mut query =
@@ -155,10 +157,10 @@ impl Store {
         })
     }
 
-    /// Keeps what a component answered when it was asked for its tools, as JSON.
+    /// Stores the tools that a component declared, as JSON.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn keep_described(
         &self,
         component: Digest,

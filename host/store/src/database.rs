@@ -1,4 +1,5 @@
-//! One SQLite file: a thread that writes, and connections that read.
+//! One SQLite file: a writer thread and read connections. [`Store`](crate::Store) and [`KvStore`](crate::KvStore) each
+//! own one.
 
 use std::{
     fs::File,
@@ -18,7 +19,7 @@ use crate::{
     queue::{Batch, Queue, Work},
 };
 
-/// Connections for reading that are kept open. Further simultaneous reads open their own.
+/// Number of idle read connections that are kept open. Further concurrent reads open their own.
 const READERS: usize = 4;
 
 pub(crate) struct Database {
@@ -59,7 +60,7 @@ impl Database {
         Ok(database)
     }
 
-    /// Runs `job` on the writer's thread. When this returns `Ok`, it is committed.
+    /// Runs `job` on the writer thread. When this returns `Ok`, the job is committed.
     pub(crate) async fn write<T, E>(
         &self,
         job: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
@@ -71,7 +72,7 @@ impl Database {
         self.submit(job, false).await
     }
 
-    /// As [`Database::write`], for a job that changes what calls are allowed to do: grants, trust and blocks.
+    /// Like [`Database::write`], for a job that changes what calls are allowed to do: grants, trust and blocks.
     pub(crate) async fn decide<T, E>(
         &self,
         job: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
@@ -94,11 +95,11 @@ impl Database {
     {
         let (answer, wait) = oneshot::channel();
         let work: Work = Box::new(move |batch| {
-            // Each job stands alone: one that fails takes nothing of the others along.
+            // A savepoint for each job: a failed job does not roll back the others.
             let result = savepoint(batch, job);
             Box::new(move |committed| {
                 let result = if committed { result } else { result.and(Err(StoreError::WriterGone.into())) };
-                // The caller may have gone; what is written stays.
+                // The caller may have dropped its future; the write is kept.
                 let _ = answer.send(result);
             })
         });
@@ -107,7 +108,7 @@ impl Database {
         wait.await.map_err(|_| StoreError::WriterGone)?
     }
 
-    /// Leaves `job` to the next commit, and waits only for room in the queue. An error is logged as one of `what`.
+    /// Queues `job` for the next commit; waits only for room in the queue. `what` names the job in the log if it fails.
     pub(crate) async fn write_later(
         &self,
         what: &'static str,
@@ -117,7 +118,7 @@ impl Database {
         self.queue.push(logged(what, job), false);
     }
 
-    /// As [`Database::write_later`], where nothing can be awaited.
+    /// Like [`Database::write_later`], without waiting for room, for callers that cannot await.
     pub(crate) fn write_now(
         &self,
         what: &'static str,
@@ -126,8 +127,8 @@ impl Database {
         self.queue.push_now(logged(what, job));
     }
 
-    /// Adds a row of the journal, and waits only for room in the queue. If this is dropped before there is room, the row is
-    /// added all the same.
+    /// Adds a row of the journal; waits only for room in the queue. If the future is dropped while it waits, the row is
+    /// added without room.
     pub(crate) async fn add_row(&self, row: NewRow) {
         let mut late = Late { queue: &self.queue, row: Some(row) };
         self.queue.room().await;
@@ -136,12 +137,12 @@ impl Database {
         }
     }
 
-    /// As [`Database::add_row`], where nothing can be awaited.
+    /// Like [`Database::add_row`], without waiting for room, for callers that cannot await.
     pub(crate) fn add_row_now(&self, row: NewRow) {
         self.queue.add_row_now(row);
     }
 
-    /// Reads what is committed. Point queries on a mapped file: they take microseconds, and run where they are called.
+    /// Reads committed data. Runs on the calling thread: point queries on a mapped file take microseconds.
     pub(crate) fn read<T, E: From<StoreError>>(&self, query: impl FnOnce(&Connection) -> Result<T, E>) -> Result<T, E> {
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let reader = match idle {
@@ -169,7 +170,7 @@ impl Database {
     }
 }
 
-/// A write that has no caller: its error is logged as one of `what`.
+/// Returns a write without a caller; its error is logged, with `what` as its name.
 fn logged(what: &'static str, job: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static) -> Work {
     Box::new(move |batch| {
         let result = savepoint(batch, job);
@@ -181,7 +182,7 @@ fn logged(what: &'static str, job: impl FnOnce(&Connection) -> Result<(), StoreE
     })
 }
 
-/// A row whose caller waits for room. It is added without room if the caller goes away.
+/// A row that waits for room in the queue. Added without room if its future is dropped.
 struct Late<'a> {
     queue: &'a Queue,
     row: Option<NewRow>,
@@ -197,7 +198,7 @@ impl Drop for Late<'_> {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // The writer finishes what waits, so that the database is closed when the store is gone.
+        // The writer commits what is queued and closes the database before the store is gone.
         self.queue.close();
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();
@@ -245,28 +246,28 @@ fn write_batches(mut connection: Connection, queue: &Queue, generation: Option<&
     }
 }
 
-/// How long a second process's write is waited for.
+/// How long a statement waits for a write of another process.
 const BUSY: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Sets what holds for one connection.
+/// Sets the options of a connection.
 fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY)?;
-    // A commit survives the death of the process; of the power, all but the last ones do.
+    // A commit survives a crash of the process. A power failure can lose the last commits.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     Ok(())
 }
 
-/// Whether the database needs neither set-up nor migration. Every start but the first one takes only this look.
+/// Returns whether the database needs neither set-up nor migration. Every start but the first runs only this check.
 fn is_current(connection: &Connection, known: usize) -> rusqlite::Result<bool> {
     let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     Ok(mode == "wal" && usize::try_from(version) == Ok(known))
 }
 
-/// Takes the OS lock under which one process at a time sets up or migrates the database at `path`. Waits for another
-/// process that does so; the lock ends with its file handle, also when the process dies.
+/// Takes the OS lock under which one process at a time sets up or migrates the database at `path`. Waits while another
+/// process holds it. The lock ends with its file handle, also when the process dies.
 fn lock_for_set_up(path: &Path) -> Result<File, StoreError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
@@ -276,21 +277,21 @@ fn lock_for_set_up(path: &Path) -> Result<File, StoreError> {
     Ok(lock)
 }
 
-/// Applies the migrations that the database lacks. Reads its version itself: another process may have migrated it while
+/// Applies the missing migrations. Reads the version itself, because another process may have migrated the database while
 /// this one waited for the lock.
 fn migrate(connection: &mut Connection, path: &Path, migrations: &[&'static str]) -> Result<(), StoreError> {
     let steps = Migrations::new(migrations.iter().map(|sql| M::up(sql)).collect());
     if let SchemaVersion::Outside(version) = steps.current_version(connection)? {
         return Err(StoreError::Newer { path: path.to_owned(), found: version.get(), known: migrations.len() });
     }
-    // From its first statement on the transaction may write: one that began by reading could not wait for a process of an
-    // earlier build that writes at the same time.
+    // The transaction must be able to write from its first statement: one that began as a read could not wait for a
+    // concurrent write of a process of an earlier build.
     connection.set_transaction_behavior(TransactionBehavior::Immediate);
     steps.to_latest(connection)?;
     Ok(())
 }
 
-/// Whether a set of migrations applies to an empty database, one after the other.
+/// Returns whether `migrations` apply in order to an empty database.
 #[cfg(test)]
 pub(crate) fn validate(migrations: &[&'static str]) -> rusqlite_migration::Result<()> {
     Migrations::new(migrations.iter().map(|sql| M::up(sql)).collect()).validate()

@@ -1,67 +1,69 @@
+//! The errors of the store, and their stable codes.
+
 use std::{io, path::PathBuf};
 
 use patchbay_core::{Code, Digest, SessionId};
 
-/// Why the store could not do what it was asked. Nothing that was acknowledged before is lost.
+/// Why a store operation failed. Writes that were acknowledged before are not affected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// SQLite refused.
+    /// SQLite returned an error.
     #[error("the database refused: {0}")]
     Sqlite(#[from] rusqlite::Error),
-    /// A file is no database, or none that can be opened.
+    /// The file is not a database, or cannot be opened.
     #[error("cannot use {path}: {source}")]
     Unusable {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of SQLite.
         source: rusqlite::Error,
     },
-    /// The schema cannot be brought up to date.
+    /// A migration failed.
     #[error("the database cannot be brought up to date: {0}")]
     Migration(#[from] rusqlite_migration::Error),
-    /// A newer Patchbay wrote it.
+    /// A newer Patchbay wrote the database.
     #[error(
         "{path} was written by a newer Patchbay (schema {found}, this one knows {known}); update, or set PATCHBAY_HOME to another folder"
     )]
     Newer {
-        /// The file.
+        /// The path of the database.
         path: PathBuf,
-        /// Its schema.
+        /// Its schema version.
         found: usize,
-        /// What we know.
+        /// The newest schema version that this build knows.
         known: usize,
     },
     /// A folder or file cannot be used.
     #[error("cannot use {path}: {source}")]
     Io {
-        /// Which.
+        /// The path of the folder or file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The thread that writes is gone.
+    /// The writer thread has ended.
     #[error("the database's writer has stopped")]
     WriterGone,
-    /// No such session.
+    /// There is no session with this id.
     #[error("no session '{0}'; 'patchbay sessions list' shows what there is")]
     SessionNotFound(SessionId),
     /// The session was taken over; see [`Hold`](crate::Hold).
     #[error("another process has taken this session over")]
     Fenced(SessionId),
-    /// The bytes of a component are gone.
+    /// The file of a component is missing.
     #[error("component {0} is not in the store any more; /reload_skills makes a new snapshot")]
     ComponentMissing(Digest),
-    /// The bytes of a component are not what their name says.
+    /// The bytes of a component do not have the digest in its name.
     #[error("component {0} is damaged in the store; /reload_skills makes a new snapshot")]
     ComponentDamaged(Digest),
-    /// A row does not read back.
+    /// A row cannot be read; the text names the kind of row.
     #[error("the database holds a {0} that cannot be read")]
     BadRow(&'static str),
 }
 
 impl StoreError {
-    /// The stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> Code {
         match self {
             Self::SessionNotFound(_) => Code::SessionNotFound,

@@ -1,9 +1,9 @@
-//! A number in a file of its own that changes whenever an operator's decision (grant, trust, block) is committed, by whichever
-//! process. Reading it takes one system call; SQLite's own `data_version` takes as long as the query that it would save, and
-//! changes with every row of the journal.
+//! A number, in a separate file, that changes whenever any process commits a decision of the operator (grant, trust,
+//! block). [`RulesCache`](crate::rules::RulesCache) compares it. Reading it takes one system call. SQLite's own
+//! `data_version` takes as long as the query that it would save, and changes with every row of the journal.
 //!
-//! The number is 0 while a decision is being committed, and a new one afterwards. A process that dies in between leaves 0,
-//! and then nothing is cached until the next decision.
+//! The number is 0 while a decision is being committed, and a new one afterwards. A process that dies during the commit
+//! leaves 0; then nothing is cached until the next decision.
 
 use std::{
     fs::{File, OpenOptions},
@@ -33,7 +33,7 @@ impl Generation {
         Ok(generation)
     }
 
-    /// The present number; `None` where nothing may be cached under it.
+    /// Returns the current number; `None` while nothing may be cached.
     pub(crate) fn current(&self) -> Option<u64> {
         let mut number = [0; 8];
         self.file.read_exact_at(&mut number, 0).ok()?;
@@ -45,7 +45,7 @@ impl Generation {
         self.write(CHANGING)
     }
 
-    /// Called after the commit, before its caller learns of it.
+    /// Called after the commit, before the caller of the write gets its result.
     pub(crate) fn end(&self) {
         if let Err(error) = self.write(unique()) {
             tracing::error!("grants and blocks are read for each call, since their file cannot be written: {error}");
@@ -57,7 +57,7 @@ impl Generation {
     }
 }
 
-/// A number that no process has written before, for all practical purposes.
+/// Returns a random number, which no process has written before.
 fn unique() -> u64 {
     Uuid::new_v4().as_u64_pair().1
 }

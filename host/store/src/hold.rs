@@ -1,16 +1,16 @@
-//! The fence: which process may write a session.
+//! The fence: decides which process may write a session.
 //!
-//! Each taking of a session raises its epoch, and each write names the epoch of its own [`Hold`]. A process that was stopped
-//! while another one took the session over, such as by removing its lock file, finds another epoch when it goes on. Its writes
-//! are refused, and nothing of them is kept. Called wherever a session is created or resumed.
+//! Each time a session is taken, its epoch rises; each write carries the epoch of its [`Hold`]. A process can be
+//! suspended while another one takes the session over, for example after its lock file was removed. When it resumes, its
+//! epoch is outdated: its writes are rejected and nothing of them is kept. Called when a session is created or resumed.
 
 use patchbay_core::SessionId;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{Store, StoreError};
 
-/// The right to write one session. It ends when the session is held again, by this process or another one: from then on
-/// every write with it fails with [`StoreError::Fenced`]. Cheap to clone.
+/// The right to write one session. It ends when the session is held again, by this process or another one; every later
+/// write with it fails with [`StoreError::Fenced`]. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
     session: SessionId,
@@ -18,18 +18,18 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// The hold of a session that was just created.
+    /// Returns the hold of a newly created session.
     pub(crate) fn first(session: SessionId) -> Self {
         Self { session, epoch: FIRST_EPOCH }
     }
 
-    /// The session that may be written.
+    /// Returns the session that may be written.
     pub fn session(&self) -> SessionId {
         self.session
     }
 
-    /// Adds `rows` to the number of the session's last row, `tokens` to what its models have used, and returns the number
-    /// of the last row as it was before.
+    /// Adds `rows` to the number of the session's last row and `tokens` to its token count. Returns the previous number
+    /// of the last row.
     ///
     /// # Errors
     /// As [`Hold::check`].
@@ -49,11 +49,11 @@ impl Hold {
         }
     }
 
-    /// Checks that this is still the hold of the session.
+    /// Checks that no later hold of the session exists.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`] if the session was held again since, [`StoreError::SessionNotFound`] if it was removed; the
-    /// database.
+    /// [`StoreError::Fenced`] if the session was held again since, [`StoreError::SessionNotFound`] if it was removed, or
+    /// a database error.
     pub(crate) fn check(&self, connection: &Connection) -> Result<(), StoreError> {
         let epoch: Option<i64> = connection
             .prepare_cached("SELECT epoch FROM sessions WHERE id = ?")?
@@ -71,16 +71,16 @@ impl Hold {
 pub(crate) const FIRST_EPOCH: i64 = 1;
 
 impl Store {
-    /// Takes the session `id` over from whichever process held it. The lock file of a session is what refuses a second
-    /// process; this makes the refusal safe where the lock failed.
+    /// Takes over the session `id` from any process that holds it. Normally a session's lock file already rejects a
+    /// second process; the hold keeps the session consistent if that lock fails.
     ///
     /// # Errors
-    /// [`StoreError::SessionNotFound`], or the database.
+    /// [`StoreError::SessionNotFound`], or a database error.
     pub async fn hold(&self, id: SessionId) -> Result<Hold, StoreError> {
         let holder = self.holder.to_string();
         self.database
             .write(move |connection| {
-                // A process of an older build numbers its rows by what is there, and does not count them in `last_seq`.
+                // A process of an older build numbers its rows by the stored ones, and does not update `last_seq`.
                 let mut take = connection.prepare_cached(
                     "UPDATE sessions SET holder = ?, epoch = epoch + 1, \
                      last_seq = (SELECT coalesce(max(seq), 0) FROM messages WHERE session = sessions.id) \
@@ -93,16 +93,16 @@ impl Store {
             .await
     }
 
-    /// Checks that `hold` is still the hold of its session. Writes check it themselves; this is for a caller that is about
-    /// to do something outside the store.
+    /// Checks that `hold` is still valid. Writes check it themselves; this is for a caller that is about to act outside
+    /// the store.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or the database.
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error.
     pub async fn check_hold(&self, hold: &Hold) -> Result<(), StoreError> {
         self.check_hold_now(hold)
     }
 
-    /// As [`Store::check_hold`], within a write to another database.
+    /// Like [`Store::check_hold`], for use within a write to another database.
     pub(crate) fn check_hold_now(&self, hold: &Hold) -> Result<(), StoreError> {
         self.database.read(|connection| hold.check(connection))
     }

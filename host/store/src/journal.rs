@@ -1,5 +1,5 @@
-//! The journal: a row for each call of a tool, whoever asked. What a call was given and what it answered is known by its
-//! hash and size alone, unless the operator wants contents kept.
+//! The journal: one row for each call of a tool by a person, a model or another tool. Inputs and outputs are recorded by
+//! hash and size, and by content only if the operator enables it. Written by `tools`; read by `patchbay journal`.
 
 use std::collections::HashMap;
 
@@ -30,90 +30,90 @@ impl Default for JournalSettings {
 }
 
 impl JournalSettings {
-    /// The most bytes that are kept of an input, and of an output: with [`JournalSettings::keep`] a bound on the file.
+    /// Maximum bytes kept of one input or output. Together with [`JournalSettings::keep`] it bounds the size of the file.
     pub const CONTENT_BYTES: usize = 16 << 10;
-    /// The most rows that may be kept.
+    /// Maximum of [`JournalSettings::keep`].
     pub const MAX_KEEP: u32 = 10_000_000;
 }
 
-/// Old rows go whenever as many new ones have come.
+/// Number of new rows after which old ones are deleted.
 const TRIM_EVERY: i64 = 64;
 
-/// What no row needs any more of what rows have in common goes less often: finding it reads the whole journal.
+/// Number of new rows after which unused call sites are deleted. Rarer, because finding them reads the whole journal.
 const TRIM_SITES_EVERY: i64 = 64 * TRIM_EVERY;
 
 /// One call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalRow {
-    /// When it began, in milliseconds since 1970.
+    /// Start time in milliseconds since 1970.
     pub at: i64,
-    /// The call itself.
+    /// The id of the call.
     pub call: CallId,
-    /// The call that made it, if a tool did. That one's row comes later, when it has ended too.
+    /// The calling tool's call; `None` for an outermost call. Its row is written when it ends, so after this one.
     pub parent: Option<CallId>,
     /// The session it belongs to.
     pub session: SessionId,
     /// The session's workspace: its canonical path.
     pub workspace: String,
-    /// Who asked.
+    /// The caller of the outermost call.
     pub asker: Asker,
-    /// The root of the skill's identity: `bundled`, `user`, `workspace`; `internal` for a tool of the host's own.
+    /// The root of the skill's identity: `bundled`, `user` or `workspace`; `internal` for a tool of the host.
     pub root: String,
-    /// The skill's name; `patchbay` for a tool of the host's own.
+    /// The skill's name; `patchbay` for a tool of the host.
     pub skill: String,
-    /// The tool's own name.
+    /// The tool's bare name.
     pub tool: String,
-    /// The digest of the component that ran, or would have run; of no bytes for a tool of the host's own.
+    /// The digest of the component; the digest of no bytes for a tool of the host.
     pub component: Digest,
-    /// The digest of the input's bytes.
+    /// The digest of the input.
     pub input_hash: Digest,
-    /// The capabilities that were used, as written in grants. Sorted before they are kept.
+    /// The capabilities that were used, as written in grants. Sorted when stored.
     pub grants: Vec<String>,
-    /// The fuel that it used up.
+    /// Fuel used, about one unit for each instruction.
     pub fuel: u64,
-    /// How long it took, in microseconds.
+    /// Wall-clock time in microseconds.
     pub time_us: u64,
-    /// The most that its memories and tables held, in bytes.
+    /// Peak size of memories and tables in bytes.
     pub peak_memory: u64,
-    /// Calls from the guest to the host.
+    /// Number of calls from the guest to the host.
     pub host_calls: u64,
-    /// Bytes of its result and its progress, as the limit on output counts them.
+    /// Bytes of result and progress, as counted by the limit on output.
     pub output_bytes: u64,
-    /// Why it gave no result; none where it did.
+    /// The code of the failure; `None` if the call succeeded.
     pub failure: Option<Code>,
-    /// Its input as JSON. Kept only if [`JournalSettings::content`] says so.
+    /// The input as JSON; `None` unless [`JournalSettings::content`] is set.
     pub input: Option<String>,
-    /// Its answer, or the message of its failure. Kept as `input` is.
+    /// The answer, or the message of the failure; `None` unless [`JournalSettings::content`] is set.
     pub output: Option<String>,
 }
 
 impl JournalRow {
-    /// `ok`, or the code of the failure.
+    /// Returns `ok`, or the code of the failure.
     pub fn outcome(&self) -> &'static str {
         self.failure.map_or("ok", Code::as_str)
     }
 }
 
-/// A row that was written.
+/// A stored row of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalEntry {
-    /// Its place in the journal: later rows have higher numbers.
+    /// Its number; later rows have higher numbers.
     pub id: u64,
-    /// The row.
+    /// The content of the row.
     pub row: JournalRow,
 }
 
-/// Which rows are wanted: those that satisfy all that is given.
+/// Selects rows of the journal. All fields that are set must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JournalFilter {
-    /// Calls of this skill.
+    /// Only calls of this skill.
     pub skill: Option<String>,
-    /// Calls in this session.
+    /// Only calls of this session.
     pub session: Option<SessionId>,
 }
 
 impl JournalFilter {
-    /// The condition, and the value of each `?` in it.
+    /// Returns the SQL condition and its parameters.
     fn sql(&self) -> (String, Vec<Box<dyn ToSql>>) {
         let (mut sql, mut values) = (String::new(), Vec::<Box<dyn ToSql>>::new());
         if let Some(skill) = &self.skill {
@@ -129,26 +129,25 @@ impl JournalFilter {
 }
 
 impl Store {
-    /// The same store with other settings for the journal of this process.
+    /// Returns the store with other journal settings, for this process.
     #[must_use]
     pub fn with_journal(mut self, settings: JournalSettings) -> Self {
         self.journal = settings;
         self
     }
 
-    /// What the journal keeps. Where that is no contents, a caller need not copy them.
+    /// Returns the journal settings. Callers need not copy contents that are not kept.
     pub fn journal_settings(&self) -> JournalSettings {
         self.journal
     }
 
-    /// Adds a row to what waits to be written, and waits only until there is room for it: what is written later by this
-    /// store is committed with it or after it. A row that cannot be written is in the log. If this is dropped before it is
-    /// ready, the row is written all the same, but perhaps later.
+    /// Queues a row; waits only for room in the queue. Later writes of this store are committed with it or after it. A
+    /// row that cannot be written is logged. If the future is dropped, the row is still written, perhaps later.
     pub async fn journal(&self, row: impl Into<Box<JournalRow>>) {
         self.database.add_row(self.new_row(row.into())).await;
     }
 
-    /// As [`Store::journal`], where nothing can be awaited: for a call that was given up.
+    /// Like [`Store::journal`], without waiting for room, for calls that are dropped.
     pub fn journal_at_once(&self, row: impl Into<Box<JournalRow>>) {
         self.database.add_row_now(self.new_row(row.into()));
     }
@@ -157,10 +156,10 @@ impl Store {
         NewRow { settings: self.journal, row }
     }
 
-    /// At most `limit` rows of the journal behind the row `after` (0: from the first one), the oldest first.
+    /// Returns at most `limit` rows after row `after` (0: from the first), the oldest first.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn journal_rows(
         &self,
         filter: &JournalFilter,
@@ -186,10 +185,10 @@ impl Store {
         })
     }
 
-    /// The row behind which the newest `count` rows begin; 0 where there are no others.
+    /// Returns the number of the row before the newest `count` rows; 0 if there are no older rows.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn journal_before_newest(&self, filter: &JournalFilter, count: u32) -> Result<u64, StoreError> {
         let (condition, mut values) = filter.sql();
         values.push(Box::new(count));
@@ -203,10 +202,10 @@ impl Store {
         })
     }
 
-    /// The sessions of which the journal has rows, in order. Some of them may have been removed since.
+    /// Returns the sessions that have rows in the journal, in order. Some may have been removed.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn journal_sessions(&self) -> Result<Vec<SessionId>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
@@ -223,7 +222,7 @@ impl Store {
     }
 }
 
-/// Deletes the contents of a session's rows, and ends its open calls; that there were calls stays known.
+/// Deletes the contents of a session's rows and ends its open calls; the rows stay.
 pub(crate) fn forget_contents(connection: &Connection, session: SessionId) -> rusqlite::Result<()> {
     let mut forget = connection.prepare_cached(
         "UPDATE calls SET input = NULL, output = NULL, outcome = coalesce(outcome, 'outcome_unknown'), unsettled = NULL, \
@@ -233,13 +232,13 @@ pub(crate) fn forget_contents(connection: &Connection, session: SessionId) -> ru
     Ok(())
 }
 
-/// A row that waits to be written.
+/// A row to write, with the settings of its store.
 pub(crate) struct NewRow {
     settings: JournalSettings,
     row: Box<JournalRow>,
 }
 
-/// What the calls of one tool have in common.
+/// The columns that all calls of one tool share.
 #[derive(PartialEq, Eq, Hash)]
 struct Site {
     session: SessionId,
@@ -251,7 +250,7 @@ struct Site {
     component: Digest,
 }
 
-/// Writes the rows of one commit. A row that cannot be written takes no other along, and is logged.
+/// Writes the rows of one commit. A row that cannot be written is logged and does not affect the others.
 pub(crate) fn insert(connection: &Connection, rows: Vec<NewRow>) {
     if rows.is_empty() {
         return;
@@ -268,7 +267,7 @@ pub(crate) fn insert(connection: &Connection, rows: Vec<NewRow>) {
     }
 }
 
-/// Writes the rows of calls that are about to have their first effect.
+/// Writes open rows of calls that are about to have their first effect.
 pub(crate) fn insert_open(
     connection: &Connection,
     settings: JournalSettings,
@@ -278,7 +277,7 @@ pub(crate) fn insert_open(
     calls.into_iter().try_for_each(|call| inserts.insert_open(settings, call))
 }
 
-/// Replaces the open row of a call by its row. Without an open row, the row is written only if the call has not `begun`.
+/// Replaces the open row of a call. If there is none, the row is written only if the call has not `begun`.
 pub(crate) fn replace_open(
     connection: &Connection,
     settings: JournalSettings,
@@ -305,7 +304,7 @@ pub(crate) fn replace_open(
     Ok(())
 }
 
-/// The statements that write rows, and the sites that this commit has met.
+/// The prepared statements for rows, and the call sites seen in this commit.
 struct Inserts<'c> {
     connection: &'c Connection,
     statement: CachedStatement<'c>,
@@ -369,8 +368,8 @@ impl<'c> Inserts<'c> {
         if inserted > 0 { self.trim(settings.keep) } else { Ok(()) }
     }
 
-    /// Deletes old rows after an insert. The number of the new row decides when, so that processes that make one call each
-    /// trim, too. Unsettled calls stay.
+    /// Deletes old rows after an insert. Uses the number of the new row, so that processes that make one call each also
+    /// trim. Unsettled calls are kept.
     fn trim(&mut self, keep: u32) -> rusqlite::Result<()> {
         let id = self.connection.last_insert_rowid();
         if id % TRIM_EVERY != 0 {
@@ -386,8 +385,8 @@ impl<'c> Inserts<'c> {
         Ok(())
     }
 
-    /// The number of a site, which is stored if it is new. It is looked up once for each commit: between two of them
-    /// another process may remove it.
+    /// Returns the id of a call site; stores the site if it is new. Cached for one commit only, because another process
+    /// may delete the site afterwards.
     fn site(&mut self, site: Site) -> rusqlite::Result<i64> {
         if let Some(id) = self.sites.get(&site) {
             return Ok(*id);
@@ -414,7 +413,7 @@ impl<'c> Inserts<'c> {
     }
 }
 
-/// As much of a text as is kept; `…` where there was more.
+/// Cuts a text to the stored length; a cut text ends with `…`.
 fn cut(mut text: String) -> String {
     if text.len() > JournalSettings::CONTENT_BYTES {
         text.truncate(text.floor_char_boundary(JournalSettings::CONTENT_BYTES));
@@ -460,7 +459,7 @@ fn read(row: &Row<'_>) -> Result<JournalEntry, StoreError> {
 
 pub(crate) const BAD: StoreError = StoreError::BadRow("row of the journal");
 
-/// The bytes of a column, exactly as many as are wanted.
+/// Reads a column that must have exactly `N` bytes.
 pub(crate) fn bytes<const N: usize>(row: &Row<'_>, column: usize) -> Result<Option<[u8; N]>, StoreError> {
     let bytes: Option<Vec<u8>> = row.get(column)?;
     bytes.map(|bytes| bytes.try_into().map_err(|_| BAD)).transpose()

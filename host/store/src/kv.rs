@@ -1,4 +1,5 @@
-//! `kv.db`: the plugins' own state, apart from the host's.
+//! `kv.db`: the key-value state of skills, in a file separate from the host's database. Written by the `kv` capability
+//! through `tools`.
 
 use std::{borrow::Cow, path::Path, sync::Arc};
 
@@ -12,22 +13,22 @@ use crate::{Hold, Store, StoreError, database::Database};
 
 pub(crate) const MIGRATIONS: &[&str] = &[include_str!("../migrations/kv/1.sql")];
 
-/// The longest key, in bytes: a key is a name, not a document.
+/// Maximum size of a key in bytes.
 const KEY_BYTES: usize = 512;
-/// The largest value, in bytes.
+/// Maximum size of a value in bytes.
 const VALUE_BYTES: usize = 1 << 20;
-/// What one scope may hold: a skill that needs more needs a file.
+/// Maximum size of one scope in bytes. A skill that needs more should use a file.
 const SCOPE_BYTES: u64 = 16 << 20;
-/// How many keys one scope may hold.
+/// Maximum number of keys in one scope.
 const SCOPE_KEYS: u64 = 10_000;
-/// The longest page of keys.
+/// Maximum number of keys in one page.
 const PAGE: u32 = 1_000;
 
 /// The key-value store of all skills. Cheap to clone.
 #[derive(Clone)]
 pub struct KvStore {
     database: Arc<Database>,
-    /// The store of the sessions, which is asked before each write of a session's state.
+    /// The store of the sessions. Writes of session state check their hold there.
     sessions: Store,
 }
 
@@ -40,7 +41,7 @@ pub struct KvScope {
     pub workspace: String,
     /// The skill's name.
     pub skill: String,
-    /// The scope, and which one of its kind.
+    /// The kind of scope and its owner.
     pub place: KvPlace,
 }
 
@@ -67,10 +68,10 @@ impl KvScope {
     }
 }
 
-/// Why a read or write did not happen.
+/// Why a read or write failed.
 #[derive(Debug, thiserror::Error)]
 pub enum KvStoreError {
-    /// The store refused: the caller's own doing.
+    /// The request is invalid or over a limit. The guest sees the reason.
     #[error(transparent)]
     Refused(#[from] KvError),
     /// The database failed.
@@ -94,11 +95,11 @@ impl KvStore {
         Ok(Self { database: Arc::new(database), sessions })
     }
 
-    /// Runs `job` on the writer's thread, unless `scope` is that of a session that another process has taken over.
+    /// Runs `job` on the writer thread, unless `scope` belongs to a session that another process has taken over.
     ///
-    /// The two files cannot share a transaction. Another process may take the session over between the check and the commit
-    /// of `job`; such a write counts as made before the take-over. The check runs while this process has `kv.db` to itself,
-    /// so that every write of the other process comes after the commit.
+    /// The two databases cannot share a transaction. Another process may take the session over between the check and the
+    /// commit of `job`; such a write counts as made before the take-over. The check runs while this process has the write
+    /// lock of `kv.db`, so that every write of the other process comes after the commit.
     async fn write<T: Send + 'static>(
         &self,
         scope: KvScope,
@@ -115,10 +116,10 @@ impl KvStore {
             .await
     }
 
-    /// The entry of `key`.
+    /// Returns the entry of `key`.
     ///
     /// # Errors
-    /// A bad key, or the database.
+    /// [`KvError::Invalid`] for an invalid key, or a database error.
     pub async fn get(&self, scope: &KvScope, key: &str) -> Result<Option<KvEntry>, KvStoreError> {
         check_key(key)?;
         self.database.read(|connection| {
@@ -132,7 +133,7 @@ impl KvStore {
         })
     }
 
-    /// Writes `value` if the entry is at version `expect` (0: there is none; absent: whatever). Gives the new version.
+    /// Writes `value` if the entry is at version `expect` (0: no entry; `None`: any version). Returns the new version.
     ///
     /// # Errors
     /// [`KvStoreError`]; nothing is changed then.
@@ -150,10 +151,10 @@ impl KvStore {
         self.write(scope, move |connection, scope| put(connection, scope, key, &value, expect)).await
     }
 
-    /// Deletes the entry of `key`; whether there was one.
+    /// Deletes the entry of `key`. Returns whether it existed.
     ///
     /// # Errors
-    /// A bad key, or the database.
+    /// A bad key, or a database error.
     pub async fn delete(&self, scope: KvScope, key: String) -> Result<bool, KvStoreError> {
         check_key(&key)?;
         self.write(scope, move |connection, scope| {
@@ -168,10 +169,10 @@ impl KvStore {
         .await
     }
 
-    /// Keys with `prefix`, sorted by bytes, at most `limit` (and at most 1,000), after `after`.
+    /// Returns keys with `prefix` that follow `after`, sorted by bytes, at most `limit` and at most 1,000.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn keys(
         &self,
         scope: &KvScope,
@@ -181,7 +182,7 @@ impl KvStore {
     ) -> Result<Vec<String>, KvStoreError> {
         self.database.read(|connection| {
             let Some(id) = find(connection, scope)? else { return Ok(Vec::new()) };
-            // Keys sort by bytes (BINARY), so that all with a prefix stand together, from the prefix itself on.
+            // Keys sort by bytes (BINARY), so that all keys with a prefix are contiguous, starting at the prefix itself.
             let mut query = connection.prepare_cached(
                 "SELECT key FROM entries WHERE scope = ?1 AND key >= ?2 AND (?3 IS NULL OR key > ?3) \
                  AND substr(CAST(key AS BLOB), 1, length(CAST(?2 AS BLOB))) = CAST(?2 AS BLOB) ORDER BY key LIMIT ?4",
@@ -191,10 +192,10 @@ impl KvStore {
         })
     }
 
-    /// Forgets what skills kept for one session.
+    /// Deletes the state that skills kept for one session.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn remove_session(&self, session: SessionId) -> Result<(), StoreError> {
         self.database
             .write(move |connection| {
@@ -225,7 +226,7 @@ fn find(connection: &Connection, scope: &KvScope) -> rusqlite::Result<Option<i64
         .optional()
 }
 
-/// Version and size of what is there.
+/// Returns the version and the size of a stored entry.
 fn stored(connection: &Connection, scope: i64, key: &str) -> rusqlite::Result<Option<(i64, i64)>> {
     connection
         .prepare_cached("SELECT version, length(value) FROM entries WHERE scope = ? AND key = ?")?
@@ -264,11 +265,11 @@ fn put(
     if entries.cast_unsigned() > SCOPE_KEYS {
         return Err(KvError::Quota { what: "keys", limit: SCOPE_KEYS }.into());
     }
-    // What is full may still shrink.
+    // A full scope can still shrink.
     if added > 0 && (bytes + added).cast_unsigned() > SCOPE_BYTES {
         return Err(KvError::Quota { what: "bytes", limit: SCOPE_BYTES }.into());
     }
-    // One counter a scope: a version that a writer has read never names other bytes later.
+    // One counter for each scope: a version that a writer has read never names other bytes later.
     let version = last + 1;
     connection
         .prepare_cached("INSERT OR REPLACE INTO entries (scope, key, value, version) VALUES (?, ?, ?, ?)")?

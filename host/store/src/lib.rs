@@ -1,13 +1,14 @@
-//! What must outlive the process: sessions, messages, snapshots, components, grants, trust, blocks, the journal; and, in a
-//! file of its own, the plugins' key-value store. The one crate that names SQLite.
+//! The data that outlives the process: sessions, messages, snapshots, components, grants, trust, blocks and the journal;
+//! and, in a separate file, the key-value store of plugins. `session`, `agent`, `tools` and `provider` use it. No other
+//! crate names SQLite.
 //!
-//! Writes go through one thread a database, which commits what waits for it in batches; a write has happened when its
-//! future is ready, and then it survives the death of the process at any moment. Rows of the journal wake no thread: they are
-//! committed with the next write, or a few milliseconds later. Reads have connections of their own. They are async, so that a
-//! store behind a network can take the place of SQLite, which answers at once.
+//! Each database has one writer thread, which commits queued writes in batches. A write is committed when its future
+//! resolves; from then on it survives a crash of the process. Rows of the journal do not wake the writer: they are
+//! committed with the next write, or a few milliseconds later. Reads use their own connections. All functions are async,
+//! so that a store behind a network can replace SQLite.
 //!
-//! A session is written with a [`Hold`]. Taking a session ends the hold before, whichever process has it, and from then on
-//! its writes are refused.
+//! Writes to a session need a [`Hold`]. Taking a session ends the previous hold, also that of another process; later
+//! writes with it are rejected.
 //!
 //! - [`Store`] is `patchbay.db` and the folder of components.
 //! - [`KvStore`] is `kv.db`.
@@ -108,7 +109,7 @@ impl Store {
     /// Waits until everything that was to be written before is committed.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn settle(&self) -> Result<(), StoreError> {
         self.database.write(|_| Ok(())).await
     }

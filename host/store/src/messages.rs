@@ -1,39 +1,40 @@
-//! Rows of a session, in their order.
+//! The rows of a session, in order: conversations and their events. Written through [`Store::commit`]; read by `events`,
+//! `agent` and `session`.
 
 use patchbay_core::{AgentId, MessageKind, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::{Store, StoreError, now};
 
-/// A row to be written.
+/// A row to append.
 #[derive(Clone, Debug)]
 pub struct NewMessage {
-    /// Whose conversation it belongs to.
+    /// The agent whose conversation it belongs to.
     pub agent: AgentId,
-    /// What kind of row.
+    /// The kind of the row.
     pub kind: MessageKind,
-    /// Its text.
+    /// The text that a person reads.
     pub content: String,
-    /// What a program wants to know besides.
+    /// Structured data for programs.
     pub data: Option<serde_json::Value>,
 }
 
-/// A row that was written.
+/// A stored row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageRow {
-    /// Its place in the session, from 1.
+    /// Its number in the session, from 1.
     pub seq: u64,
-    /// Whose conversation it belongs to.
+    /// The agent whose conversation it belongs to.
     pub agent: AgentId,
-    /// What kind of row.
+    /// The kind of the row.
     pub kind: MessageKind,
-    /// Its text.
+    /// The text that a person reads.
     pub content: String,
-    /// What a program wants to know besides.
+    /// Structured data for programs.
     pub data: Option<serde_json::Value>,
 }
 
-/// Appends rows after the row number `last`, and returns them with their numbers.
+/// Appends rows after row number `last`. Returns them with their numbers.
 pub(crate) fn append(
     connection: &Connection,
     session: SessionId,
@@ -57,7 +58,7 @@ impl Store {
     /// Returns the number of a session's last row; 0 if it has none.
     ///
     /// # Errors
-    /// [`StoreError::SessionNotFound`], or the database.
+    /// [`StoreError::SessionNotFound`], or a database error.
     pub async fn last_seq(&self, session: SessionId) -> Result<u64, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached("SELECT last_seq FROM sessions WHERE id = ?")?;
@@ -66,10 +67,10 @@ impl Store {
         })
     }
 
-    /// At most `limit` rows of a session, from number `from` on.
+    /// Returns at most `limit` rows of a session, starting with row number `from`.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn messages(&self, session: SessionId, from: u64, limit: u32) -> Result<Vec<MessageRow>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
@@ -86,11 +87,11 @@ impl Store {
 }
 
 impl Store {
-    /// The last message to `agent`, what a person said or a skill's instructions, with the last text that the agent answered
-    /// it, whole or interrupted; `None` before the first message.
+    /// Returns the last message to `agent` (a person's text or a skill's instructions) and the last text that the agent
+    /// answered, complete or interrupted; `None` before the first message.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn last_exchange(
         &self,
         session: SessionId,

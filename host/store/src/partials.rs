@@ -1,17 +1,17 @@
-//! Answers under way, kept in pieces so that a crash loses little of them. A turn writes them, and deletes them with the commit
-//! of the whole answer; a session that is resumed after a crash makes messages of what is left.
+//! Partial answers, stored in pieces so that a crash loses little. A turn writes them and deletes them when it commits
+//! the whole answer. A session that is resumed after a crash turns the remaining pieces into messages.
 
 use patchbay_core::{AgentId, MessageKind};
 use rusqlite::{Connection, params};
 
 use crate::{Hold, NewMessage, Store, StoreError, messages};
 
-/// What was added to an answer under way since the piece before.
+/// The part of an answer that was received since the previous piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartialPiece {
     /// The agent that answers.
     pub agent: AgentId,
-    /// Its number in the answer, from 0. The first piece of an answer replaces all pieces of an earlier one.
+    /// The piece's number in the answer, from 0. Piece 0 of a new answer deletes all pieces of an earlier one.
     pub ordinal: u32,
     /// The piece, as JSON. The store does not read it; see [`Store::recover`].
     pub piece: String,
@@ -21,17 +21,17 @@ pub struct PartialPiece {
 /// be read.
 pub type JoinPieces = fn(&[String]) -> Option<(String, serde_json::Value)>;
 
-/// Deletes the pieces of an answer that is no longer under way.
+/// Deletes the pieces of an answer that is complete.
 pub(crate) fn end(connection: &Connection, agent: AgentId) -> Result<(), StoreError> {
     connection.prepare_cached("DELETE FROM partial_pieces WHERE agent = ?")?.execute(params![agent.to_string()])?;
     Ok(())
 }
 
 impl Store {
-    /// Keeps what was added to answers of the session in one write.
+    /// Stores pieces of a session's partial answers in one transaction.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or the database. Nothing is kept then.
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error. Nothing is stored then.
     pub async fn checkpoint(&self, hold: &Hold, pieces: Vec<PartialPiece>) -> Result<(), StoreError> {
         let hold = hold.clone();
         self.database
@@ -50,11 +50,11 @@ impl Store {
             .await
     }
 
-    /// Makes messages of the answers that were under way when the process before died.
+    /// Turns the partial answers of a process that died into messages.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], the database, or [`StoreError::BadRow`] for pieces that `join`
-    /// cannot read.
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], a database error, or [`StoreError::BadRow`] for pieces
+    /// that `join` cannot read.
     pub async fn recover(&self, hold: &Hold, join: JoinPieces) -> Result<(), StoreError> {
         let hold = hold.clone();
         self.database

@@ -1,7 +1,8 @@
-//! The queue of a database's writer thread.
+//! The queue of a database's writer thread, used by [`Database`](crate::database::Database).
 //!
-//! A *job* has a caller that waits for its commit. A *row* of the journal has none: it wakes no thread, and is committed with
-//! the next job, or after [`LINGER`] if none comes. Rows are written before every job that was queued after them.
+//! A *job* has a caller that waits for its commit. A *row* of the journal has none: it does not wake the writer, and is
+//! committed with the next job, or after [`LINGER`] if there is none. Rows are written before every job that was queued
+//! after them.
 
 use std::{
     collections::VecDeque,
@@ -14,42 +15,42 @@ use tokio::sync::Semaphore;
 
 use crate::journal::NewRow;
 
-/// Jobs and rows that may wait; further callers wait for room.
+/// Number of jobs and rows that may be queued; further callers wait for room.
 const CAPACITY: usize = 1024;
-/// Jobs with waiting callers that one commit takes along.
+/// Number of jobs with waiting callers in one commit.
 const BATCH: usize = 64;
-/// How long rows wait for a commit to ride along with. A call's row is committed with its result in any case; this
-/// bounds how late other processes see it.
+/// How long rows wait for a job to be committed with. Bounds how late other processes see a row; a call's row is
+/// committed with its result in any case.
 const LINGER: Duration = Duration::from_millis(5);
-/// So many rows are committed without waiting, so that their callers never run out of room.
+/// This many rows are committed without waiting, so that their callers do not run out of room.
 const MANY: usize = CAPACITY / 2;
 
-/// A write: runs within the batch's transaction and returns the function that reports to its caller after the commit.
+/// A write. Runs in the batch's transaction; the returned function reports to the caller after the commit.
 pub(crate) type Work = Box<dyn FnOnce(&Transaction<'_>) -> Report + Send>;
-/// Called with whether the commit succeeded.
+/// Called with true if the commit succeeded.
 pub(crate) type Report = Box<dyn FnOnce(bool) + Send>;
 
 /// One write in the queue.
 pub(crate) struct Job {
     pub(crate) work: Work,
-    /// Whether it changes what calls are allowed to do; see [`crate::generation`].
+    /// Whether the job changes what calls are allowed to do; see [`crate::generation`].
     pub(crate) decision: bool,
-    /// Whether it took room in the queue.
+    /// Whether the job took room in the queue.
     has_room: bool,
 }
 
-/// What one commit writes.
+/// The content of one commit.
 #[derive(Default)]
 pub(crate) struct Batch {
-    /// Written first.
+    /// Rows of the journal, written before the jobs.
     pub(crate) rows: Vec<NewRow>,
     pub(crate) jobs: Vec<Job>,
 }
 
-/// What waits to be written.
+/// The jobs and rows that wait for a commit.
 pub(crate) struct Queue {
     state: Mutex<QueueState>,
-    /// Wakes the writer.
+    /// Wakes the writer thread.
     wake: Condvar,
     room: Semaphore,
 }
@@ -58,9 +59,9 @@ pub(crate) struct Queue {
 struct QueueState {
     jobs: VecDeque<Job>,
     rows: Vec<NewRow>,
-    /// How many of the rows took no room.
+    /// Number of the rows that took no room.
     extra: usize,
-    /// When the rows are committed at the latest; `None` while there are none.
+    /// Latest time of the commit of `rows`; `None` if there are none.
     due: Option<Instant>,
     closed: bool,
 }
@@ -84,7 +85,7 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// Adds a job without a caller that waits, not even for room.
+    /// Adds a job without a waiting caller and without room in the queue.
     pub(crate) fn push_now(&self, work: Work) {
         self.lock().jobs.push_back(Job { work, decision: false, has_room: false });
         self.wake.notify_one();
@@ -95,19 +96,19 @@ impl Queue {
         self.add(row, 0);
     }
 
-    /// As [`Queue::add_row`], for a caller that cannot wait for room.
+    /// Like [`Queue::add_row`], for a caller that cannot wait for room.
     pub(crate) fn add_row_now(&self, row: NewRow) {
         self.add(row, 1);
     }
 
-    /// Ends the queue. The writer still takes what waits.
+    /// Closes the queue. The writer still commits what is queued.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.wake.notify_one();
     }
 
-    /// Blocks until there is something to write. Returns what one commit takes along; `None` when the queue is closed and
-    /// empty.
+    /// Blocks until there is something to write, and returns the content of the next commit; `None` when the queue is
+    /// closed and empty.
     pub(crate) fn next_batch(&self) -> Option<Batch> {
         let mut waiting = self.lock();
         loop {

@@ -1,5 +1,5 @@
-//! What calls are allowed to do at this moment: blocks, grants and where skills may write. Read again only if a decision was
-//! committed since.
+//! The rules for calls at this moment: blocks, grants, and the workspaces where skills may write. Read before every call
+//! by `tools` and `provider`. The database is read again only if a decision was committed since.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -10,11 +10,11 @@ use patchbay_core::Digest;
 
 use crate::{Store, StoreError};
 
-/// Every block, grant and workspace where skills may write what needs a yes of its own, as of one commit.
+/// All blocks, grants and workspaces with write trust, as of one commit.
 #[derive(Debug, Default)]
 pub struct Rules {
     blocked: HashSet<Digest>,
-    /// Capability and skill digest, by skill. The operator gives grants by hand: they are few.
+    /// Capability and skill digest of each grant, by identity.
     grants: BTreeMap<(String, String, String), Vec<(String, String)>>,
     writable: HashSet<String>,
 }
@@ -40,7 +40,7 @@ impl Rules {
         digests.into_iter().find(|digest| self.blocked.contains(digest))
     }
 
-    /// Returns capability and skill digest of the grants of one identity, in order.
+    /// Returns capability and skill digest of each grant of one identity, in order.
     pub fn grants_of(&self, root: &str, workspace: &str, skill: &str) -> &[(String, String)] {
         if self.grants.is_empty() {
             return &[];
@@ -49,7 +49,7 @@ impl Rules {
         self.grants.get(&identity).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns whether skills may write in `workspace` what needs a yes of its own: in a home folder, and files with
+    /// Returns whether skills may write protected files in `workspace`: files in a home folder, and files with
     /// instructions for agents.
     pub fn may_write(&self, workspace: &str) -> bool {
         self.writable.contains(workspace)
@@ -60,22 +60,23 @@ impl Store {
     /// Returns whether a component is blocked at this moment, by any process.
     ///
     /// # Errors
-    /// The database. A component must not run then.
+    /// A database error. The component must not run then.
     pub async fn is_blocked(&self, component: &Digest) -> Result<bool, StoreError> {
         Ok(self.rules().await?.first_blocked([*component]).is_some())
     }
 
-    /// The rules of this moment, whichever process made them. Without a new decision this costs one system call.
+    /// Returns the current rules, including decisions of other processes. Takes one system call if no decision is new.
     ///
     /// # Errors
-    /// The database. Nothing may run or be allowed then.
+    /// A database error. Nothing may run or be allowed then.
     pub async fn rules(&self) -> Result<Arc<Rules>, StoreError> {
-        // The generation is read first: rules that are newer than it are read once more, never the other way round.
+        // The generation is read before the rules. If a decision is committed in between, the rules are only read once
+        // more than necessary.
         let generation = self.generation.current();
         if let Some(rules) = generation.and_then(|generation| self.rules.get(generation)) {
             return Ok(rules);
         }
-        // In a box: a read is rare, and must not make the future of every call larger.
+        // Boxed: a read is rare, and must not enlarge the future of every call.
         let rules = Arc::new(Box::pin(self.read_rules()).await?);
         if let Some(generation) = generation {
             self.rules.keep(generation, &rules);

@@ -1,28 +1,29 @@
-//! What files of skills held when they were last read.
+//! The files of skills as they were last read, so that unchanged files are not read again. Used by `session` when it
+//! builds a snapshot.
 
 use patchbay_core::Digest;
 use rusqlite::{Connection, params};
 
 use crate::{Store, StoreError};
 
-/// A file of a root, in the state in which it was read.
+/// A file below a root, as it was last read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenFile {
-    /// Its path below the root.
+    /// The path below the root.
     pub file: String,
-    /// The state in which it was.
+    /// The file's identity and timestamps from `stat(2)`, as text.
     pub stat: String,
-    /// The digest of its bytes.
+    /// The digest of the file's bytes.
     pub digest: Digest,
-    /// What the SKILL.md says that it is or has embedded, as JSON.
+    /// The parsed SKILL.md, or the one embedded in a component, as JSON.
     pub skill_md: Option<String>,
 }
 
 impl Store {
-    /// What the files of the root `folder` held when `program` last read them. In no order.
+    /// Returns the files of the root `folder` as `program` last read them, unsorted.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn seen(&self, folder: &str, program: &str) -> Result<Vec<SeenFile>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection
@@ -39,8 +40,8 @@ impl Store {
         })
     }
 
-    /// Remembers what `program` read of files of the root `folder`, and forgets the files that are `gone`. Nobody waits for
-    /// it: what is not remembered is read again.
+    /// Stores files that `program` read below the root `folder`, and deletes the records of the files in `gone`. Not
+    /// waited for: a file without a record is read again.
     pub async fn remember_seen(&self, folder: String, program: String, read: Vec<SeenFile>, gone: Vec<String>) {
         let job = move |connection: &Connection| {
             connection

@@ -1,4 +1,5 @@
-//! Sessions: made, changed by one line at a time, listed, removed; and what no session needs any more.
+//! Sessions: creating, changing, listing and removing them; and garbage collection of what no session uses. Called by
+//! `session` and `events`, and by `patchbay sessions`.
 
 use std::collections::HashSet;
 
@@ -13,75 +14,75 @@ use crate::{
     texts,
 };
 
-/// What a session is, besides its rows.
+/// The state of a session, without its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
-    /// Its id.
+    /// The session's id.
     pub id: SessionId,
     /// The workspace's canonical path.
     pub workspace: String,
-    /// The agent in view.
+    /// The agent that the person is talking to.
     pub agent: AgentId,
     /// The active persona with its text, as JSON.
     pub persona: String,
-    /// The digest of its snapshot.
+    /// The digest of its current snapshot.
     pub snapshot: Digest,
-    /// The version of its snapshot.
+    /// Number of the snapshot in this session: each reload adds one.
     pub snapshot_version: u64,
-    /// The person that it belongs to.
+    /// The person who owns the session.
     pub owner: PrincipalId,
 }
 
-/// What one line changes. It is committed as one.
+/// The change that one line makes to a session. It is committed in one transaction.
 #[derive(Clone, Debug, Default)]
 pub struct SessionChange {
-    /// The new persona, as JSON.
+    /// The new persona, as JSON; `None` keeps the current one.
     pub persona: Option<String>,
-    /// The new snapshot and its version.
+    /// The new snapshot and its version; `None` keeps the current one.
     pub snapshot: Option<(NewSnapshot, u64)>,
-    /// The model that an agent has from now on.
+    /// The new model of an agent.
     pub model: Option<(AgentId, AgentModel)>,
-    /// Tokens that were taken.
+    /// Tokens used by models, to be added to the session's count.
     pub tokens: u64,
-    /// The agent whose answer is no longer under way.
+    /// The agent whose partial answer is complete; its pieces are deleted.
     pub ends_partial: Option<AgentId>,
     /// Calls whose results are among `messages`; see [`Store::end_call`].
     pub settles: Vec<CallId>,
-    /// Rows to append.
+    /// Rows to append, in order.
     pub messages: Vec<NewMessage>,
 }
 
-/// A session in a list.
+/// An entry in the list of sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSummary {
-    /// Its id.
+    /// The session's id.
     pub id: SessionId,
-    /// The workspace's path.
+    /// The workspace's canonical path.
     pub workspace: String,
-    /// When it was last used, in seconds since 1970.
+    /// Time of the last use, in seconds since 1970.
     pub used_at: i64,
-    /// How many rows it has.
+    /// Number of rows.
     pub messages: u64,
 }
 
-/// What [`Store::collect`] took away.
+/// What [`Store::collect`] deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Snapshots.
+    /// Number of snapshots.
     pub snapshots: usize,
-    /// Components.
+    /// Number of components.
     pub components: usize,
-    /// Bytes of these components.
+    /// Size of these components in bytes.
     pub bytes: u64,
-    /// Components whose compiled form nobody needs any more: its digests are forgotten, its files are the caller's.
+    /// Components whose compiled form is no longer used. The store has deleted its records; the caller deletes the files.
     pub artefacts: Vec<Digest>,
 }
 
 impl Store {
-    /// Creates a session with its snapshot and its root agent, and holds it.
+    /// Creates a session with its snapshot and its root agent. Returns its first hold.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn create_session(&self, row: SessionRow, snapshot: NewSnapshot) -> Result<Hold, StoreError> {
         let _held = snapshot.components.clone();
         let holder = self.holder.to_string();
@@ -113,10 +114,10 @@ impl Store {
             .await
     }
 
-    /// The session `id`.
+    /// Returns the session `id`.
     ///
     /// # Errors
-    /// [`StoreError::SessionNotFound`], or the database.
+    /// [`StoreError::SessionNotFound`], or a database error.
     pub async fn session(&self, id: SessionId) -> Result<SessionRow, StoreError> {
         let columns = self.database.read(|connection| {
             connection
@@ -143,21 +144,21 @@ impl Store {
         })
     }
 
-    /// Commits what a line changes in one transaction, and returns the rows with their numbers.
+    /// Commits the change of one line in one transaction. Returns the new rows with their numbers.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`] if another process has taken the session over, [`StoreError::SessionNotFound`] if it was removed
-    /// meanwhile; the database. Nothing is changed then.
+    /// [`StoreError::Fenced`] if another process has taken the session over, [`StoreError::SessionNotFound`] if it was
+    /// removed, or a database error. Nothing is changed then.
     pub async fn commit(&self, hold: &Hold, change: SessionChange) -> Result<Vec<MessageRow>, StoreError> {
         let hold = hold.clone();
         let _held = change.snapshot.as_ref().map(|(snapshot, _)| snapshot.components.clone());
         self.database.write(move |connection| apply(connection, &hold, change)).await
     }
 
-    /// Every session, the last used first.
+    /// Returns all sessions, the most recently used first.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare(
@@ -179,11 +180,11 @@ impl Store {
         })
     }
 
-    /// Removes a session and its rows, and the contents that the journal kept of it; that its calls were made stays in the
-    /// journal. What other sessions share stays until [`Store::collect`].
+    /// Removes a session, its rows, and the contents in its rows of the journal; the rows themselves stay. Data shared
+    /// with other sessions stays until [`Store::collect`].
     ///
     /// # Errors
-    /// [`StoreError::SessionNotFound`], or the database.
+    /// [`StoreError::SessionNotFound`], or a database error.
     pub async fn remove_session(&self, id: SessionId) -> Result<(), StoreError> {
         self.database
             .write(move |connection| {
@@ -195,10 +196,10 @@ impl Store {
             .await
     }
 
-    /// Takes away snapshots that no session has, components that no snapshot has, and what files held when they were read.
+    /// Deletes snapshots that no session uses, components that no snapshot uses, and the records of files of skills.
     ///
     /// # Errors
-    /// The database, or the folder of components.
+    /// A database error, or an I/O error in the folder of components.
     pub async fn collect(&self) -> Result<Collected, StoreError> {
         let _lock = self.components.lock(true)?;
         let (snapshots, needed, artefacts) = self

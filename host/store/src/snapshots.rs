@@ -1,4 +1,5 @@
-//! Snapshots by content: sessions with the same skills share one row.
+//! Snapshots by content: sessions with the same skills share one row. Written when a session is created or reloads its
+//! skills.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,25 +11,25 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{RetainedComponents, Store, StoreError, texts};
 
-/// A snapshot to be kept.
+/// A snapshot to store.
 #[derive(Clone, Debug)]
 pub struct NewSnapshot {
-    /// Its digest.
+    /// The digest of the snapshot.
     pub digest: Digest,
-    /// All that it holds, as JSON.
+    /// The snapshot as JSON.
     pub body: String,
     /// The components that its skills need.
     pub components: RetainedComponents,
     /// The digests of the instructions of its skills.
     pub instructions: BTreeSet<Digest>,
-    /// Those of these texts that may not be stored yet.
+    /// Instructions that may not be stored yet, by digest.
     pub texts: BTreeMap<Digest, Arc<str>>,
-    /// Its skills by their digests, each with the list of its files if a grant may be given for it.
+    /// Its skills by digest, each with the list of its files if it can be granted a capability.
     pub skills: BTreeMap<Digest, Option<Arc<str>>>,
 }
 
 impl NewSnapshot {
-    /// A snapshot of this content without skills.
+    /// Returns a snapshot with this content and without skills.
     pub fn empty(digest: Digest, body: String, components: RetainedComponents) -> Self {
         Self {
             digest,
@@ -43,7 +44,7 @@ impl NewSnapshot {
 
 pub(crate) fn insert(connection: &Connection, snapshot: &NewSnapshot) -> Result<(), StoreError> {
     let digest = snapshot.digest.to_string();
-    // The same digest is the same snapshot: nothing of it is to be written again.
+    // Snapshots with the same digest are equal.
     if connection.prepare_cached("SELECT 1 FROM snapshots WHERE digest = ?")?.exists(params![digest])? {
         return Ok(());
     }
@@ -71,10 +72,10 @@ pub(crate) fn insert(connection: &Connection, snapshot: &NewSnapshot) -> Result<
 }
 
 impl Store {
-    /// Whether a snapshot is stored, and with it the texts that it needs.
+    /// Returns whether the snapshot and the texts that it needs are stored.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn has_snapshot(&self, digest: &Digest) -> Result<bool, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached("SELECT 1 FROM snapshots WHERE digest = ?")?;
@@ -82,10 +83,11 @@ impl Store {
         })
     }
 
-    /// The body of a snapshot.
+    /// Returns the JSON of a snapshot.
     ///
     /// # Errors
-    /// [`StoreError::BadRow`] where it is gone, which a session's row forbids; the database.
+    /// [`StoreError::BadRow`] if it does not exist, which foreign keys prevent for a session's snapshot; or a database
+    /// error.
     pub async fn snapshot(&self, digest: &Digest) -> Result<String, StoreError> {
         let body = self.database.read(|connection| {
             connection

@@ -1,4 +1,5 @@
-//! The instructions of skills and the lists of their files, each stored once by its digest.
+//! The instructions of skills and the lists of their files, each stored once by its digest. Snapshots and grants refer to
+//! them.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +23,7 @@ pub(crate) fn keep_files(connection: &Connection, skill: &str, files: &str) -> r
     Ok(())
 }
 
-/// Deletes the texts that no snapshot names, and the lists that neither a snapshot nor a grant names.
+/// Deletes texts that no snapshot uses, and lists of files that neither a snapshot nor a grant uses.
 pub(crate) fn collect(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM texts WHERE digest NOT IN (SELECT text FROM snapshot_texts)", [])?;
     connection.execute(
@@ -34,10 +35,11 @@ pub(crate) fn collect(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 impl Store {
-    /// A stored text, such as the instructions of a skill.
+    /// Returns a stored text, such as the instructions of a skill.
     ///
     /// # Errors
-    /// [`StoreError::BadRow`] where it is gone or damaged, which the snapshot that names it forbids; the database.
+    /// [`StoreError::BadRow`] if it is missing or damaged, which cannot happen to a text of a stored snapshot; or a
+    /// database error.
     pub async fn text(&self, digest: &Digest) -> Result<String, StoreError> {
         let body: Option<String> = self.database.read(|connection| {
             connection
@@ -49,10 +51,10 @@ impl Store {
         body.filter(|body| Digest::of(body.as_bytes()) == *digest).ok_or(StoreError::BadRow("text"))
     }
 
-    /// Those of `digests` whose texts are not stored.
+    /// Returns those of `digests` whose texts are not stored.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn missing_texts<'a>(
         &self,
         digests: impl IntoIterator<Item = &'a Digest>,
@@ -69,10 +71,10 @@ impl Store {
         })
     }
 
-    /// The list of the files of the skill with this digest, if it is known.
+    /// Returns the list of files of the skill with this digest, if it is stored.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn skill_files(&self, skill: &Digest) -> Result<Option<String>, StoreError> {
         let files: Option<Vec<u8>> = self.database.read(|connection| {
             connection

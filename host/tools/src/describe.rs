@@ -116,7 +116,7 @@ impl Tools {
     /// The tools of each of `components`, as [`Tools::describe_roots`] gives them, without a limit on the time in all.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn describe(
         &self,
         components: impl IntoIterator<Item = &Component>,
@@ -138,7 +138,7 @@ impl Tools {
     /// `watch` gets how many new components are done, and how many there are: first 0, and nothing where there are none.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn describe_roots(
         &self,
         groups: &[Group<'_>],
@@ -175,7 +175,7 @@ impl Tools {
     /// The answers of all components of `groups`; `None` where one of them would have to be asked. None is run.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn known(&self, groups: &[Group<'_>]) -> Result<Option<BTreeMap<Digest, DescribedTools>>, StoreError> {
         let (mut answers, unknown) = self.answers(groups, false).await?;
         for component in unknown.iter().flat_map(|(_, components)| components) {

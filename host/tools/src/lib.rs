@@ -118,7 +118,7 @@ impl Tools {
     /// What `skill`, seen from `workspace`, may do at this moment: grants are read live, whatever snapshot pins its code.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn permits(&self, skill: &Skill, workspace: &str) -> Result<Permits, StoreError> {
         let rules = self.store.rules().await?;
         self.permits_under(&rules, skill, workspace).await
@@ -137,7 +137,7 @@ impl Tools {
     /// What the person said about writing in `workspace`.
     ///
     /// # Errors
-    /// The database.
+    /// A database error.
     pub async fn workspace_trust(&self, workspace: &str) -> Result<WorkspaceTrust, StoreError> {
         Ok(self.trust_under(&*self.store.rules().await?, workspace))
     }
@@ -210,7 +210,7 @@ pub(crate) fn blocked(rules: &Rules, skill: &Skill) -> Option<Blocked> {
 /// the list of the current files, where it is at hand; else the store may have it.
 ///
 /// # Errors
-/// The database.
+/// A database error.
 pub async fn changes(
     store: &Store,
     granted: &str,
