@@ -1,5 +1,5 @@
-//! Asking a person for what a skill is not granted. A session that has a front gives an [`Approver`]; without one, the call is
-//! denied with the command that grants it.
+//! Asks a person for capabilities that a skill is not granted. A session with a front provides an [`Approver`]; without
+//! one, the call is denied with the command that grants the capability.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,61 +11,61 @@ use patchbay_core::{AgentId, Asker, Digest};
 use patchbay_policy::{Capability, Identity};
 use patchbay_sandbox::BoxFuture;
 
-/// Puts questions to a person.
+/// Shows questions to a person. Implemented by `session`.
 pub trait Approver: Send + Sync {
     /// Asks `question` and waits for the answer. If the future is dropped, the question is withdrawn.
     fn approve(&self, question: Question) -> BoxFuture<'_, Approval>;
 }
 
-/// What a person is asked: whether a skill may use a capability.
+/// A question to a person: may a skill use a capability?
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// The agent whose model asked, or which the person was talking to.
+    /// The agent that the call belongs to.
     pub agent: AgentId,
     /// The caller of the outermost tool.
     pub asker: Asker,
-    /// The skill that wants the capability.
+    /// The skill that needs the capability.
     pub skill: Identity,
-    /// The full names of the tools that run, from the outermost to the one that asks.
+    /// The full names of the running tools, from the outermost to the one that needs the capability.
     pub chain: Vec<String>,
-    /// The capability.
+    /// The requested capability.
     pub capability: Capability,
 }
 
 /// A person's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// For this call.
+    /// Allowed for this call.
     Once,
-    /// For this skill, as its files are, while this process holds the session.
+    /// Allowed for this skill and its current files while this process holds the session.
     Session,
-    /// As a grant.
+    /// Allowed and stored as a grant.
     Always,
     /// Not allowed.
     No,
 }
 
-/// The subject of a question. Questions with equal subjects are one.
+/// The subject of a question. Concurrent questions with equal subjects are asked once.
 type Subject = (Identity, Digest, Capability);
 type Asking = Shared<BoxFuture<'static, Approval>>;
 
-/// The questions and answers of one session. A session keeps it as long as it is open.
+/// The questions and answers of one session, which keeps it while it is open.
 pub struct Approvals {
     approver: Arc<dyn Approver>,
-    /// Subjects allowed for the session.
+    /// Subjects that are allowed for the session.
     allowed: Mutex<BTreeSet<Subject>>,
-    /// Questions that wait for their answer.
+    /// Questions without an answer yet.
     open: Mutex<BTreeMap<Subject, WeakShared<BoxFuture<'static, Approval>>>>,
 }
 
 impl Approvals {
-    /// Approvals that come from `approver`; nothing is allowed yet.
+    /// Returns approvals that ask `approver`. Nothing is allowed yet.
     pub fn new(approver: Arc<dyn Approver>) -> Arc<Self> {
         Arc::new(Self { approver, allowed: Mutex::default(), open: Mutex::default() })
     }
 
-    /// Returns the answer to `question` for a skill whose files have the digest `digest`. It may have been given before, and
-    /// calls that ask the same at the same time share one question.
+    /// Returns the answer to `question` for a skill whose files have the digest `digest`. Uses an earlier answer for the
+    /// session if there is one; concurrent calls with the same subject share one question.
     pub(crate) async fn ask(&self, digest: Digest, question: Question) -> Approval {
         let subject = (question.skill.clone(), digest, question.capability.clone());
         if lock(&self.allowed).contains(&subject) {
@@ -79,7 +79,7 @@ impl Approvals {
         answer
     }
 
-    /// Joins the open question on `subject`, or asks it.
+    /// Joins the open question on `subject`, or opens one.
     fn join(&self, subject: &Subject, question: Question) -> Asking {
         let mut open = lock(&self.open);
         if let Some(asking) = open.get(subject).and_then(WeakShared::upgrade) {

@@ -1,5 +1,5 @@
-//! What a call of a tool is made of. Callers of [`Tools::run`](crate::Tools::run) make it: a session for a person's command,
-//! an agent for a model, and a running call for the tools that it calls itself.
+//! The input of [`Tools::run`](crate::Tools::run). A session makes it for a person's command, an agent for a model, and a
+//! running call for nested calls.
 
 use std::sync::{
     Arc,
@@ -14,15 +14,15 @@ use serde_json::Value;
 
 use crate::{Approvals, Internal, ToolError, record::CallRecord};
 
-/// What a call shares with all calls nested in it.
+/// The data that a call shares with all calls nested in it.
 pub struct CallContext {
     /// The caller of the outermost call.
     pub asker: Asker,
-    /// The person whose session it is.
+    /// The person who owns the session.
     pub principal: PrincipalId,
     /// The right to write the session.
     pub hold: Hold,
-    /// The agent whose model asked, or which the person was talking to.
+    /// The agent that the call belongs to.
     pub agent: AgentId,
     /// The workspace's canonical path.
     pub workspace: String,
@@ -30,22 +30,23 @@ pub struct CallContext {
     pub snapshot: Arc<Snapshot>,
     /// Receives partial output.
     pub progress: Arc<dyn ProgressSink>,
-    /// Asks the model of `agent`; `None` makes `inference` unavailable.
+    /// Runs completions of `agent`'s model; `None` makes `inference` unavailable.
     pub inference: Option<Arc<dyn Inference>>,
-    /// Asks a person for what is not granted; `None` where no person can be asked.
+    /// Asks a person for missing capabilities; `None` if no person can be asked.
     pub approvals: Option<Arc<Approvals>>,
-    /// The line as the person typed it, where a line makes the call.
+    /// The line that the person typed, if the call runs a command.
     pub line: Option<String>,
     /// Set when the call begins its first effect.
     pub effect: EffectFlag,
 }
 
-/// Whether a call has begun an effect. Before that, an interrupted call can be said not to have run. Clones are one flag.
+/// Whether a call has begun an effect. An interrupted call without effects can be reported as not run. Clones share one
+/// flag.
 #[derive(Clone, Debug, Default)]
 pub struct EffectFlag(Arc<AtomicBool>);
 
 impl EffectFlag {
-    /// Whether an effect has begun.
+    /// Returns whether an effect has begun.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -57,29 +58,29 @@ impl EffectFlag {
 
 /// One call of a tool.
 pub struct ToolInvocation<'a> {
-    /// Identifies the call, also after a restart.
+    /// The id of the call; it stays the same after a restart.
     pub id: CallId,
-    /// The tool.
+    /// The tool to run.
     pub tool: ResolvedTool<'a>,
-    /// Its input.
+    /// The input, not yet checked against the schema.
     pub input: &'a Value,
     /// Media type and bytes of each attachment.
     pub attachments: Vec<(String, Vec<u8>)>,
-    /// The call that makes this one, and what is left of its budget; `None` for an outermost call, which has a whole budget.
+    /// The calling call and the rest of its budget; `None` for an outermost call, which has a full budget.
     pub(crate) parent: Option<(Arc<CallRecord>, Budget)>,
 }
 
 impl<'a> ToolInvocation<'a> {
-    /// An outermost call, without attachments.
+    /// Returns an outermost call without attachments.
     pub fn new(id: CallId, tool: ResolvedTool<'a>, input: &'a Value) -> Self {
         Self { id, tool, input, attachments: Vec::new(), parent: None }
     }
 }
 
-/// A tool that was found by its name.
+/// A tool that was resolved from its name.
 #[derive(Clone, Copy)]
 pub enum ResolvedTool<'a> {
-    /// A tool of the host's own.
+    /// A tool implemented by the host.
     Internal(&'a dyn Internal),
     /// A tool of a skill.
     Skill(SkillTool<'a>),
@@ -111,7 +112,7 @@ impl<'a> ResolvedTool<'a> {
         snapshot.tool(name).and_then(of_skill).ok_or_else(|| ToolError::NotFound(name.to_owned()))
     }
 
-    /// Returns its full name, `SKILL__TOOL`, or the bare one of a tool of the host's own.
+    /// Returns the full name, `SKILL__TOOL`, or the bare name of a tool of the host.
     pub fn full_name(&self) -> &'a str {
         match self {
             Self::Internal(tool) => tool.spec().name.as_str(),
@@ -119,7 +120,7 @@ impl<'a> ResolvedTool<'a> {
         }
     }
 
-    /// Returns its name, description and input schema.
+    /// Returns the tool's name, description and input schema.
     pub fn spec(&self) -> &'a ToolSpec {
         match self {
             Self::Internal(tool) => tool.spec(),

@@ -1,4 +1,5 @@
-//! What tools a component has: asked once for each digest and world, and kept.
+//! Asks components which tools they have, once for each digest and world, and stores the answers. `session` calls it when
+//! it builds a snapshot.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,49 +20,49 @@ use tokio::time::Instant;
 
 use crate::Tools;
 
-/// What components answered.
+/// The tools of components.
 #[derive(Debug, Default)]
 pub struct Described {
-    /// By the digest of the component.
+    /// The tools, or the problem, by digest of the component.
     pub answers: BTreeMap<Digest, DescribedTools>,
-    /// Whether one that had to be asked changed before it could be. Its answer says so, and looking at its root again tells
-    /// more.
+    /// Whether a component's file changed before it could be asked. The answer is a problem then; scanning its root again
+    /// reads the new file.
     pub changed: bool,
 }
 
-/// An [`DescribedTools`] as it is kept.
+/// A [`DescribedTools`] as stored.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum StoredDescription {
-    /// Tools whose schemas were accepted, and the number of the rules. Answers of older builds are not of this form.
+    /// Tools whose schemas were accepted, and the version of the rules. Answers of older builds have another form.
     Judged { rules: u32, tools: Vec<ToolSpec> },
     Problem {
         code: Code,
         message: String,
-        /// Under which host and limits: another one may judge otherwise.
+        /// Build and limits that the problem depends on; under others, the component is asked again.
         under: String,
-        /// Whether it ran into a limit of time, which another try may not. It is tried again on request.
+        /// Whether a time limit was exceeded; another try can succeed and is made on request.
         #[serde(default)]
         limit: bool,
     },
 }
 
-/// Answers by component, and for each group the components that have none.
+/// Answers by digest, and for each group the components without one.
 type Answers<'g, 'c> = (BTreeMap<Digest, DescribedTools>, Vec<(&'g Group<'c>, Vec<&'c Component>)>);
 
-/// The components of one root, and what compiling the new ones may take.
+/// The components of one root, with the limits for compiling new ones.
 pub struct Group<'a> {
-    /// The root.
+    /// The root of the skills.
     pub root: Root,
-    /// Its components, in the order of the skills' names.
+    /// The root's components, sorted by skill name.
     pub components: Vec<&'a Component>,
-    /// Seconds that compiling and asking them may take in all (`limits.root.compile_s`).
+    /// Maximum time in seconds for compiling and asking all of them (`limits.root.compile_s`).
     pub compile_s: u64,
-    /// How many are compiled at once.
+    /// Number of components compiled concurrently.
     pub at_once: usize,
 }
 
-/// What a bundled component answers, as it stands beside it in the binary.
+/// The answer of a bundled component, which is stored beside it in the binary.
 #[derive(Deserialize)]
 struct Bundled {
     digest: Digest,
@@ -78,15 +79,15 @@ pub(crate) fn bundled(json: &str) -> Option<(Digest, Arc<[ToolSpec]>)> {
     }
 }
 
-/// What asking a component for its tools gave.
+/// The result of asking a component for its tools.
 pub struct Asked {
-    /// What a snapshot has of it.
+    /// The tools, or the problem that a snapshot shows.
     pub answer: DescribedTools,
-    /// The failure of the sandbox, if there was one; `answer` is a problem then.
+    /// The failure of the sandbox, if any; then `answer` is a problem.
     pub failure: Option<Failure>,
 }
 
-/// Compiles a component and asks it for its tools. Loading a skill and inspecting one both do it here, so that they agree.
+/// Compiles a component and asks it for its tools. Used for loading and inspecting a skill, so that both agree.
 pub async fn ask_component(sandbox: &Arc<Sandbox>, digest: Digest, bytes: Vec<u8>) -> Asked {
     let described = match sandbox.load(digest, bytes).await {
         Ok(loaded) => sandbox.describe(&loaded).await,
@@ -104,7 +105,7 @@ pub async fn ask_component(sandbox: &Arc<Sandbox>, digest: Digest, bytes: Vec<u8
     }
 }
 
-/// Why a blocked component has no tools.
+/// Returns the problem of a blocked component, which has no tools.
 pub fn not_asked(component: &Digest) -> Problem {
     let message = format!(
         "The component is blocked, so that it was not asked for its tools. To lift it: patchbay plugin unblock {component}"
@@ -113,7 +114,7 @@ pub fn not_asked(component: &Digest) -> Problem {
 }
 
 impl Tools {
-    /// The tools of each of `components`, as [`Tools::describe_roots`] gives them, without a limit on the time in all.
+    /// Returns the tools of each of `components`, like [`Tools::describe_roots`] without a limit on the total time.
     ///
     /// # Errors
     /// A database error.
@@ -128,14 +129,15 @@ impl Tools {
         self.describe_roots(&[group], false, watch).await
     }
 
-    /// The tools of each component of `groups`, or why it has none. Components that were asked before are neither run nor
-    /// read again. The others are compiled and asked, one group after the other, in their order, until the time of their
-    /// group is over; the one that goes over and those behind it have the problem `root_limit`.
+    /// Returns the tools of each component of `groups`, or why it has none. Stored answers are used without reading or
+    /// running the component. The other components are compiled and asked, group by group in order, until the time of
+    /// their group is over; the component that exceeds it and those after it have the problem `root_limit`.
     ///
-    /// A failure by a limit of time is kept too, so that not every start repeats it: for this build and these limits, until
-    /// `again` says that it is to be tried once more.
+    /// Failures by a time limit are stored too, for this build and these limits, so that not every start repeats them.
+    /// `again` retries them.
     ///
-    /// `watch` gets how many new components are done, and how many there are: first 0, and nothing where there are none.
+    /// `watch` receives the number of new components that are done and their total, starting with 0; it is not called if
+    /// there are none.
     ///
     /// # Errors
     /// A database error.
@@ -153,7 +155,7 @@ impl Tools {
         }
         let mut done = 0;
         for (group, wanted) in &new {
-            // More than a century is no limit, and no sum of times overflows.
+            // A bound of a century has the same effect as no limit and cannot overflow.
             let until = Instant::now() + Duration::from_secs(group.compile_s.min(u32::MAX.into()));
             let asking: Vec<_> = wanted.iter().map(|component| self.ask_until(component, group, until)).collect();
             let mut asked = stream::iter(asking).buffered(group.at_once.max(1));
@@ -172,7 +174,7 @@ impl Tools {
         Ok(described)
     }
 
-    /// The answers of all components of `groups`; `None` where one of them would have to be asked. None is run.
+    /// Returns the answers for all components of `groups`; `None` if one of them must be asked. No component runs.
     ///
     /// # Errors
     /// A database error.
@@ -188,8 +190,8 @@ impl Tools {
         Ok(Some(answers))
     }
 
-    /// The answers that are held or kept, and the components of which there are none. A component of two groups belongs to
-    /// the first one.
+    /// Returns the cached and stored answers, and the components without one. A component of two groups belongs to the
+    /// first.
     async fn answers<'g, 'c>(&self, groups: &'g [Group<'c>], again: bool) -> Result<Answers<'g, 'c>, StoreError> {
         let all: BTreeSet<Digest> =
             groups.iter().flat_map(|group| &group.components).map(|component| component.digest()).collect();
@@ -220,8 +222,8 @@ impl Tools {
         Ok((answers, new))
     }
 
-    /// Returns the kept answer, or `None` if the component must be asked again, as for an answer that was judged by other
-    /// rules.
+    /// Returns the stored answer; `None` if the component must be asked again, for example because other rules accepted
+    /// it.
     fn read_kept(&self, digest: &Digest, json: &str, group: &Group<'_>, again: bool) -> Option<DescribedTools> {
         match serde_json::from_str(json) {
             Ok(StoredDescription::Judged { rules, tools }) => (rules == RULES).then(|| Ok(tools.into())),
@@ -237,7 +239,7 @@ impl Tools {
         }
     }
 
-    /// Compiles a component and asks it, within the time of its group.
+    /// Compiles and asks a component within the time of its group.
     async fn ask_until(
         &self,
         component: &Component,
@@ -255,14 +257,14 @@ impl Tools {
         Ok((digest, Ok(Err(problem))))
     }
 
-    /// Compiles a component and asks it.
+    /// Compiles and asks a component.
     async fn ask(
         &self,
         component: &Component,
         group: &Group<'_>,
     ) -> Result<(Digest, Result<DescribedTools, Changed>), StoreError> {
         let digest = component.digest();
-        // Its answer may be known from before; its code does not run.
+        // The component is blocked: its code must not run, even if an answer is stored.
         if self.store.is_blocked(&digest).await? {
             return Ok((digest, Ok(Err(not_asked(&digest)))));
         }
@@ -274,7 +276,7 @@ impl Tools {
         match &mut answer {
             Ok(tools) => {
                 let kept = StoredDescription::Judged { rules: RULES, tools: tools.to_vec() };
-                // Texts and numbers alone: there is nothing that JSON could not hold.
+                // Contains only texts and numbers, which JSON can represent.
                 let json = serde_json::to_string(&kept).unwrap_or_default();
                 self.store.keep_described(digest, WORLD, json).await?;
             }
@@ -303,7 +305,7 @@ impl Tools {
         self.store.keep_described(digest, WORLD, json).await
     }
 
-    /// The bytes of a component: from the store, which has those of older snapshots, else from where it was found.
+    /// Returns the bytes of a component: from the store if it has them, otherwise from the file.
     async fn bytes(&self, component: &Component) -> Result<Vec<u8>, Changed> {
         match self.store.component(&component.digest()).await {
             Ok(bytes) => Ok(bytes),
@@ -311,19 +313,19 @@ impl Tools {
         }
     }
 
-    /// What a failure to describe depends on, besides the component.
+    /// Returns what a failure to describe depends on besides the component.
     fn conditions(&self) -> String {
         format!("{} rules {RULES} {:?}", env!("CARGO_PKG_VERSION"), self.sandbox.limits())
     }
 
-    /// What a failure by a limit of time depends on.
+    /// Returns what a failure by a time limit depends on.
     fn limit_conditions(&self, group: &Group<'_>) -> String {
         format!("{} compile_s={}", self.conditions(), group.compile_s)
     }
 }
 
-/// Checks that the host can enforce the input schema of each tool of one component, on a thread for work that blocks:
-/// hostile schemas take some 50 ms.
+/// Checks that the host can enforce the input schema of each tool of one component. Runs on a thread for blocking work:
+/// hostile schemas take about 50 ms.
 ///
 /// # Errors
 /// `invalid_component`, with the first tool whose schema is refused.

@@ -1,9 +1,11 @@
+//! Why a tool call failed, with its stable code and its messages. `agent` and `session` show them.
+
 use patchbay_core::{Code, text};
 use patchbay_policy::Blocked;
 use patchbay_sandbox::Failure;
 use patchbay_store::StoreError;
 
-/// Why a tool gave no result.
+/// Why a tool call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
     /// The snapshot has no such tool.
@@ -14,37 +16,37 @@ pub enum ToolError {
     InvalidInput {
         /// The tool's full name.
         tool: String,
-        /// The first thing that is wrong, and where.
+        /// The first violation and its position.
         problem: String,
     },
-    /// The tool's schema cannot be used: a snapshot of an older build has it.
+    /// The tool's schema is not supported; possible in a snapshot of an older build.
     #[error("{0}")]
     Schema(String),
     /// The operator has blocked the component.
     #[error("{0}")]
     Blocked(#[from] Blocked),
-    /// The skill failed, or was stopped.
+    /// The skill failed or was stopped.
     #[error("{}", shown(.tool, .failure))]
     Failure {
         /// The tool's full name.
         tool: String,
-        /// What happened.
+        /// The failure of the sandbox.
         failure: Failure,
     },
-    /// A tool of the host's own failed.
+    /// A tool of the host failed.
     #[error("{message}")]
     Internal {
-        /// Its code.
+        /// The stable code.
         code: Code,
         /// What is wrong, and what to do next.
         message: String,
     },
-    /// The store cannot give the component or the grants.
+    /// The component or the grants cannot be read.
     #[error("{0}.")]
     Store(#[from] StoreError),
 }
 
-/// What the skill itself says stands alone; what the host says of a skill names it.
+/// Returns the message of a failure. The skill's own message is shown as it is; a message of the host names the tool.
 fn shown(tool: &str, failure: &Failure) -> String {
     match failure {
         Failure::Failed { message, .. } => message.clone(),
@@ -54,7 +56,7 @@ fn shown(tool: &str, failure: &Failure) -> String {
 }
 
 impl ToolError {
-    /// The stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> Code {
         match self {
             Self::NotFound(_) => Code::ToolNotFound,
@@ -68,7 +70,7 @@ impl ToolError {
         }
     }
 
-    /// The last lines that the skill printed before it trapped, for a person; never for a model.
+    /// Returns the last lines that the skill printed before it trapped. For people only, not for models.
     pub fn printed(&self) -> &[String] {
         match self {
             Self::Failure { failure, .. } => failure.printed(),
@@ -76,7 +78,7 @@ impl ToolError {
         }
     }
 
-    /// The skill's own word for its failure.
+    /// Returns the skill's own name for its failure.
     pub fn kind(&self) -> Option<&str> {
         match self {
             Self::Failure { failure: Failure::Failed { kind, .. }, .. } => Some(kind),

@@ -1,41 +1,41 @@
-//! The text behind a command as the input of a tool.
+//! Turns the text after a command into the input of its tool. Called by `session`.
 
 use patchbay_core::{Code, Outcome, ToolSpec, text::clean_line};
 use patchbay_schema::{PatternBudget, Schema};
 use serde_json::{Map, Value, json};
 
-/// Why a command's text is no input for its tool.
+/// Why the text of a command is not a valid input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
-    /// There is no text, and the skill says what it takes.
+    /// The text is empty, and the skill declares a hint.
     #[error("{command} requires {hint}.")]
     Required {
-        /// The command as the person types it, such as `/web`.
+        /// The command as typed, such as `/web`.
         command: String,
         /// The skill's `input_hint`.
         hint: String,
-        /// The tool's schema.
+        /// The tool's input schema.
         schema: Value,
     },
     /// The text is a JSON object that violates the schema.
     #[error("input for {command} is invalid: {problem}.")]
     Invalid {
-        /// The command as the person types it.
+        /// The command as typed.
         command: String,
-        /// The first violation, and its place.
+        /// The first violation and its position.
         problem: String,
-        /// The tool's schema.
+        /// The tool's input schema.
         schema: Value,
     },
     /// The text cannot become an input.
     #[error("{command} expects {}.", clean_line(&.schema.to_string()))]
     Expected {
-        /// The command as the person types it.
+        /// The command as typed.
         command: String,
-        /// The tool's schema.
+        /// The tool's input schema.
         schema: Value,
     },
-    /// The tool's schema cannot be used: a snapshot of an older build has it.
+    /// The tool's schema is not supported; possible in a snapshot of an older build.
     #[error("{0}")]
     Schema(String),
 }
@@ -54,9 +54,9 @@ impl From<InputError> for Outcome {
     }
 }
 
-/// Returns the input that `text`, typed behind `command`, is for `tool`: a JSON object as it is; other text as the one
-/// string that the schema requires, if it requires nothing else; no text as `{}`. The input satisfies the schema. `hint`
-/// is the skill's `input_hint`.
+/// Returns the input for `tool` from `text`, typed after `command`: a JSON object is used as it is; other text becomes
+/// the one required string of the schema, if the schema requires nothing else; an empty text becomes `{}`. The input
+/// satisfies the schema. `hint` is the skill's `input_hint`.
 ///
 /// # Errors
 /// [`InputError`], with the schema.

@@ -1,4 +1,4 @@
-//! Tools of the host's own, which a model calls like those of skills.
+//! Tools implemented by the host. A model calls them like those of skills; `agent` provides them.
 
 use std::time::Instant;
 
@@ -9,30 +9,30 @@ use serde_json::Value;
 
 use crate::{ToolError, record::JournalName};
 
-/// A tool of the host's own. It runs in no sandbox, and is told by its name alone.
+/// A tool implemented by the host. It does not run in the sandbox and has a bare name.
 pub trait Internal: Send + Sync {
-    /// Its name, what it does, and the schema of its input.
+    /// Returns the name, the description and the input schema.
     fn spec(&self) -> &ToolSpec;
 
-    /// Runs it on an input that satisfies its schema.
+    /// Runs the tool. The input satisfies the schema.
     fn run<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<Value, InternalError>>;
 }
 
-/// Why a tool of the host's own gave no result.
+/// Why a tool of the host failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InternalError {
     /// The stable code.
     pub code: Code,
-    /// What is wrong, with what value, and what to do next.
+    /// What is wrong, with the value, and what to do next.
     pub message: String,
 }
 
-/// Returns its name in the journal: the host stands in place of a skill, and there is no component.
+/// Returns the tool's identity in the journal.
 pub(crate) fn journal_name(tool: &dyn Internal) -> JournalName<'_> {
     JournalName { root: "internal", skill: "patchbay", tool: tool.spec().name.as_str(), component: Digest::of(b"") }
 }
 
-/// Runs a tool of the host's own.
+/// Runs a tool of the host after checking its input.
 pub(crate) async fn run(tool: &dyn Internal, input: &Value) -> Finished<Vec<Content>, ToolError> {
     let start = Instant::now();
     let answer = answer(tool, input).await;
@@ -43,7 +43,7 @@ pub(crate) async fn run(tool: &dyn Internal, input: &Value) -> Finished<Vec<Cont
 
 async fn answer(tool: &dyn Internal, input: &Value) -> Result<Content, ToolError> {
     let name = &tool.spec().name;
-    // Compiled when it is needed: the model that called takes thousands of times as long.
+    // Compiled for each call: the model's request takes thousands of times as long.
     let schema = Schema::compile(&tool.spec().input_schema, &mut PatternBudget::default());
     let schema =
         schema.map_err(|error| ToolError::Internal { code: Code::Internal, message: error.of_tool(name.as_str()) })?;

@@ -1,10 +1,10 @@
-//! The digests of compiled components, in the store.
+//! Stores the digests of compiled components in the database, for the sandbox.
 
 use patchbay_core::Digest;
 use patchbay_sandbox::{BoxFuture, Ledger};
 use patchbay_store::Store;
 
-/// A [`Ledger`] in the database. What the database cannot tell is not known, and compiled anew.
+/// A [`Ledger`] in the database. If the database fails, the digest is unknown and the component is compiled again.
 pub struct StoreLedger(pub Store);
 
 impl Ledger for StoreLedger {

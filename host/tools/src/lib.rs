@@ -1,15 +1,28 @@
-//! The one path by which any tool runs, for a person's command, a model and another tool alike. The same look-up, block list,
-//! schema check, policy, limits and journal for all; there is no second path.
+//! The one path for every tool call by a person, a model or another tool: look-up, block list, schema check, policy,
+//! limits and journal. Called by `session` and `agent`.
 //!
 //! - [`ResolvedTool::find`]: the one look-up of a tool by its name.
-//! - [`CallContext`] and [`ToolInvocation`]: what a call shares with the calls nested in it, and what is its own.
-//! - [`Tools::run`]: the path.
+//! - [`CallContext`] and [`ToolInvocation`]: the input of a call, shared with nested calls and its own.
+//! - [`Tools::run`]: runs a tool.
 //! - [`Approver`]: asks a person for what a skill is not granted.
-//! - [`Internal`]: a tool of the host's own, which a model calls by the same path.
-//! - [`Tools::describe`]: the tools of a component, asked once a digest and kept.
+//! - [`Internal`]: a tool implemented by the host.
+//! - [`Tools::describe`]: the tools of a component, asked once for each digest.
 //! - [`Tools::permits`]: what a skill may do at this moment.
 //! - [`Tools::instructions`]: the text of a skill that is instructions.
-//! - [`input_from_text`]: the text of a command as a tool's input.
+//! - [`input_from_text`]: the text after a command as a tool's input.
+//!
+//! ```
+//! use patchbay_core::{Name, ToolSpec};
+//! use serde_json::json;
+//!
+//! let schema = json!({"type": "object", "properties": {"expr": {"type": "string"}}, "required": ["expr"]});
+//! let name: Name = "eval".parse()?;
+//! let tool = ToolSpec { name, description: String::new(), input_schema: schema };
+//!
+//! let input = patchbay_tools::input_from_text(&tool, "2^100", "/calc", None)?;
+//! assert_eq!(input, json!({"expr": "2^100"}));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod approval;
 mod call;
@@ -46,16 +59,16 @@ pub use ledger::StoreLedger;
 use ready_cache::ReadyCache;
 use workspaces::Workspaces;
 
-/// What a bundled skill is granted by the binary that brings it along.
+/// A capability that the binary grants to a bundled skill.
 #[derive(Clone, Copy, Debug)]
 pub struct BundledGrant {
     /// The skill's name.
     pub skill: &'static str,
-    /// What it may do, as written.
+    /// The capability, as text.
     pub capability: &'static str,
 }
 
-/// Everything a tool call needs. One for the whole process.
+/// All that tool calls need. One for the whole process.
 pub struct Tools {
     sandbox: Arc<Sandbox>,
     store: Store,
@@ -63,15 +76,15 @@ pub struct Tools {
     egress: Egress,
     credentials: Credentials,
     bundled_grants: &'static [BundledGrant],
-    /// What bundled components answer, by their digest.
+    /// The tools of bundled components, by digest.
     bundled_answers: BTreeMap<Digest, Arc<[ToolSpec]>>,
     ready_cache: ReadyCache,
     workspaces: Workspaces,
 }
 
 impl Tools {
-    /// Tools that run in `sandbox`, with what `store` knows of grants, `kv` for their state, and `egress` for their requests,
-    /// into which the host puts `credentials`.
+    /// Returns tools that run in `sandbox`. `store` has the grants, `kv` the state of skills; `egress` sends their
+    /// requests with `credentials` added.
     pub fn new(
         sandbox: Arc<Sandbox>,
         store: Store,
@@ -94,28 +107,29 @@ impl Tools {
         }
     }
 
-    /// The same with the paths that no plugin may use in any workspace, and the person's home folder, in which plugins
-    /// write only where the person said so.
+    /// Sets the paths that no plugin may use in any workspace, and the person's home folder, where plugins write only
+    /// with write trust.
     #[must_use]
     pub fn with_protection(mut self, protected: ProtectedPaths, home: HomeFolder) -> Self {
         self.workspaces = Workspaces::new(protected, home);
         self
     }
 
-    /// The same with what bundled components answer when they are asked for their tools, as `patchbay-bundle` heard it: they
-    /// are neither compiled nor run before they are called. A text that does not read is passed over, and logged.
+    /// Sets the tools of bundled components, as written by `patchbay-bundle`, so that these are not compiled or run
+    /// before their first call. A text that cannot be parsed is logged and ignored.
     #[must_use]
     pub fn with_bundled_answers(mut self, answers: &[&str]) -> Self {
         self.bundled_answers = answers.iter().filter_map(|json| describe::bundled(json)).collect();
         self
     }
 
-    /// The sandbox that they run in.
+    /// Returns the sandbox in which tools run.
     pub fn sandbox(&self) -> &Sandbox {
         &self.sandbox
     }
 
-    /// What `skill`, seen from `workspace`, may do at this moment: grants are read live, whatever snapshot pins its code.
+    /// Returns what `skill`, seen from `workspace`, may do at this moment. Grants are read now; they do not belong to a
+    /// snapshot.
     ///
     /// # Errors
     /// A database error.
@@ -124,7 +138,7 @@ impl Tools {
         self.permits_under(&rules, skill, workspace).await
     }
 
-    /// As [`Tools::permits`], where the rules of this moment were read already.
+    /// Like [`Tools::permits`], with `rules` already read.
     async fn permits_under(&self, rules: &Rules, skill: &Skill, workspace: &str) -> Result<Permits, StoreError> {
         let identity = Identity::new(skill.root, workspace, skill.name.clone());
         let asked: Vec<Capability> = skill.manifest.capabilities.iter().map(|asked| asked.capability.clone()).collect();
@@ -134,7 +148,7 @@ impl Tools {
         Ok(if writes { permits.in_workspace(self.trust_under(rules, workspace)) } else { permits })
     }
 
-    /// What the person said about writing in `workspace`.
+    /// Returns whether skills may write protected files in `workspace`.
     ///
     /// # Errors
     /// A database error.
@@ -159,7 +173,7 @@ impl Tools {
         for (capability, skill_digest) in
             rules.grants_of(identity.root.as_str(), &identity.workspace, identity.name.as_str())
         {
-            // A row that this version cannot read grants nothing.
+            // A grant that this version cannot parse is ignored.
             let Ok(capability) = capability.parse() else {
                 tracing::warn!(%capability, "a grant that cannot be read is passed over");
                 continue;
@@ -170,7 +184,7 @@ impl Tools {
         Ok(grants)
     }
 
-    /// Whether a grant that was given for `granted` holds for `skill`.
+    /// Returns whether a grant given for the digest `granted` is valid for `skill`.
     async fn standing(&self, root: Root, skill: &Skill, granted: &str) -> Result<Standing, StoreError> {
         if root == Root::Bundled {
             return Ok(Standing::Holds);
@@ -184,7 +198,7 @@ impl Tools {
         changes(&self.store, granted, &skill.digest, None).await
     }
 
-    /// The instructions of a skill of `snapshot`.
+    /// Returns the instructions of a skill of `snapshot`.
     ///
     /// # Errors
     /// [`InstructionsError`], each with a stable code.
@@ -200,14 +214,14 @@ impl Tools {
     }
 }
 
-/// The operator's no to a skill or to its component, if there is one at this moment.
+/// Returns the current block of a skill or its component.
 pub(crate) fn blocked(rules: &Rules, skill: &Skill) -> Option<Blocked> {
     let digest = rules.first_blocked(skill.component.into_iter().chain([skill.digest]))?;
     Some(Blocked { digest, whole: skill.component != Some(digest), skill: skill.name.clone() })
 }
 
-/// Whether a grant for the skill digest `granted` holds for `current`, and which files differ where it does not. `files` is
-/// the list of the current files, where it is at hand; else the store may have it.
+/// Compares the files for which a grant was given (digest `granted`) with the current ones, and returns the files that
+/// differ. `files` is the list of current files; if `None`, it is read from the store.
 ///
 /// # Errors
 /// A database error.
@@ -232,19 +246,19 @@ pub async fn changes(
     }))
 }
 
-/// Why the instructions of a skill cannot be had.
+/// Why the instructions of a skill cannot be returned.
 #[derive(Debug, thiserror::Error)]
 pub enum InstructionsError {
     /// The operator has blocked the skill or its component.
     #[error(transparent)]
     Blocked(#[from] Blocked),
-    /// The store.
+    /// The store failed.
     #[error("{0}.")]
     Store(#[from] StoreError),
 }
 
 impl InstructionsError {
-    /// The stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> Code {
         match self {
             Self::Blocked(_) => Code::Blocked,

@@ -1,4 +1,5 @@
-//! Components that are ready to be called: loaded, with the schemas of their tools compiled. Made once a digest, as long as there is room.
+//! Loads components for calls: compiles them and the schemas of their tools, once for each digest while the cache keeps
+//! them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,13 +11,13 @@ use patchbay_store::StoreError;
 
 use crate::Tools;
 
-/// The schema of each tool, or why it is refused.
+/// The compiled schema of each tool, or why it was rejected.
 type Schemas = BTreeMap<Name, Result<Schema, SchemaError>>;
 
 pub(crate) struct ReadyComponent {
     pub(crate) component: Arc<Loaded>,
-    /// The schema of each tool. A snapshot of an older build may hold schemas that are refused now; that costs the tool, not
-    /// the component.
+    /// The schema of each tool. A snapshot of an older build can contain schemas that are rejected now; then only that
+    /// tool is unusable.
     schemas: Schemas,
 }
 
@@ -27,18 +28,18 @@ pub(crate) enum NotReady {
 }
 
 impl ReadyComponent {
-    /// The schema of one of its tools, or why it cannot be used.
+    /// Returns the compiled schema of a tool, or why it was rejected; `None` for an unknown tool.
     pub(crate) fn schema(&self, tool: &Name) -> Option<&Result<Schema, SchemaError>> {
         self.schemas.get(tool)
     }
 }
 
 impl Tools {
-    /// The component `digest` of `skill`.
+    /// Returns the component `digest` of `skill`, ready to be called.
     pub(crate) async fn ready(&self, skill: &Skill, digest: Digest) -> Result<Arc<ReadyComponent>, NotReady> {
         match self.ready_cache.get(&digest) {
             Some(ready) => Ok(ready),
-            // In a box: what few calls need must not make the future of every call larger, which is moved several times.
+            // Boxed: it is rare, and must not enlarge the future of every call.
             None => Box::pin(self.make_ready(skill, digest)).await,
         }
     }
@@ -53,12 +54,12 @@ impl Tools {
     }
 }
 
-/// Compiles the schemas of a component's tools, on a thread for work that blocks: hostile ones take some 50 ms.
+/// Compiles the schemas of a component's tools on a thread for blocking work: hostile ones take about 50 ms.
 async fn compile(tools: Arc<[ToolSpec]>) -> Schemas {
     let compile = move || {
         let mut patterns = PatternBudget::default();
         tools.iter().map(|tool| (tool.name.clone(), Schema::compile(&tool.input_schema, &mut patterns))).collect()
     };
-    // It neither panics nor is cancelled; without a schema a tool is not found.
+    // The task neither panics nor is cancelled. Without a schema, a tool counts as not found.
     tokio::task::spawn_blocking(compile).await.unwrap_or_default()
 }

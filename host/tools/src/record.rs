@@ -1,5 +1,5 @@
-//! The record of a call while it runs, which becomes its row of the journal, however the call ends. A pure call is written at
-//! its end alone; a call with effects before its first one too, so that a crash leaves a trace of it.
+//! The record of a running call, which becomes its row of the journal. A call without effects is written once, when it
+//! ends. A call with effects is also written before its first effect, so that a crash leaves a record.
 
 use std::{
     sync::{
@@ -15,31 +15,31 @@ use patchbay_store::{JournalRow, OpenCall, Store, StoreError};
 
 use crate::{CallContext, ResolvedTool, ToolError, ToolInvocation, call::SkillTool, internal};
 
-/// A call that runs. Shared by what serves its guest and by the calls nested in it.
+/// A running call. Shared with the services of its guest and with its nested calls.
 pub(crate) struct CallRecord {
     pub(crate) context: Arc<CallContext>,
     pub(crate) id: CallId,
-    /// The tool's full name, or the bare one of a tool of the host's own.
+    /// The tool's full name, or the bare name of a tool of the host.
     pub(crate) tool: String,
     /// The call that made this one.
     parent: Option<Arc<CallRecord>>,
-    /// Calls that it has made so far.
+    /// Number of nested calls so far.
     nested: AtomicU32,
-    /// One of [`PURE`], [`BEGINNING`] and [`BEGUN`]; it never goes back.
+    /// One of [`PURE`], [`BEGINNING`] and [`BEGUN`]; only increases.
     phase: AtomicU8,
     store: Store,
     /// `None` once the row is written.
     row: Mutex<Option<Box<JournalRow>>>,
 }
 
-/// No effect was wanted.
+/// No effect was requested.
 const PURE: u8 = 0;
 /// The open row is being written. No effect has happened.
 const BEGINNING: u8 = 1;
 /// The open row is committed. Effects may have happened.
 const BEGUN: u8 = 2;
 
-/// The name and component of a tool as the journal has them.
+/// The name and component of a tool, as written in the journal.
 pub(crate) struct JournalName<'a> {
     pub(crate) root: &'a str,
     pub(crate) skill: &'a str,
@@ -48,7 +48,7 @@ pub(crate) struct JournalName<'a> {
 }
 
 impl CallRecord {
-    /// The record of `call`, whose input is `input` as JSON.
+    /// Returns the record of `call`. `input` is its input as JSON.
     pub(crate) fn new(store: &Store, context: &Arc<CallContext>, call: &ToolInvocation<'_>, input: &str) -> Arc<Self> {
         let name = match call.tool {
             ResolvedTool::Internal(tool) => internal::journal_name(tool),
@@ -93,7 +93,7 @@ impl CallRecord {
         })
     }
 
-    /// Returns the caller, as the journal names it.
+    /// Returns the caller, in the form of the journal.
     pub(crate) fn asker(&self) -> impl std::fmt::Display {
         std::fmt::from_fn(|f| match &self.parent {
             Some(parent) => write!(f, "tool:{}", parent.tool),
@@ -101,27 +101,27 @@ impl CallRecord {
         })
     }
 
-    /// Returns the id of the next call that this one makes.
+    /// Returns the id for the next nested call.
     pub(crate) fn next_nested(&self) -> CallId {
         CallId::nested(self.id, self.nested.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Returns the full names of the tools that run, from the outermost to this one.
+    /// Returns the full names of the running tools, from the outermost to this one.
     pub(crate) fn chain(&self) -> Vec<String> {
         let mut chain: Vec<_> = self.and_callers().map(|record| record.tool.clone()).collect();
         chain.reverse();
         chain
     }
 
-    /// Commits that this call, and so all calls around it, are about to have an effect. Called before each effect.
+    /// Commits that this call and all calls around it are about to have an effect. Called before each effect.
     ///
     /// # Errors
-    /// The store. The effect must not happen then.
+    /// A database error. The effect must not happen then.
     pub(crate) async fn begin_effect(&self) -> Result<(), StoreError> {
         if self.phase.load(Ordering::Acquire) == BEGUN {
             return Ok(());
         }
-        // In a box: it happens once in a call, and must not make the future of every effect larger.
+        // Boxed: it runs once in a call, and must not enlarge the future of every effect.
         Box::pin(self.write_open_rows()).await
     }
 
@@ -156,7 +156,7 @@ impl CallRecord {
     }
 }
 
-/// Writes the row of a call when it ends. If it is dropped before, the call was given up, and the row says so.
+/// Writes the row of a call when it ends, also when the call is dropped.
 pub(crate) struct RunningCall(Arc<CallRecord>);
 
 impl RunningCall {
@@ -168,7 +168,7 @@ impl RunningCall {
         &self.0
     }
 
-    /// Queues the row for the store, which commits it no later than what is written after it.
+    /// Queues the row. The store commits it no later than later writes.
     pub(crate) async fn finish(self, finished: &Finished<Vec<Content>, ToolError>) {
         let Some(mut row) = self.0.take_row() else { return };
         let Finished { result, usage } = finished;

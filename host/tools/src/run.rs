@@ -1,4 +1,4 @@
-//! The one path of all calls of tools.
+//! Runs every tool call. Called by `session`, `agent` and nested calls.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::{
 };
 
 impl Tools {
-    /// Runs a tool: block list, schema check, permits of this moment, a fresh instance within its limits, and a row of the
-    /// journal. The result is an answer or a [`ToolError`], which has a stable code.
+    /// Runs a tool: block list, schema check, current permits, a fresh instance within its limits, and a row of the
+    /// journal. Returns the answer or a [`ToolError`], which has a stable code.
     pub async fn run(
         self: &Arc<Self>,
         context: &Arc<CallContext>,
@@ -40,7 +40,7 @@ impl Tools {
         run.instrument(span).await
     }
 
-    /// Runs the tool of a skill; `input` is the call's input as JSON. An error is of what comes before the guest runs.
+    /// Runs a skill's tool with `input` as JSON. The outer error is a failure before the guest runs.
     async fn run_skill(
         self: &Arc<Self>,
         record: &Arc<CallRecord>,

@@ -1,5 +1,5 @@
-//! What all calls share about workspaces: the protected paths, the person's home folder, and the bytes each skill has
-//! written in each session.
+//! State about workspaces that all calls share: protected paths, the person's home folder, and the number of bytes that
+//! each skill has written in each session.
 
 use std::{
     collections::HashMap,
@@ -15,7 +15,7 @@ use patchbay_workspace::{HomeFolder, ProtectedPaths, WorkspaceAccess};
 pub(crate) struct Workspaces {
     protected: ProtectedPaths,
     home: HomeFolder,
-    /// Bytes written, by session and skill. Skills that never asked to write have no entry.
+    /// Bytes written, by session and skill. Skills that have not requested a write have no entry.
     written: Mutex<HashMap<(SessionId, Identity), Arc<AtomicU64>>>,
 }
 
@@ -28,12 +28,12 @@ impl Workspaces {
         self.home.is_within(Path::new(workspace))
     }
 
-    /// Returns what a call may do in `workspace`.
+    /// Returns the access of a call to `workspace`.
     pub(crate) fn access(&self, workspace: &str, write_instructions: bool) -> WorkspaceAccess {
         WorkspaceAccess { root: workspace.into(), protected: self.protected.clone(), write_instructions }
     }
 
-    /// Returns the counter of the bytes that `skill` writes in `session`.
+    /// Returns the byte counter of `skill` in `session`.
     pub(crate) fn written(&self, session: SessionId, skill: &Identity) -> Arc<AtomicU64> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(written.entry((session, skill.clone())).or_default())

@@ -1,4 +1,4 @@
-//! A skill's requests: each shown to the policy first, its credentials looked up by the host, then sent by egress.
+//! Requests of skills: checks the permit, looks up the credentials, and sends through egress.
 
 use patchbay_core::{Name, text};
 use patchbay_egress::{
@@ -12,7 +12,7 @@ use super::{CallServices, NOT_RECORDED};
 impl Http for CallServices {
     fn check(&self, url: &str, auth: &[Auth], permits: &Permits) -> Result<(), Fault> {
         target(url, permits)?;
-        // A name that is not a credential's is for `send` to refuse.
+        // An invalid credential name is rejected by `send`.
         for name in auth.iter().filter_map(|auth| auth.credential.parse().ok()) {
             permits.check(&Capability::Credential(name))?;
         }
@@ -60,7 +60,7 @@ impl Http for CallServices {
 }
 
 impl CallServices {
-    /// The secret of a credential that the skill names and may use, and where it goes.
+    /// Returns the secret of a credential that the skill may use, and where it goes.
     fn place(&self, auth: Auth, permits: &Permits) -> Result<(Placed, Capability), Fault> {
         let name: Name = auth.credential.parse().map_err(|_| Fault::Failed {
             kind: "invalid".to_owned(),
@@ -80,7 +80,7 @@ impl CallServices {
     }
 }
 
-/// Reads a URL and finds the permit for it.
+/// Parses a URL and finds the permit for it.
 fn target(url: &str, permits: &Permits) -> Result<(Checked, HostPattern), Fault> {
     let target = Target::parse(url).map_err(|error| refused(error.into()))?;
     let origin = target.origin();

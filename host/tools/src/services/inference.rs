@@ -1,4 +1,4 @@
-//! The model of the agent that runs the tool. A completion is an effect: it costs tokens.
+//! Completions by the model of the agent that runs the tool. A completion is an effect: it costs tokens.
 
 use patchbay_sandbox::{BoxFuture, Fault, Inference};
 

@@ -1,4 +1,4 @@
-//! The `kv` capability over the store, bound to one skill, session and workspace.
+//! The `kv` capability over the store, scoped to one skill, session and workspace.
 
 use patchbay_sandbox::{BoxFuture, Kv, KvEntry, KvError, Scope};
 use patchbay_store::{KvPlace, KvScope, KvStoreError};

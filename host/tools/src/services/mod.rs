@@ -25,11 +25,11 @@ pub(crate) struct CallServices {
     files: LocalFiles,
 }
 
-/// The message of an effect that did not happen, since the store failed to record the call before it.
+/// The message for an effect that did not happen because the store failed to record the call first.
 const NOT_RECORDED: &str = "the host could not record the call; nothing was changed";
 
 impl CallServices {
-    /// Returns the services of the call of `record`, which runs a tool of `skill` with `permits`.
+    /// Returns the services for the call of `record`, which runs a tool of `skill` with `permits`.
     pub(crate) fn of(tools: &Arc<Tools>, record: &Arc<CallRecord>, skill: &Skill, permits: &Permits) -> Services {
         let context = &record.context;
         let owner = Identity::new(skill.root, &context.workspace, skill.name.clone());
@@ -56,7 +56,7 @@ impl CallServices {
         }
     }
 
-    /// Records that the call is about to have an effect; returns whether that is committed. Without it, the effect must not
+    /// Records that the call is about to have an effect. Returns whether that is committed; otherwise the effect must not
     /// happen.
     async fn begin_effect(&self) -> bool {
         let begun = self.record.begin_effect().await;

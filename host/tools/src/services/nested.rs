@@ -1,4 +1,4 @@
-//! Tools that a tool calls: by the same path, under the grants of their own skill, within what is left of their caller's
+//! Calls of tools by tools. They take the same path, with the grants of the called skill, within the rest of the caller's
 //! budget.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::{ResolvedTool, ToolError, ToolInvocation};
 impl ToolCaller for CallServices {
     fn call<'a>(&'a self, tool: &'a str, input: &'a str, budget: Budget) -> BoxFuture<'a, Finished<String, Fault>> {
         Box::pin(async move {
-            // Counted even if nothing runs: the ids of later calls depend on the order of issue alone.
+            // Counted even if nothing runs, so that ids of later calls depend only on the order in which calls are made.
             let id = self.record.next_nested();
             let input = match serde_json::from_str(input) {
                 Ok(input) => input,
@@ -34,7 +34,7 @@ impl ToolCaller for CallServices {
     }
 }
 
-/// The answer as another tool reads it: one JSON value stands alone as its text.
+/// Returns the answer as text for another tool; a single JSON value becomes its own text.
 fn as_text(content: &[Content]) -> String {
     let pieces: Vec<_> = content
         .iter()
@@ -46,8 +46,8 @@ fn as_text(content: &[Content]) -> String {
     pieces.join("\n")
 }
 
-/// Converts an error for the calling guest. A denial of the called skill is an ordinary failure for the caller: its own
-/// permits are not concerned.
+/// Converts an error for the calling guest. A denial of the called skill is an ordinary failure for the caller, because
+/// it does not concern the caller's permits.
 fn fault(error: ToolError) -> Fault {
     let kind = match &error {
         ToolError::NotFound(_) => "not-found".to_owned(),
@@ -55,7 +55,7 @@ fn fault(error: ToolError) -> Fault {
         ToolError::Failure { failure: Failure::Failed { kind, .. }, .. } => kind.clone(),
         ToolError::Failure { failure: Failure::Denied(_), .. } | ToolError::Blocked(_) => "denied".to_owned(),
         ToolError::Failure { failure: Failure::Unavailable(_), .. } => "unavailable".to_owned(),
-        // Skills cannot call tools of the host's own.
+        // Skills cannot call tools of the host.
         ToolError::Failure { .. } | ToolError::Schema(_) | ToolError::Internal { .. } | ToolError::Store(_) => {
             "failed".to_owned()
         }

@@ -1,4 +1,4 @@
-//! Asking a person for a permit that a call lacks.
+//! Asks a person for a permit that a call lacks.
 
 use patchbay_policy::{Capability, Root};
 use patchbay_sandbox::{BoxFuture, PermitSource};
@@ -16,7 +16,7 @@ impl PermitSource for CallServices {
             else {
                 return false;
             };
-            // A grant may have been given since the call began.
+            // Another process may have added a grant since the call began.
             match self.tools.permits(skill, &context.workspace).await {
                 Ok(permits) if permits.allows(capability) => return true,
                 Ok(_) => {}
@@ -44,14 +44,14 @@ impl PermitSource for CallServices {
 }
 
 impl CallServices {
-    /// Writes the grant that `patchbay grant add` would write. A bundled skill follows the binary; any other grant is for the
-    /// files of the skill.
+    /// Stores the grant that `patchbay grant add` would store. A grant of a bundled skill applies to every version of it;
+    /// any other grant applies to the skill's current files.
     async fn grant(&self, skill: &Skill, capability: &Capability) -> Result<(), StoreError> {
         let (digest, files) = match self.owner.root {
             Root::Bundled => (String::new(), String::new()),
             Root::User | Root::Workspace => match self.tools.store.skill_files(&skill.digest).await? {
                 Some(files) => (skill.digest.to_string(), files),
-                // A snapshot of an older build has no list of its files, so that nothing can be granted to them.
+                // A snapshot of an older build does not list the skill's files; then nothing can be granted to it.
                 None => return Ok(()),
             },
         };
