@@ -1,4 +1,5 @@
-//! Adapters that follow a script: what each step gives is laid down beforehand, in JSON that the contract's types give a form.
+//! Provider adapters that follow a script: the actions of each step are written in JSON. The canonical ABI layout comes from
+//! the types of the contract. Used by tests of the host that need an adapter with chosen behaviour, valid or not.
 
 use std::fmt::Write as _;
 
@@ -9,37 +10,41 @@ use crate::guest::{component_of, contract, module_of};
 
 const WORLD: &str = "patchbay:provider/provider-plugin";
 
-/// An adapter's core module in the making.
+/// Builder of an adapter's component.
 ///
-/// Values are JSON, with the contract's names: a record is an object, and what it does not name is zero, empty or absent; a
-/// variant's or enum's case is its name, or an object of its name and what it holds; bytes are a text. To break the contract,
-/// a text may also be a list of bytes, a text or list `{"at": ADDRESS, "len": LENGTH}`, and a case its number.
+/// Values are JSON with the names of the contract:
+/// - a record is an object; missing fields are zero, empty or absent;
+/// - a case of a variant or an enum is its name, or an object `{NAME: PAYLOAD}`;
+/// - bytes are a string.
+///
+/// To break the contract, a string may be a list of bytes, a string or list may be `{"at": ADDRESS, "len": LENGTH}`, and a case
+/// may be its number.
 #[derive(Clone, Debug)]
 pub struct Adapter {
-    /// What `describe` answers.
+    /// The result of `describe`.
     pub manifest: Value,
-    /// What `explain-thinking` answers.
+    /// The result of `explain-thinking`.
     pub plan: Value,
-    /// The actions of each step: of `begin`, then of each `resume`. The last ones are given again and again.
+    /// The actions of each step: of `begin`, then of each `resume`. Later steps repeat the last entry.
     pub steps: Vec<Value>,
-    /// Statements that run before `describe` answers.
+    /// WAT statements at the start of `describe`.
     pub before_describe: String,
-    /// Statements that run before `explain-thinking` answers.
+    /// WAT statements at the start of `explain-thinking`.
     pub before_explain: String,
-    /// Statements that run before `begin` answers.
+    /// WAT statements at the start of `begin`.
     pub before_begin: String,
-    /// Statements that run before `resume` answers; `$step` is 1 for the first.
+    /// WAT statements at the start of `resume`; `$step` is 1 in the first call.
     pub before_resume: String,
-    /// Imports, globals, functions, tables and further memories.
+    /// Additional imports, globals, functions, tables and memories, in WAT.
     pub more: String,
-    /// Statements that run whenever the host wants memory of the adapter.
+    /// WAT statements at the start of `cabi_realloc`, by which the host allocates memory of the adapter.
     pub before_realloc: String,
-    /// Pages of memory at the start, besides those that the values take.
+    /// Initial pages of memory, in addition to those that hold the values.
     pub pages: u32,
 }
 
 impl Default for Adapter {
-    /// Is called `scripted`, has one model `scripted-1`, says `hi` and is done, without a request.
+    /// Returns an adapter `scripted` with one model `scripted-1`, which answers `hi` without sending a request.
     fn default() -> Self {
         Self {
             manifest: json!({
@@ -66,15 +71,15 @@ impl Default for Adapter {
 }
 
 impl Adapter {
-    /// The default adapter with other steps.
+    /// Returns the default adapter with other steps.
     pub fn script(steps: &[Value]) -> Self {
         Self { steps: steps.to_vec(), ..Self::default() }
     }
 
-    /// The default adapter with some keys of its manifest set anew.
+    /// Returns the default adapter with some keys of its manifest replaced.
     ///
     /// # Panics
-    /// Where `changed` is no object.
+    /// If `changed` is not an object.
     pub fn manifest(changed: &Value) -> Self {
         let mut adapter = Self::default();
         for (key, value) in changed.as_object().expect("an object") {
@@ -83,22 +88,22 @@ impl Adapter {
         adapter
     }
 
-    /// With further imports, functions and so on.
+    /// Adds imports, functions and so on, in WAT. See [`Adapter::more`].
     #[must_use]
     pub fn with(mut self, more: &str) -> Self {
         self.more.push_str(more);
         self
     }
 
-    /// The component.
+    /// Encodes the component.
     ///
     /// # Panics
-    /// Where a value has not the form of its type, or the text is no module.
+    /// If a value does not match its type, or the WAT is not a valid module.
     pub fn component(&self) -> Vec<u8> {
         self.component_of(&contract())
     }
 
-    /// The same for another contract.
+    /// Encodes the component for another version of the contract.
     ///
     /// # Panics
     /// As [`Adapter::component`].
@@ -106,7 +111,7 @@ impl Adapter {
         component_of(contract, &self.wat_of(contract), WORLD)
     }
 
-    /// A core module that knows its world, and is no component yet.
+    /// Returns the core module with the metadata of its world, as a compiler writes it: the input of `plugin build`.
     ///
     /// # Panics
     /// As [`Adapter::component`].
@@ -125,13 +130,13 @@ impl Adapter {
     fn wat(&self, bytes: &[u8], manifest: u32, plan: u32, steps: &[u32]) -> String {
         let mut data = String::new();
         for byte in bytes {
-            write!(data, "\\{byte:02x}").expect("a String takes all");
+            write!(data, "\\{byte:02x}").expect("a String accepts all writes");
         }
         let mut answer = String::new();
         let (last, others) = steps.split_last().expect("a step");
         for (step, at) in others.iter().enumerate() {
             let is_now = format!("(i32.eq (global.get $step) (i32.const {step}))");
-            writeln!(answer, "(if {is_now} (then (return (i32.const {at}))))").expect("a String takes all");
+            writeln!(answer, "(if {is_now} (then (return (i32.const {at}))))").expect("a String accepts all writes");
         }
         let imports_first = |line: &&str| line.trim_start().starts_with("(import");
         let (imports, rest): (Vec<&str>, Vec<&str>) = self.more.lines().partition(imports_first);
@@ -152,7 +157,7 @@ impl Adapter {
       (then (drop (memory.grow (i32.add (i32.shr_u (local.get $len) (i32.const 16)) (i32.const 1))))))
     (local.get $at))
   (func $answer (result i32)
-    ;; What the host handed over is not looked at.
+    ;; The arguments are ignored, so their memory is free.
     (global.set $heap (i32.const {heap}))
     {answer}
     (i32.const {last}))
@@ -182,10 +187,10 @@ impl Adapter {
     }
 }
 
-/// Where the values begin. Below, the guest's own statements may do as they like.
+/// Address of the first value. Below it, the statements of a test may use the memory.
 const BASE: u32 = 1024;
 
-/// Values as the canonical ABI lays them out.
+/// Memory image with values in the layout of the canonical ABI.
 struct Memory<'a> {
     contract: &'a Resolve,
     sizes: SizeAlign,
@@ -199,7 +204,7 @@ impl<'a> Memory<'a> {
         Self { contract, sizes, bytes: Vec::new() }
     }
 
-    /// A type of the package `patchbay:provider`.
+    /// Finds a type of the package `patchbay:provider`.
     fn named(&self, name: &str) -> Type {
         let is_ours = |owner: TypeOwner| match owner {
             TypeOwner::Interface(interface) => self.contract.interfaces[interface].name.as_deref() == Some("types"),
@@ -219,7 +224,7 @@ impl<'a> Memory<'a> {
         Type::Id(found.expect("a type of the contract").0)
     }
 
-    /// Lays down a value of a named type; gives its address.
+    /// Writes a value of a named type and returns its address.
     fn value(&mut self, name: &str, value: &Value) -> u32 {
         let ty = self.named(name);
         let at = self.room(1, &ty);
@@ -227,7 +232,7 @@ impl<'a> Memory<'a> {
         at
     }
 
-    /// Lays down a list and what points to it; gives the address of that.
+    /// Writes a list and its pointer and length; returns the address of the pointer.
     fn list_of(&mut self, name: &str, items: &Value) -> u32 {
         let ty = self.named(name);
         let at = self.room(2, &Type::U32);
@@ -239,7 +244,7 @@ impl<'a> Memory<'a> {
         self.sizes.size(ty).size_wasm32()
     }
 
-    /// The address of room for `count` values.
+    /// Reserves aligned space for `count` values and returns its address.
     fn room(&mut self, count: usize, ty: &Type) -> u32 {
         let at = self.bytes.len().next_multiple_of(self.sizes.align(ty).align_wasm32());
         self.bytes.resize(at + count * self.size(ty), 0);
@@ -251,9 +256,9 @@ impl<'a> Memory<'a> {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Lays `value` down at an address.
+    /// Writes `value` at an address.
     fn lay(&mut self, at: u32, ty: &Type, value: &Value) {
-        // All is zero already: the first case, the empty text, nothing.
+        // The memory is already zero: the first case, the empty string, no value.
         if value.is_null() {
             return;
         }
@@ -299,7 +304,7 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// A case of a variant, with what it holds.
+    /// Writes a case of a variant and its payload.
     fn case(&mut self, at: u32, payloads: &[Option<&Type>], case: u8, value: &Value) {
         self.put(at, &[case]);
         if let Some(Some(ty)) = payloads.get(usize::from(case)) {
@@ -309,7 +314,7 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// A pointer and a length.
+    /// Writes the items of a list, then its pointer and length at `at`.
     fn list(&mut self, at: u32, ty: &Type, value: &Value) {
         let (items, len) = match value {
             Value::Null => (0, 0),
@@ -337,7 +342,7 @@ impl<'a> Memory<'a> {
     }
 }
 
-/// The number of the case that `value` names, and what it holds.
+/// Returns the number of the case that `value` names, and its payload.
 fn find<'v>(names: &[&str], value: &'v Value) -> (u8, &'v Value) {
     let number = |name: &str| {
         let found = names.iter().position(|known| *known == name);

@@ -1,4 +1,5 @@
-//! What `exec --json` prints, read: an answer for each line, with the events that came before it.
+//! Parses the output of `exec --json`: one [`Answer`] per line, with the events before it. Use `Patchbay::answers` for one run
+//! and [`Live`] where the test changes something between two lines.
 
 use std::{
     io::{BufRead as _, BufReader, Lines, Write as _},
@@ -9,32 +10,32 @@ use serde_json::Value;
 
 use crate::binary::Patchbay;
 
-/// What one line came to.
+/// The result of one line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// `{line, status, code, message, data}`.
     pub outcome: Value,
-    /// What happened before that, in order.
+    /// The events since the previous line, in order.
     pub events: Vec<Value>,
 }
 
 impl Answer {
-    /// The stable code.
+    /// The stable code of the outcome, such as `tool_result`.
     pub fn code(&self) -> &str {
         self.outcome["code"].as_str().unwrap_or_default()
     }
 
-    /// What a person reads.
+    /// The message that a person reads.
     pub fn message(&self) -> &str {
         self.outcome["message"].as_str().unwrap_or_default()
     }
 
-    /// What a program reads; null where there is nothing.
+    /// The data that a program reads; null if the outcome has none.
     pub fn data(&self) -> &Value {
         &self.outcome["data"]
     }
 
-    /// The stored rows among the events: the kind and the text of each.
+    /// The stored messages among the events: the kind and the text of each.
     pub fn rows(&self) -> Vec<(&str, &str)> {
         let rows = self.events.iter().filter(|event| event["event"] == "message");
         rows.map(|row| (row["kind"].as_str().unwrap_or_default(), row["content"].as_str().unwrap_or_default()))
@@ -42,10 +43,10 @@ impl Answer {
     }
 }
 
-/// Every line as a JSON object.
+/// Parses every line as a JSON object.
 ///
 /// # Panics
-/// Where a line is none.
+/// If a line is not a JSON object.
 pub fn json_lines(text: &str) -> Vec<Value> {
     text.lines()
         .map(|line| match serde_json::from_str(line) {
@@ -56,18 +57,18 @@ pub fn json_lines(text: &str) -> Vec<Value> {
 }
 
 impl Patchbay {
-    /// What each of `lines` comes to in a new session; later ones run whatever becomes of earlier ones.
+    /// Runs `lines` in a new session, all of them even if one fails, and returns their results.
     ///
     /// # Panics
-    /// Where the output is not of the form that is documented.
+    /// If the output does not have the documented form.
     pub fn answers(&self, lines: &[&str]) -> Vec<Answer> {
         self.answers_in(&[], lines)
     }
 
-    /// The same with further options, such as `--session ID`.
+    /// As [`Patchbay::answers`], with further options, such as `--session ID`.
     ///
     /// # Panics
-    /// Where the output is not of the form that is documented.
+    /// If the output does not have the documented form.
     pub fn answers_in(&self, options: &[&str], lines: &[&str]) -> Vec<Answer> {
         let ran = self.run(&[&["exec", "--json", "--keep-going"], options, lines].concat());
         let mut objects = json_lines(&ran.out).into_iter();
@@ -84,10 +85,10 @@ impl Patchbay {
         answers
     }
 
-    /// A process that takes lines one after the other, so that the world may change between them.
+    /// Starts a process that takes lines one by one, so that a test can change files between them.
     ///
     /// # Panics
-    /// Where it cannot be started; its own words are then on standard error.
+    /// If it cannot be started. Its errors are then on the standard error of the test.
     pub fn live(&self, options: &[&str]) -> Live {
         let mut command = self.command(&[&["exec", "--json", "--keep-going"], options].concat());
         command.stdin(Stdio::piped()).stderr(Stdio::inherit());
@@ -100,7 +101,7 @@ impl Patchbay {
     }
 }
 
-/// A process that waits for its next line. It is ended when this goes.
+/// A running `exec` process that waits for its next line. It is killed when this value is dropped.
 pub struct Live {
     child: Child,
     input: Option<ChildStdin>,
@@ -109,20 +110,20 @@ pub struct Live {
 }
 
 impl Live {
-    /// The session's id.
+    /// The id of its session.
     pub fn session(&self) -> &str {
         &self.session
     }
 
-    /// The process's number.
+    /// The id of the process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Gives it one line and waits for what that comes to.
+    /// Sends one line and waits for its result.
     ///
     /// # Panics
-    /// Where it ends before it answers.
+    /// If the process ends first.
     pub fn answer(&mut self, line: &str) -> Answer {
         writeln!(self.input.as_mut().expect("standard input"), "{line}").expect("it takes lines");
         let mut events = Vec::new();
@@ -138,7 +139,7 @@ impl Live {
     /// Gives it one line and waits for nothing.
     ///
     /// # Panics
-    /// Where it takes no lines.
+    /// If it takes no lines.
     pub fn start(&mut self, line: &str) {
         writeln!(self.input.as_mut().expect("standard input"), "{line}").expect("it takes lines");
     }
@@ -146,24 +147,24 @@ impl Live {
     /// Kills it with SIGKILL.
     ///
     /// # Panics
-    /// Where it cannot be waited for.
+    /// If it cannot be waited for.
     pub fn kill(mut self) {
         self.child.kill().expect("a process to kill");
         self.child.wait().expect("it ends");
     }
 
-    /// The message of the answer.
+    /// Sends one line and returns the message of its result.
     ///
     /// # Panics
-    /// Where it ends before it answers.
+    /// If the process ends first.
     pub fn message(&mut self, line: &str) -> String {
         self.answer(line).message().to_owned()
     }
 
-    /// Closes its input and waits for its end: the exit code.
+    /// Closes the input of the process, waits for its end and returns the exit code; `None` if a signal ended it.
     ///
     /// # Panics
-    /// Where it prints something more, or cannot be waited for.
+    /// If it prints another line, or cannot be awaited.
     pub fn wait_for_exit(mut self) -> Option<i32> {
         self.input = None;
         assert_eq!(next(&mut self.output), None);
@@ -173,7 +174,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // It may be over already.
+        // Fails if it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! The real binary, in a clean home and a clean workspace.
+//! The built binary in a temporary home and workspace. The start of every test that runs the program as a user does.
 
 use std::{
     fs,
@@ -8,16 +8,16 @@ use std::{
 
 use tempfile::TempDir;
 
-/// A home and a workspace that go when it does.
+/// A temporary home and workspace for the binary; they are removed when this value is dropped.
 pub struct Patchbay {
     folder: TempDir,
     variables: Vec<(String, String)>,
 }
 
-/// How a run ended.
+/// The result of a finished process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// The exit code; none where a signal ended it.
+    /// The exit code; `None` if a signal ended the process.
     pub code: Option<i32>,
     /// Standard output.
     pub out: String,
@@ -26,7 +26,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// Standard error without the line that says which session it was.
+    /// Standard error without the last line `Session: ID`.
     pub fn errors(&self) -> &str {
         let session = self.err.trim_end_matches('\n').rsplit('\n').next().unwrap_or_default();
         match session.starts_with("Session: ") {
@@ -36,10 +36,10 @@ impl Ran {
     }
 }
 
-/// The path of the binary, built by `make`.
+/// The path of the binary that `make build` built.
 ///
 /// # Panics
-/// Where it is not built, with the command that builds it.
+/// If it is not built.
 pub fn path() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     let built = test.ancestors().map(|folder| folder.join("patchbay")).find(|file| file.is_file());
@@ -47,61 +47,61 @@ pub fn path() -> PathBuf {
 }
 
 impl Patchbay {
-    /// A clean home and a clean workspace.
+    /// Creates an empty home and an empty workspace.
     ///
     /// # Panics
-    /// Where there is no temporary folder.
+    /// If no temporary folder can be created.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::create_dir(folder.path().join("workspace")).expect("a workspace");
         Self { folder, variables: Vec::new() }
     }
 
-    /// The same, where the provider `demo` does not wait between its words.
+    /// As [`Patchbay::new`]; the provider `demo` does not wait between its words.
     ///
     /// # Panics
-    /// Where there is no temporary folder.
+    /// If no temporary folder can be created.
     pub fn quick() -> Self {
         let patchbay = Self::new();
         patchbay.write("home/config/config.toml", "[providers.demo]\noptions = { delay-ms = \"0\" }\n");
         patchbay
     }
 
-    /// `PATCHBAY_HOME`.
+    /// The home folder, which `PATCHBAY_HOME` names.
     pub fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
 
-    /// The workspace, which is the current folder of every run.
+    /// The workspace: the current folder of every run.
     pub fn workspace(&self) -> PathBuf {
         self.folder.path().join("workspace")
     }
 
-    /// Sets an environment variable of every run from here on.
+    /// Sets an environment variable of all later runs.
     pub fn set(&mut self, variable: &str, value: &str) {
         self.variables.push((variable.to_owned(), value.to_owned()));
     }
 
-    /// Writes a file, and the folders above it. `path` begins with `home/` or `workspace/`.
+    /// Writes a file and creates its folders. `path` is relative to the temporary folder: `home/…` or `workspace/…`.
     ///
     /// # Panics
-    /// Where it cannot be written.
+    /// If it cannot be written.
     pub fn write(&self, path: &str, contents: impl AsRef<[u8]>) {
         let path = self.folder.path().join(path);
         fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
         fs::write(path, contents).expect("a file");
     }
 
-    /// Puts a skill into the person's folder: `SKILL.md` with this frontmatter and these instructions.
+    /// Writes a skill of instructions into the user's folder: a `SKILL.md` with this frontmatter and body.
     pub fn skill(&self, name: &str, frontmatter: &str, instructions: &str) {
         let skill_md = format!("---\n{frontmatter}\n---\n{instructions}\n");
         self.write(&format!("home/config/skills/{name}/SKILL.md"), skill_md);
     }
 
-    /// A command of the binary, not run yet.
+    /// Prepares a run, with no input and captured output.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(path());
-        // As a shell starts what is on its PATH: messages name the program as it was started.
+        // Messages name the program by its argument 0, as a shell sets it.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::arg0(&mut command, "patchbay");
         command
@@ -115,18 +115,18 @@ impl Patchbay {
         command
     }
 
-    /// Runs the binary to its end.
+    /// Runs the binary and waits for its end.
     ///
     /// # Panics
-    /// Where it cannot be started, or prints what is no UTF-8.
+    /// If it cannot be started, or prints invalid UTF-8.
     pub fn run(&self, arguments: &[&str]) -> Ran {
         ran(self.command(arguments).output().expect("the binary starts"))
     }
 
-    /// Runs `command` in the shell `shell`, as a person pastes it: in a folder of its own, with the binary in the PATH.
+    /// Runs `command` in the shell `shell`, in a folder that is not the workspace, with the binary in the PATH: a pasted command.
     ///
     /// # Panics
-    /// Where the shell cannot be started.
+    /// If the shell cannot be started.
     pub fn shell(&self, shell: &str, command: &str) -> Ran {
         let folder = self.folder.path().join("elsewhere");
         fs::create_dir_all(&folder).expect("a folder");
@@ -149,23 +149,23 @@ impl Patchbay {
         self.run(&[&["exec", "--keep-going"], lines].concat())
     }
 
-    /// The message of one line in a new session, whether it went well or not, without its last line feed.
+    /// Runs one line in a new session and returns its output and errors, without the last line feed.
     pub fn line(&self, line: &str) -> String {
         let ran = self.exec(&[line]);
         let message = if ran.code == Some(0) { ran.out } else { format!("{}{}", ran.out, ran.errors()) };
         message.trim_end_matches('\n').to_owned()
     }
 
-    /// The session that was used last.
+    /// The id of the session that was used last.
     ///
     /// # Panics
-    /// Where there is none.
+    /// If there is no session.
     pub fn last_session(&self) -> String {
         let list = self.run(&["sessions", "list"]).out;
         list.split_whitespace().next().expect("a session").to_owned()
     }
 
-    /// What is below the temporary folder, for tests that look inside.
+    /// The temporary folder, which holds `home` and `workspace`.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -177,10 +177,10 @@ impl Default for Patchbay {
     }
 }
 
-/// What a finished process left.
+/// Converts the output of a finished process.
 ///
 /// # Panics
-/// Where it printed what is no UTF-8.
+/// If it printed invalid UTF-8.
 pub fn ran(output: Output) -> Ran {
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }

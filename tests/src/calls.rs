@@ -1,10 +1,11 @@
-//! Guests that make one call to the host, all its arguments laid down beforehand, and answer what came of it.
+//! Guests that make one host call with fixed arguments and return its result. Use them to test a capability without writing
+//! WAT; each builder names its host call.
 
 use std::fmt::Write as _;
 
 use crate::guest::Guest;
 
-/// `$say TEXT LENGTH`: the answer `ok([text])`.
+/// WAT function `$say ADDRESS LENGTH`: the result `ok([text])` of a tool.
 pub const SAY: &str = "
 (func $say (param $text i32) (param $len i32) (result i32)
   (i32.store8 (i32.const 0) (i32.const 0))
@@ -16,7 +17,7 @@ pub const SAY: &str = "
   (i32.const 0))
 ";
 
-/// `$fail ERROR`: the answer that hands on an error of the host's.
+/// WAT function `$fail ERROR`: the result `err` with the error of a host call at that address.
 const FAIL: &str = "
 (func $fail (param $error i32) (result i32)
   (i32.store8 (i32.const 0) (i32.const 1))
@@ -27,10 +28,10 @@ const FAIL: &str = "
   (i32.const 0))
 ";
 
-/// Texts in the guest's memory from here on. What the canonical ABI allocates comes far behind.
+/// Address of the first text. The heap of the canonical ABI begins far behind it.
 const TEXTS: u32 = 8192;
 
-/// Lays texts down one behind the other.
+/// A data segment of texts, one after the other.
 #[derive(Default)]
 struct Texts {
     data: String,
@@ -38,11 +39,11 @@ struct Texts {
 }
 
 impl Texts {
-    /// `ADDRESS LENGTH` as two constants.
+    /// Adds a text and returns its address and length as two WAT constants.
     fn put(&mut self, bytes: &[u8]) -> String {
         let (at, len) = (TEXTS + self.len, u32::try_from(bytes.len()).expect("a short text"));
         for byte in bytes {
-            write!(self.data, "\\{byte:02x}").expect("a String takes all");
+            write!(self.data, "\\{byte:02x}").expect("a String accepts all writes");
         }
         self.len += len;
         format!("(i32.const {at}) (i32.const {len})")
@@ -53,21 +54,21 @@ impl Texts {
     }
 }
 
-/// A credential of a request: its name, the header it goes into, and what stands before it there. A header `?NAME` is the
-/// parameter NAME of the query.
+/// A credential of a request: its name, its header, and the prefix of the header's value. A header `?NAME` stands for the query
+/// parameter NAME.
 pub type Credential<'a> = (&'a str, &'a str, &'a str);
 
-/// A guest that gets `url` and answers with the body of the answer. If `sentinel` is anywhere in its memory then, it traps.
-/// The sentinel itself stands in it in another form.
+/// A guest that requests `url` with GET and returns the body of the response. It traps if its memory then contains `sentinel`.
+/// The guest itself holds the sentinel in an encoded form only.
 ///
 /// # Panics
-/// Where a text is too long.
+/// If a text is over 4 GiB.
 pub fn fetching(url: &str, credential: Option<Credential<'_>>, sentinel: &str) -> Guest {
     let mut texts = Texts::default();
     let method = texts.put(b"GET");
     let url = texts.put(url.as_bytes());
     let hidden = texts.put(&sentinel.bytes().map(|byte| byte ^ 0x5a).collect::<Vec<_>>());
-    // The record of one credential lies at 4096: two texts in the case `header`.
+    // The record of the credential is at 4096: its name, then the case `header` with two texts or `query` with one.
     let (auth, lay) = match credential {
         None => ("(i32.const 0) (i32.const 0)".to_owned(), String::new()),
         Some((name, header, prefix)) => {
@@ -78,7 +79,7 @@ pub fn fetching(url: &str, credential: Option<Credential<'_>>, sentinel: &str) -
             }
             for (at, text) in [(4096, name), (4108, query.unwrap_or(header)), (4116, prefix)] {
                 let text = texts.put(text.as_bytes());
-                writeln!(lay, "(call $pair (i32.const {at}) {text})").expect("a String takes all");
+                writeln!(lay, "(call $pair (i32.const {at}) {text})").expect("a String accepts all writes");
             }
             ("(i32.const 4096) (i32.const 1)".to_owned(), lay)
         }
@@ -122,10 +123,10 @@ pub fn fetching(url: &str, credential: Option<Credential<'_>>, sentinel: &str) -
         .with(&texts.data())
 }
 
-/// A guest that calls another tool with `input` and answers what that answers.
+/// A guest that calls the tool `tool` with `input` and returns its result.
 ///
 /// # Panics
-/// Where a text is too long.
+/// If a text is over 4 GiB.
 pub fn relaying(tool: &str, input: &str) -> Guest {
     let mut texts = Texts::default();
     let (tool, input) = (texts.put(tool.as_bytes()), texts.put(input.as_bytes()));
@@ -141,7 +142,7 @@ pub fn relaying(tool: &str, input: &str) -> Guest {
 /// A guest that sends `system` and `prompt` to the model of its agent and returns the answer.
 ///
 /// # Panics
-/// If a text is too long.
+/// If a text is over 4 GiB.
 pub fn completing(system: &str, prompt: &str) -> Guest {
     let mut texts = Texts::default();
     let (system, prompt) = (texts.put(system.as_bytes()), texts.put(prompt.as_bytes()));

@@ -1,4 +1,5 @@
-//! The four formats in which bundled adapters speak: what a server of each answers, out of the codecs' recordings.
+//! The four wire formats of the bundled adapters: responses and errors of their servers, from the recordings of the codecs.
+//! Use [`FORMATS`] in a test that must hold for all of them.
 
 use std::{fs, path::Path};
 
@@ -6,35 +7,35 @@ use serde_json::{Value, json};
 
 use crate::{binary::Patchbay, guest::Guest, server::Server};
 
-/// A format, by a bundled provider that speaks it.
+/// A wire format and a bundled provider that uses it.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// The provider.
+    /// The name of the provider.
     pub provider: &'static str,
-    /// One of its models, as `/model` takes it.
+    /// One of its models, as an argument of `/model`.
     pub model: &'static str,
-    /// The environment variable of its key.
+    /// The environment variable that holds its key.
     pub variable: &'static str,
-    /// The header that its key goes into, with what stands there before the key.
+    /// The header of its key, up to the key itself.
     pub header: &'static str,
     /// The path of its origin.
     path: &'static str,
-    /// The folder of its recordings.
+    /// The folder of its recordings in `plugins/codecs/recordings`.
     folder: &'static str,
-    /// The recorded call.
+    /// The recording with a tool call.
     pub call: &'static str,
-    /// The recording with thoughts.
+    /// The recording with thinking.
     pub thinking: &'static str,
-    /// The recorded error behind text.
+    /// The recording with an error after some text.
     pub error: &'static str,
     /// The code of that error.
     pub error_code: &'static str,
 }
 
-/// The key that a home has for its provider.
+/// The key that [`Format::home`] sets for the provider.
 pub const KEY: &str = "s3ntinel+of/the=provider~key";
 
-/// Messages.
+/// Anthropic Messages.
 pub const ANTHROPIC: Format = Format {
     provider: "anthropic",
     model: "claude-sonnet-4-5/low",
@@ -48,7 +49,7 @@ pub const ANTHROPIC: Format = Format {
     error_code: "provider_server",
 };
 
-/// Responses.
+/// OpenAI Responses.
 pub const OPENAI: Format = Format {
     provider: "openai",
     model: "o3/low",
@@ -62,7 +63,7 @@ pub const OPENAI: Format = Format {
     error_code: "provider_rate_limit",
 };
 
-/// Gemini.
+/// Google Gemini.
 pub const GOOGLE: Format = Format {
     provider: "google",
     model: "gemini-2.5-pro/low",
@@ -76,7 +77,7 @@ pub const GOOGLE: Format = Format {
     error_code: "provider_server",
 };
 
-/// Chat Completions.
+/// OpenAI Chat Completions, as local servers offer them.
 pub const CHAT: Format = Format {
     provider: "openai-compatible",
     model: "openai-compatible:local-1",
@@ -90,7 +91,7 @@ pub const CHAT: Format = Format {
     error_code: "provider_server",
 };
 
-/// All of them.
+/// All formats.
 pub const FORMATS: [Format; 4] = [ANTHROPIC, OPENAI, GOOGLE, CHAT];
 
 impl Format {
@@ -100,44 +101,44 @@ impl Format {
         fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// The body of a recorded answer. Whatever tool it calls is `weather__now`.
+    /// The body of a recorded response. Tool calls in it name `weather__now`.
     ///
     /// # Panics
-    /// Where there is no such recording.
+    /// If the recording does not exist.
     pub fn body(&self, recording: &str) -> Vec<u8> {
         let bytes = self.file(&format!("{recording}.sse"));
         let Ok(text) = String::from_utf8(bytes.clone()) else { return bytes };
         text.replace("files__read", "weather__now").replace("web__weather", "weather__now").into_bytes()
     }
 
-    /// What a recorded answer comes to: `text`, `tool_calls` and more.
+    /// The expected result of a recorded response: `text`, `tool_calls` and more.
     ///
     /// # Panics
-    /// Where there is no such recording.
+    /// If the recording does not exist.
     pub fn expected(&self, recording: &str) -> Value {
         serde_json::from_slice(&self.file(&format!("{recording}.expected.json"))).expect("JSON")
     }
 
-    /// What the recorded answer in text says.
+    /// The text of the recording `text`.
     ///
     /// # Panics
-    /// Where there is no such recording.
+    /// If the recording does not exist.
     pub fn recorded_text(&self) -> String {
         self.expected("text")["text"].as_str().expect("a text").to_owned()
     }
 
-    /// A recorded answer, whole.
+    /// A recorded response with its head.
     ///
     /// # Panics
-    /// Where there is no such recording.
+    /// If the recording does not exist.
     pub fn answer(&self, recording: &str) -> Vec<u8> {
         event_stream(&self.body(recording))
     }
 
-    /// An answer in text that says `texts` in so many pieces. `texts` are escaped for JSON already.
+    /// A response whose text comes in the pieces `texts`, one event each. The pieces are already escaped for JSON.
     ///
     /// # Panics
-    /// Where the recording of a text has no text.
+    /// If the recording `text` has no text event.
     pub fn answer_with(&self, texts: &[&str]) -> Vec<u8> {
         let recorded = String::from_utf8(self.body("text")).expect("UTF-8");
         let line = |value: Value| format!("data: {value}\n\n");
@@ -176,7 +177,7 @@ impl Format {
         event_stream(body.as_bytes())
     }
 
-    /// An error in this API's words. `wait`: seconds that it asks for; less than one is next to none.
+    /// An error response of this format. `wait` is the retry delay in seconds; 0 means one millisecond.
     pub fn refusal(&self, status: u16, message: &str, wait: Option<u32>) -> Vec<u8> {
         let kind = match status {
             400 => "invalid_request_error",
@@ -208,7 +209,7 @@ impl Format {
             }
             folder => {
                 let headers = wait.map(|wait| match (folder, wait) {
-                    // No time at all would be no hint.
+                    // Zero would not count as a delay.
                     (_, 0) => "retry-after-ms: 1\r\n".to_owned(),
                     ("responses", wait) => {
                         format!("x-ratelimit-remaining-requests: 0\r\nx-ratelimit-reset-requests: {wait}s\r\n")
@@ -225,7 +226,7 @@ impl Format {
         format!("{head}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
     }
 
-    /// The table of `config.toml` that sends it to `server`.
+    /// The table of `config.toml` that points the provider to `server`.
     pub fn table(&self, server: &Server) -> String {
         let Self { provider, variable, path, .. } = self;
         let mut table = format!("[providers.{provider}]\norigin = \"http://{}{path}\"\n", server.host());
@@ -235,7 +236,8 @@ impl Format {
         table
     }
 
-    /// A home in which it is at `server`, with [`KEY`], and has the tool `weather__now`, which echoes its input.
+    /// Creates a home with the provider at `server`, its key [`KEY`], and the tool `weather__now`, which echoes its input. `more` is
+    /// appended to `config.toml`.
     pub fn home(&self, server: &Server, more: &str) -> Patchbay {
         let mut patchbay = Patchbay::new();
         patchbay.set(self.variable, KEY);
@@ -247,12 +249,12 @@ impl Format {
     }
 }
 
-/// An answer of events, whose body ends with the connection.
+/// A response with server-sent events; its body ends with the connection.
 pub fn event_stream(body: &[u8]) -> Vec<u8> {
     [b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n", body].concat()
 }
 
-/// An answer of events that promises more than comes.
+/// A response with server-sent events that ends before its declared length.
 pub fn truncated_event_stream(body: &[u8]) -> Vec<u8> {
     let head =
         format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n", body.len() + 9);

@@ -1,31 +1,34 @@
-//! Guests written by hand, in the text form of WebAssembly: they need no toolchain, and can do what no compiler would.
+//! Skill components built from WebAssembly text. They need no toolchain, and can do what no compiler emits. Begin with
+//! [`Guest::default`], which echoes, or one of the builders below; write WAT only where the bytes matter.
 
 use std::{fmt::Write as _, path::Path};
 
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-/// A skill's core module in the making.
+/// Builder of a skill's component.
 ///
-/// Its memory: the answer of a call at 0, the tools from 1024 on, what the canonical ABI allocates from 65536 on.
+/// Layout of its memory: the result of a call at 0, the list of tools at 512, their texts from 1024, the heap of the canonical ABI
+/// from 65536.
 #[derive(Clone, Debug)]
 pub struct Guest {
     /// Name, description and input schema of each tool.
     pub tools: Vec<(String, String, String)>,
-    /// Statements that run before `tools()` answers.
+    /// WAT statements at the start of `tools`.
     pub before_tools: String,
-    /// The body of `call`: parameters `$tool $tool_len $input $input_len $blobs $blobs_len`, gives the address of the answer.
+    /// The body of `call`, in WAT. Parameters: `$tool $tool_len $input $input_len $blobs $blobs_len`. Result: the address of the
+    /// result record.
     pub call: String,
-    /// Imports, globals, functions, tables and further memories.
+    /// Additional imports, globals, functions, tables and memories, in WAT.
     pub more: String,
-    /// Statements that run whenever the host wants memory of the guest.
+    /// WAT statements at the start of `cabi_realloc`, by which the host allocates memory of the guest.
     pub before_realloc: String,
-    /// Pages of the memory at the start.
+    /// Initial pages of the memory.
     pub pages: u32,
 }
 
 impl Default for Guest {
-    /// One tool `run`, which takes any object and echoes its input as text.
+    /// Returns a guest with one tool `run`, which takes any object and returns its input as text.
     fn default() -> Self {
         Self {
             tools: vec![("run".into(), "Echoes its input".into(), r#"{"type":"object"}"#.into())],
@@ -38,7 +41,7 @@ impl Default for Guest {
     }
 }
 
-/// Answers `ok([text(input)])`.
+/// A body of `call` that returns `ok([text(input)])`.
 pub const ECHO: &str = "
     (i32.store8 (i32.const 0) (i32.const 0))
     (i32.store (i32.const 4) (i32.const 64))
@@ -91,14 +94,14 @@ impl Guest {
         Self::calling("unreachable")
     }
 
-    /// With further imports, functions and so on.
+    /// Adds imports, functions and so on, in WAT. See [`Guest::more`].
     #[must_use]
     pub fn with(mut self, more: &str) -> Self {
         self.more.push_str(more);
         self
     }
 
-    /// The text of the core module.
+    /// Returns the core module as WAT.
     pub fn wat(&self) -> String {
         let mut records = Vec::<u8>::new();
         let mut strings = Vec::<u8>::new();
@@ -113,7 +116,7 @@ impl Guest {
         }
         let mut data = String::new();
         for byte in records.iter().chain(&strings) {
-            write!(data, "\\{byte:02x}").expect("a String takes all");
+            write!(data, "\\{byte:02x}").expect("a String accepts all writes");
         }
         let imports_first = |line: &&str| line.trim_start().starts_with("(import");
         let (imports, rest): (Vec<&str>, Vec<&str>) = self.more.lines().partition(imports_first);
@@ -154,38 +157,38 @@ impl Guest {
     /// The component.
     ///
     /// # Panics
-    /// Where the text is no module, or the module no skill's.
+    /// If the text is no module, or the module no skill's.
     pub fn component(&self) -> Vec<u8> {
         component(&self.wat(), "patchbay:skill/skill-plugin")
     }
 
-    /// The component with a SKILL.md embedded, as `plugin build` does it.
+    /// Encodes the component with an embedded SKILL.md, as `plugin build` does.
     pub fn packaged(&self, skill_md: &str) -> Vec<u8> {
         package(self.component(), skill_md)
     }
 }
 
-/// Makes a component of a core module for `world`, such as `patchbay:skill/skill-plugin`, of the contract.
+/// Encodes a core module as a component of `world`, such as `patchbay:skill/skill-plugin`.
 ///
 /// # Panics
-/// Where that does not go.
+/// If `wat` is not a valid module of that world.
 pub fn component(wat: &str, world: &str) -> Vec<u8> {
     component_of(&contract(), wat, world)
 }
 
-/// The same for another contract.
+/// As [`component`], for another version of the contract.
 ///
 /// # Panics
-/// Where that does not go.
+/// If `wat` is not a valid module of that world.
 pub fn component_of(resolve: &Resolve, wat: &str, world: &str) -> Vec<u8> {
     let module = module_of(resolve, wat, world);
     ComponentEncoder::default().module(&module).expect("a module").validate(true).encode().expect("a component")
 }
 
-/// A core module that knows its world, and is no component yet: what a compiler leaves.
+/// Returns a core module with the metadata of its world, as a compiler writes it: the input of `plugin build`.
 ///
 /// # Panics
-/// Where that does not go.
+/// If `wat` is not a valid module of that world.
 pub fn module_of(resolve: &Resolve, wat: &str, world: &str) -> Vec<u8> {
     let (package, world) = world.split_once('/').expect("PACKAGE/WORLD");
     let package =
@@ -196,7 +199,7 @@ pub fn module_of(resolve: &Resolve, wat: &str, world: &str) -> Vec<u8> {
     module
 }
 
-/// Embeds a SKILL.md.
+/// Embeds a SKILL.md into a component, as a custom section.
 pub fn package(mut component: Vec<u8>, skill_md: &str) -> Vec<u8> {
     use wasm_encoder::ComponentSection as _;
     let section = wasm_encoder::CustomSection { name: "patchbay:skill.md".into(), data: skill_md.as_bytes().into() };
@@ -204,10 +207,10 @@ pub fn package(mut component: Vec<u8>, skill_md: &str) -> Vec<u8> {
     component
 }
 
-/// All packages of `wit/`.
+/// Parses all packages of `wit/`.
 ///
 /// # Panics
-/// Where they do not parse.
+/// If a package is invalid.
 pub fn contract() -> Resolve {
     let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit");
     let mut resolve = Resolve::default();

@@ -1,8 +1,8 @@
-//! Paths of the machine that runs the tests, as they might stand in what it built.
+//! Finds paths of the machine that runs the tests in built files. Used by the tests that builds are reproducible.
 
 use std::{env, path::Path};
 
-/// The paths of this machine that stand in `bytes`: the home folder, cargo's, the checkout, the folder of builds.
+/// Returns the paths of this machine that `bytes` contains: the home folder, those of cargo, the checkout, the build folder.
 pub fn local_paths_in(bytes: &[u8]) -> Vec<String> {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let variables = ["HOME", "CARGO_HOME", "CARGO_TARGET_DIR"].map(|name| env::var(name).unwrap_or_default());

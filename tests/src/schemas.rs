@@ -1,8 +1,9 @@
-//! Schemas that were made to take for ever, to fill the memory or to overflow the stack of a validator without limits.
+//! JSON schemas that would exhaust the time, the memory or the stack of a validator without limits. Used by the hostile ring and
+//! by the tests of untrusted workspaces.
 
 use serde_json::{Map, Value, json};
 
-/// A chain of `count` definitions, each made by `link` from a reference to the next.
+/// Returns a schema with a chain of `count` definitions. `link` makes each from a reference to the next; `last` ends the chain.
 pub fn chain(count: usize, link: impl Fn(Value) -> Value, last: Value) -> Value {
     let mut definitions: Map<_, _> =
         (1..count).map(|n| ((n - 1).to_string(), link(json!({"$ref": format!("#/$defs/{n}")})))).collect();
@@ -14,7 +15,7 @@ fn beside(reference: &Value, keyword: &str, value: Value) -> Value {
     json!({"$ref": reference["$ref"], keyword: value})
 }
 
-/// Name, schema, and the beginning of its refusal; `None` if the schema is accepted and cheap.
+/// Returns the name of each case, its schema, and the beginning of its error; `None` if the schema is accepted and cheap.
 pub fn hostile() -> Vec<(&'static str, Value, Option<&'static str>)> {
     let unfolded = Some("has more than 2000 subschemas");
     let long = Some("has a chain of more than 32 references");

@@ -1,4 +1,5 @@
-//! A web server of a few lines on this machine: it keeps what it was sent, and answers what the test says.
+//! A small HTTP server on the loopback address. It records the requests and sends the responses that the test chooses. Use it
+//! in place of a provider or of a web site.
 
 use std::{
     io::{Read as _, Write as _},
@@ -8,40 +9,40 @@ use std::{
     time::Duration,
 };
 
-/// One thing that a scripted server does with a connection. After the last one it closes.
+/// One action of a scripted server on a connection. After the last step the connection is closed.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Sends these bytes.
     Bytes(Vec<u8>),
-    /// Is silent for so many milliseconds.
+    /// Waits for this number of milliseconds.
     Pause(u64),
-    /// Sends these bytes again and again, with so many milliseconds between, until nobody is there any more.
+    /// Sends these bytes repeatedly, with this number of milliseconds in between, until the client disconnects.
     Endless(Vec<u8>, u64),
 }
 
-/// Listens until the process ends.
+/// A server on a free port of the loopback address. It listens until the process ends.
 pub struct Server {
     port: u16,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
-    /// A server on a port of its own. `answer` makes a whole answer of a whole request.
+    /// Starts a server. `answer` maps a complete request to a complete response.
     ///
     /// # Panics
-    /// Where there is no port.
+    /// If no port is free.
     pub fn new(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Self {
         Self::serve(move |stream, request| {
             let answer = answer(&request);
-            // Who asked may have gone.
+            // Fails if the client has disconnected.
             move || drop((&stream).write_all(&answer))
         })
     }
 
-    /// A server on a port of its own that follows what `script` gives for a whole request, several at once.
+    /// Starts a server that performs the steps that `script` returns for a request. It serves connections concurrently.
     ///
     /// # Panics
-    /// Where there is no port.
+    /// If no port is free.
     pub fn scripted(script: impl Fn(&str) -> Vec<Step> + Send + 'static) -> Self {
         Self::serve(move |stream, request| {
             let steps = script(&request);
@@ -49,7 +50,7 @@ impl Server {
         })
     }
 
-    /// `answer` makes what is to be done for a request once that is among those that were requests.
+    /// Starts a server. `answer` returns the response action, which runs after the request is recorded.
     fn serve<A: FnOnce()>(answer: impl Fn(TcpStream, String) -> A + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
@@ -67,35 +68,35 @@ impl Server {
         Self { port, requests }
     }
 
-    /// One that answers each request with the request itself, headers and all.
+    /// Starts a server that returns each request as its response, with the headers.
     ///
     /// # Panics
-    /// Where there is no port.
+    /// If no port is free.
     pub fn echo() -> Self {
         Self::new(page)
     }
 
-    /// `127.0.0.1:PORT`, as grants name it.
+    /// Returns `127.0.0.1:PORT`, the form that grants use.
     pub fn host(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// The requests so far, whole.
+    /// Returns the complete requests so far.
     ///
     /// # Panics
-    /// Where a test that listens panicked.
+    /// If the thread of the server panicked.
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().expect("no panic").clone()
     }
 }
 
-/// A whole answer that is one page of text.
+/// Returns a complete response with a page of text.
 pub fn page(text: &str) -> Vec<u8> {
     let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n", text.len());
     format!("{head}connection: close\r\n\r\n{text}").into_bytes()
 }
 
-/// Does one step after the other, as long as somebody is there.
+/// Performs the steps in order, until the client disconnects.
 fn follow(mut stream: &TcpStream, steps: Vec<Step>) {
     for step in steps {
         match step {
@@ -115,7 +116,7 @@ fn follow(mut stream: &TcpStream, steps: Vec<Step>) {
     }
 }
 
-/// One request: its head, and as much body as that says.
+/// Reads one request: its head, and a body of the declared length.
 fn read(mut stream: &TcpStream) -> Option<String> {
     stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
     let mut bytes = Vec::new();

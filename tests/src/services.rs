@@ -1,4 +1,5 @@
-//! The host's side of a call, for who needs one and offers nothing.
+//! The services and the context that a call of the sandbox or of the tools needs, where a test does not use them. Replace single
+//! fields of [`unavailable`] with the fakes of the test.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use patchbay_skill::Snapshot;
 use patchbay_store::{Hold, NewSnapshot, SessionRow, Store};
 use patchbay_tools::{CallContext, EffectFlag};
 
-/// Creates a session without skills in `store`, and returns the right to write it.
+/// Creates a session without skills in `store` and returns the permission to write it.
 ///
 /// # Panics
 /// If the store fails.
@@ -31,7 +32,7 @@ pub async fn session(store: &Store) -> Hold {
     store.create_session(row, snapshot).await.expect("a session")
 }
 
-/// A store that fails, and nobody who listens.
+/// Returns services that reject every request; progress and log are discarded.
 pub fn unavailable() -> Services {
     let nowhere = WorkspaceAccess { root: "/nowhere".into(), ..WorkspaceAccess::default() };
     Services {
@@ -47,7 +48,7 @@ pub fn unavailable() -> Services {
     }
 }
 
-/// What a call of a tool of `snapshot` by `asker` shares with nested calls, in a session that no [`Session`] runs.
+/// Returns the context of a call of a tool of `snapshot` by `asker`, outside of a running [`Session`].
 ///
 /// [`Session`]: patchbay_session::Session
 pub fn context(asker: Asker, hold: Hold, workspace: &str, snapshot: &Arc<Snapshot>) -> Arc<CallContext> {
