@@ -1,4 +1,4 @@
-//! Adapters that mean no good: asked what they are, and in the middle of a completion.
+//! Hostile provider adapters, while they are described and during a completion.
 
 use std::sync::Arc;
 
@@ -65,14 +65,14 @@ impl AdapterHarness {
         within_30_seconds(self.sandbox.begin(loaded, request(), &[], &self.budgets, log)).await
     }
 
-    /// How the first step fails; another adapter works then.
+    /// Asserts that the first step fails and that a good adapter still works; returns the failure.
     async fn assert_begin_fails(&self, adapter: &Adapter) -> Failure {
         let failure = self.begin(adapter).await.err().expect("the adapter got away with it");
         self.assert_still_works().await;
         failure
     }
 
-    /// How a later step fails; the instance does not go on then, and another adapter works.
+    /// Asserts that a later step fails, that the instance has then ended, and that a good adapter still works; returns the failure.
     async fn assert_resume_fails(&self, adapter: &Adapter) -> Failure {
         let (mut running, _) = self.begin(adapter).await.unwrap();
         for _ in 0..1_000 {
@@ -85,7 +85,7 @@ impl AdapterHarness {
         panic!("the adapter got away with it");
     }
 
-    /// A good adapter works here.
+    /// Asserts that a good adapter still works in this sandbox.
     async fn assert_still_works(&self) {
         let loaded = self.load(&Adapter::default()).await;
         let manifest = within_30_seconds(self.sandbox.describe_adapter(&loaded)).await.unwrap();
@@ -123,7 +123,7 @@ fn emit(count: usize) -> Value {
     json!(vec![json!({ "emit": { "usage": { "input-tokens": 1 } } }); count])
 }
 
-/// The first step waits for an answer, and what comes then is `actions`.
+/// Returns an adapter whose first step sends a request and whose later steps return `actions`.
 fn then(actions: Value) -> Adapter {
     Adapter::script(&[json!([{ "send": { "method": "POST", "path-and-query": "/v1" } }]), actions])
 }
@@ -221,7 +221,7 @@ async fn endless_step_is_stopped() {
     }
     let resuming = Adapter { before_resume: endless_loop(""), ..Adapter::default() };
     assert_eq!(harness.assert_resume_fails(&resuming).await, Failure::Exceeded(Exceeded::StepFuel(10_000_000)));
-    // By the clock alone.
+    // With the time limit only.
     let clock = Budgets { step_fuel: u64::MAX >> 1, fuel: u64::MAX >> 1, step_ms: 60, ..budgets() };
     let harness = AdapterHarness::with_limits(small_limits(), clock);
     let late = Failure::Exceeded(Exceeded::StepTime(60));
@@ -230,7 +230,7 @@ async fn endless_step_is_stopped() {
         assert_eq!(harness.begin(&adapter).await.err().as_ref(), Some(&late), "{place}");
     }
     let (mut running, _) = harness.begin(&resuming).await.unwrap();
-    // Time between the steps is nobody's.
+    // Time between steps is not counted.
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     assert_eq!(within_30_seconds(running.resume(chunk())).await, Err(late));
     assert_ended(&mut running).await;
@@ -238,7 +238,7 @@ async fn endless_step_is_stopped() {
 
 #[tokio::test]
 async fn steps_share_one_fuel_budget() {
-    // Some five million units each time.
+    // About five million units of fuel per step.
     let work = "(func $work (local $n i32)
                   (local.set $n (i32.const 1000000))
                   (loop $more (br_if $more (local.tee $n (i32.sub (local.get $n) (i32.const 1))))))";
@@ -256,7 +256,7 @@ async fn growing_memory_is_stopped_at_the_limit() {
     let failure = AdapterHarness::new().assert_resume_fails(&adapter).await;
     assert_eq!(failure.code(), Code::LimitMemory);
     assert!(failure.to_string().ends_with("and may have 4194304 bytes (exchange.memory_bytes)"), "{failure}");
-    // A little at each step.
+    // A little more in each step.
     let adapter = Adapter { before_resume: "(drop (memory.grow (i32.const 1)))".into(), ..then(json!([])) };
     assert_eq!(AdapterHarness::new().assert_resume_fails(&adapter).await, failure);
 }
@@ -269,10 +269,10 @@ async fn action_floods_are_stopped() {
     assert_eq!(harness.assert_begin_fails(&Adapter::script(&[emit(101)])).await, step);
     assert_eq!(harness.assert_resume_fails(&then(emit(101))).await, step);
     assert_eq!(step.to_string(), "the adapter gave more than 100 actions in one step (exchange.step_actions)");
-    // In all: 1, 100, 100, 100.
+    // Actions by step: 1, 100, 100, 100.
     let failure = harness.assert_resume_fails(&then(emit(100))).await;
     assert_eq!(failure, Failure::Exceeded(Exceeded::Actions(250)));
-    // A million, out of memory that is all zeros: they are not even read.
+    // A million actions in zeroed memory: they are rejected before they are read.
     let harness = AdapterHarness::with_limits(Limits { memory_bytes: 256 << 20, ..small_limits() }, budgets());
     let million = json!({ "at": 65536, "len": 1_000_000 });
     let failure = harness.assert_begin_fails(&Adapter { pages: 2_000, ..Adapter::script(&[million]) }).await;
@@ -322,7 +322,7 @@ async fn trapped_instance_is_not_called_again() {
     assert_eq!(failure.to_string(), "the component trapped: wasm trap: wasm `unreachable` instruction executed");
 }
 
-/// Whoever asks is gone in the middle of a step.
+/// The caller cancels the completion during a step.
 #[tokio::test]
 async fn instance_with_a_cancelled_step_is_not_called_again() {
     let fuel = Budgets { step_fuel: u64::MAX >> 1, fuel: u64::MAX >> 1, ..budgets() };
@@ -343,9 +343,9 @@ async fn log_is_forwarded_and_bounded() {
     let (mut running, _) = harness.begin(&adapter).await.unwrap();
     within_30_seconds(running.resume(chunk())).await.unwrap();
     assert_eq!(harness.recorder.log.lock().unwrap().len(), 1);
-    // In all steps together.
+    // Over all steps.
     assert_eq!(harness.assert_resume_fails(&adapter).await, Failure::Log { lines: 50, bytes: 2 << 10 });
-    // Host calls by step.
+    // Host calls per step.
     let harness = AdapterHarness::with_limits(
         Limits { log_lines: 10_000, log_bytes: 1 << 20, host_calls: 2, ..small_limits() },
         budgets(),
@@ -358,7 +358,7 @@ async fn log_is_forwarded_and_bounded() {
     assert_eq!(harness.assert_resume_fails(&flood).await, Failure::HostCalls { limit: 2 });
 }
 
-/// Of `patchbay:host` there is the log, and nothing else.
+/// The log is the only interface of `patchbay:host` for adapters.
 #[tokio::test]
 async fn an_adapter_has_no_capability() {
     let component = wat::parse_str(
@@ -416,7 +416,7 @@ async fn hundred_concurrent_completions_release_their_slots() {
     for one in &mut running {
         assert_eq!(within_30_seconds(one.resume(chunk())).await.unwrap().len(), 1);
     }
-    // There is no place for one more, until one of them goes.
+    // No slot is free until one of them ends.
     let begin = harness.begin_loaded(&loaded);
     let mut begin = std::pin::pin!(begin);
     tokio::select! {

@@ -1,4 +1,4 @@
-//! Answers that break the contract, or would deceive who reads them.
+//! Results that violate the contract, or would deceive a reader.
 
 use patchbay_core::Code;
 use patchbay_sandbox::{Content, Failure};
@@ -14,12 +14,12 @@ async fn result_that_violates_the_abi_is_invalid() {
         Guest::calling(&text("(i32.const 131072)", &format!("(i32.const {})", bytes.len()))).with(&data(131_072, bytes))
     };
     let answers = [
-        // Half a character; a surrogate; overlong; no UTF-8 at all.
+        // Half a character; a surrogate; an overlong form; not UTF-8 at all.
         (bad(b"ab\xe2\x82"), "incomplete utf-8 byte sequence from index 2"),
         (bad(b"\xed\xa0\x80"), "invalid utf-8 sequence of 1 bytes from index 0"),
         (bad(b"\xc0\x80"), "invalid utf-8 sequence of 1 bytes from index 0"),
         (bad(b"abc\xff"), "invalid utf-8 sequence of 1 bytes from index 3"),
-        // Text that begins inside of the memory and ends outside; that begins outside; whose end overflows.
+        // Text that ends outside of the memory; that begins outside; whose end overflows.
         (
             Guest::calling(&text("(i32.const 262140)", "(i32.const 100)")),
             "string pointer/length out of bounds of memory",
@@ -33,11 +33,11 @@ async fn result_that_violates_the_abi_is_invalid() {
             "list pointer/length out of bounds of memory",
         ),
         (Guest::calling(&pieces("(i32.const 131073)", "(i32.const 1)")), "list pointer is not aligned"),
-        // The answer itself lies nowhere, or askew.
+        // The result itself is outside of the memory, or misaligned.
         (Guest::calling("(i32.const 262144)"), "pointer out of bounds of memory"),
         (Guest::calling("(i32.const -4)"), "pointer out of bounds of memory"),
         (Guest::calling("(i32.const 2)"), "return pointer not aligned"),
-        // Neither ok nor err; a case that content has not.
+        // Neither ok nor err; an unknown case of content.
         (Guest::calling("(i32.store8 (i32.const 0) (i32.const 2)) (i32.const 0)"), "invalid expected discriminant"),
         (Guest::calling(&one_piece(5, "")), "unexpected discriminant: 5"),
         (Guest::calling(&one_piece(255, "")), "unexpected discriminant: 255"),
@@ -50,7 +50,7 @@ async fn result_that_violates_the_abi_is_invalid() {
     }
 }
 
-/// Where the host is to put its input.
+/// `cabi_realloc` returns bad addresses for the input.
 #[tokio::test]
 async fn input_is_never_written_outside_guest_memory() {
     let harness = Harness::new(small_limits());
@@ -87,13 +87,13 @@ async fn json_content_must_be_valid_json() {
     }
     let nested = format!("{}{}", "[".repeat(100), "]".repeat(100));
     harness.call(&json(&nested)).await.unwrap();
-    // JSON escapes what JSON must; the rest is cleaned like text, written out or escaped.
+    // JSON keeps its escapes; other control characters are cleaned as in text, whether literal or escaped.
     let deceit = "{\"k\u{202e}ey\": [\"a\u{9b}31mb\", \"c\\u202ed\\u001b[2Je\", \"line\\nline\"]}";
     let output = harness.call(&json(deceit)).await.unwrap();
     assert_eq!(output.content, [Content::Json(json!({"key": ["a31mb", "cd[2Je", "line\nline"]}))]);
 }
 
-/// Colour and cursor of a terminal, a line that reads from right to left, words that are not seen, tags for a model.
+/// Terminal escapes, right-to-left overrides, invisible text and tags for a model.
 const DECEIT: &str = "red\u{1b}[31m \u{202e}desrever\u{2066} z\u{200b}ero\u{feff} t\u{e0041}ag \u{9b}2J\u{7} end";
 const CLEANED: &str = "red[31m desrever zero tag 2J end";
 

@@ -1,4 +1,4 @@
-//! Bytes that are no skill's component, or once were one. Nothing of them is run.
+//! Loading bytes that are not a valid skill component. None of them is run.
 
 use patchbay_core::Code;
 use patchbay_sandbox::Failure;
@@ -41,20 +41,20 @@ async fn component_truncated_at_any_byte_is_rejected() {
     for end in (0..whole.len()).step_by(7) {
         match harness.load(&whole[..end]).await {
             Err(failure) => assert_eq!(failure.code(), Code::InvalidComponent, "at {end}: {failure}"),
-            // What follows the last export are names, which nobody needs.
+            // Only debug names follow the last export, so a component without them is valid.
             Ok(_) => assert!(end >= first_end, "{end} of {} bytes were enough", whole.len()),
         }
     }
     harness.assert_still_works().await;
 }
 
-/// Where the exports of a component end.
+/// Returns the offset at which the exports of a component end.
 fn end_of_imports_and_exports(bytes: &[u8]) -> usize {
     let export = b"patchbay:skill/skill@0.1.0";
     bytes.windows(export.len()).rposition(|window| window == export).unwrap() + export.len()
 }
 
-/// Whatever a flipped bit makes of a component: it works, or ends in a typed failure, and takes nothing else along.
+/// A component with a flipped bit works or fails with a typed error, and other components still work.
 #[tokio::test]
 async fn component_with_a_flipped_byte_does_no_harm() {
     let harness = Harness::new(small_limits());
@@ -63,7 +63,7 @@ async fn component_with_a_flipped_byte_does_no_harm() {
     for (turn, at) in (0..whole.len()).step_by(step).enumerate() {
         let mut bytes = whole.clone();
         bytes[at] ^= [0x01, 0x80, 0xff, 0x10][turn % 4];
-        // A panic of the compiler would come out as `unavailable`.
+        // A panic of the compiler would be reported as `unavailable`.
         if let Err(failure) = harness.call_bytes(&bytes).await {
             assert_ne!(failure.code(), Code::Unavailable, "byte {at}: {failure}");
         }
@@ -77,12 +77,12 @@ async fn component_of_another_world_is_named() {
     assert_eq!(load_error(&component("(component)")).await, format!("{expects} nothing"));
     let other = r#"(component (instance $i) (export "acme:robot/arm@1.2.0" (instance $i)))"#;
     assert_eq!(load_error(&component(other)).await, format!("{expects} acme:robot/arm@1.2.0"));
-    // The right interface in a version that is not this one.
+    // The right interface in another version.
     let newer = r#"(component (instance $i) (export "patchbay:skill/skill@0.2.0" (instance $i)))"#;
     assert_eq!(load_error(&component(newer)).await, format!("{expects} patchbay:skill/skill@0.2.0"));
 }
 
-/// A component that claims to be a skill, with more in it.
+/// Returns a component with the exports of a skill and further content.
 fn component_with(more: &str) -> Vec<u8> {
     component(&format!(r#"(component {more} (instance $i) (export "patchbay:skill/skill@0.1.0" (instance $i)))"#))
 }
@@ -96,7 +96,7 @@ async fn unknown_import_is_named() {
     }
     assert_eq!(load_error(&component_with("(import \"run\" (func))")).await, foreign("run"));
     assert_eq!(load_error(&component_with("(import \"library\" (core module))")).await, foreign("library"));
-    // An interface of the host's own package that there is not, and a version that it is not.
+    // An unknown interface of the host's package, and an unknown version.
     for name in ["patchbay:host/secrets@0.1.0", "patchbay:host/log@0.2.0", "patchbay:host/log@1.0.0"] {
         let import = format!(
             r#"(import "{name}" (instance $s (export "read" (func))))
@@ -112,16 +112,16 @@ async fn unknown_import_is_named() {
 #[tokio::test]
 async fn known_import_with_another_type_is_rejected() {
     for (import, expected) in [
-        // A module under the name of an interface.
+        // A core module under the name of an interface.
         (r#"(import "patchbay:host/log@0.1.0" (core module))"#, "expected module found instance"),
         (
             r#"(import "patchbay:host/log@0.1.0" (core module $m)) (core instance (instantiate $m))"#,
             "it imports core modules",
         ),
-        // A function that there is not; one with other parameters.
+        // An unknown function; a function with other parameters.
         (r#"(import "patchbay:host/log@0.1.0" (instance (export "erase" (func))))"#, "erase"),
         (r#"(import "patchbay:host/log@0.1.0" (instance (export "write" (func (param "x" u64)))))"#, "write"),
-        // A handle that the host would have to hold.
+        // A resource handle, which the host would have to manage.
         (r#"(import "patchbay:host/log@0.1.0" (instance (export "file" (type (sub resource)))))"#, "file"),
     ] {
         let words = load_error(&component_with(import)).await;
@@ -134,7 +134,7 @@ async fn export_with_another_type_is_rejected() {
     let harness = Harness::new(small_limits());
     let words = load_error(&component_with("")).await;
     assert!(words.contains("tools") || words.contains("call"), "{words}");
-    // Functions of the right names and wrong types show when an instance is made.
+    // Functions with the right names and wrong types are found when the component is instantiated.
     let wrong = component(
         r#"(component
              (core module $m (func (export "f")))
@@ -165,7 +165,7 @@ async fn async_abi_is_rejected() {
     assert!(words.contains("async"), "{words}");
 }
 
-/// Names of imports and exports are the component's own words.
+/// Names of imports and exports come from the component, so errors must clean them.
 #[tokio::test]
 async fn names_in_errors_are_cleaned_and_bounded() {
     use wasm_encoder::{ComponentExportKind, ComponentExportSection, ComponentImportSection, ComponentTypeRef};
@@ -189,7 +189,7 @@ async fn names_in_errors_are_cleaned_and_bounded() {
     assert!(words.contains("31mlong") && !words.contains('\u{9b}'), "{words}");
 }
 
-/// Who asked for the wrong bytes may ask again.
+/// After a rejected load, the same caller can load other bytes.
 #[tokio::test]
 async fn rejected_component_does_not_affect_others() {
     let harness = Harness::new(small_limits());

@@ -1,4 +1,4 @@
-//! Components made to bring down the compiler. What it cannot take it refuses; it neither panics nor overflows its stack.
+//! Components that attack the compiler. It compiles or rejects them; it neither panics nor overflows its stack.
 
 use patchbay_core::Code;
 use patchbay_tests::guest::{ECHO, Guest};
@@ -6,7 +6,8 @@ use wasm_encoder::{Component, ComponentSectionId, RawSection};
 
 use crate::support::{Harness, small_limits};
 
-/// It may work or be refused; `unavailable` would be a panic of the compiler.
+/// Asserts that loading `bytes` succeeds or is rejected, and that a good component still loads. `unavailable` would be a panic of
+/// the compiler.
 async fn assert_host_survives(what: &str, bytes: &[u8]) {
     let harness = Harness::new(small_limits());
     if let Err(failure) = harness.call_bytes(bytes).await {
@@ -24,7 +25,7 @@ async fn deeply_nested_components_do_no_harm() {
         inner = outer.finish();
     }
     assert_host_survives("alone", &inner).await;
-    // In a component that is a skill otherwise.
+    // Inside a valid skill component.
     let mut skill = Guest::default().component();
     skill.push(ComponentSectionId::Component.into());
     let mut length = inner.len();

@@ -1,4 +1,4 @@
-//! Components that mean no good when they are asked for their tools.
+//! Components that attack the host while it asks for their tools.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -46,7 +46,7 @@ async fn describe_has_its_own_budget() {
 
 #[tokio::test]
 async fn describe_has_no_grants_and_no_log() {
-    // Asked for and granted: for a call, that is.
+    // Requested and granted, but only for calls.
     let harness = Harness::new(small_limits()).with_permits(permits(&["kv"], &["kv"]));
     let body = "(call $write (i32.const 3) (i32.const 1024) (i32.const 4))
                 (call $report (i32.const 1024) (i32.const 4))
@@ -60,7 +60,7 @@ async fn describe_has_no_grants_and_no_log() {
     assert_eq!(harness.describe(&guest).await.unwrap().len(), 1);
     assert!(harness.recorder.log.lock().unwrap().is_empty());
     assert!(harness.recorder.progress.lock().unwrap().is_empty());
-    // They count all the same.
+    // They count against the limits all the same.
     let flood = |call: &str| before_tools(&endless_loop(call)).with(&imports(LOG)).with(&imports(PROGRESS));
     let log = flood("(call $write (i32.const 0) (i32.const 1024) (i32.const 1))");
     assert_eq!(harness.assert_describe_fails(&log).await.code(), Code::LimitLog);
@@ -121,7 +121,7 @@ async fn invalid_tool_descriptions_are_rejected() {
         harness.assert_describe_fails(&schema(&long)).await,
         Failure::InvalidOutput("the input schema of tool 'run' has 65564 bytes, at most 65536 are allowed".into())
     );
-    // At the bounds all is well.
+    // Values exactly at the limits are accepted.
     assert_eq!(harness.describe(&many(64, |i| format!("t{i}"))).await.unwrap().len(), 64);
     harness.describe(&tool(&"n".repeat(64), &"d".repeat(8192), object)).await.unwrap();
 }
@@ -132,7 +132,7 @@ async fn tool_description_is_cleaned() {
     assert_eq!(Harness::new(small_limits()).describe(&guest).await.unwrap()[0].description, "Runs[31m it");
 }
 
-/// Listed, and then unknown: that is for the skill to say.
+/// A skill may list a tool and then call it unknown; that is an ordinary failure.
 #[tokio::test]
 async fn tool_returning_unknown_tool_has_failed() {
     let guest = Guest::calling(&failure((131_072, 12), (131_084, 2))).with(&data(131_072, "unknown-toolNo"));
@@ -142,7 +142,7 @@ async fn tool_returning_unknown_tool_has_failed() {
     assert_eq!(failure, Failure::Failed { kind: "unknown-tool".into(), message: "No".into() });
 }
 
-/// Tools over a store in a folder of its own.
+/// Describes components with a store in a temporary folder.
 struct Describer {
     folder: tempfile::TempDir,
     store: Store,
@@ -155,7 +155,7 @@ impl Describer {
         Self { folder, store }
     }
 
-    /// What a process with `limits` makes of a component.
+    /// Describes a component in a new process with `limits`.
     async fn describe(&self, limits: Limits, component: Component) -> Result<usize, Problem> {
         let kv = KvStore::open(self.folder.path(), self.store.clone()).unwrap();
         let egress = Egress::new(EgressLimits::default()).unwrap();
@@ -201,9 +201,9 @@ async fn deterministic_descriptions_are_cached() {
         ),
         (schema("{}"), refused(no_object)),
         (schema(r#"{"type":["object","null"]}"#), refused(no_object)),
-        // A pattern that would take for ever elsewhere takes linear time here.
+        // A pattern with exponential time in backtracking engines takes linear time here.
         (schema(r#"{"type":"object","properties":{"a":{"type":"string","pattern":"^(a+)+$"}}}"#), Ok(1)),
-        // An unknown dialect is read as 2020-12, and is not fetched.
+        // An unknown dialect is read as 2020-12 and is not fetched.
         (schema(r#"{"type":"object","$schema":"http://127.0.0.1:1/meta"}"#), Ok(1)),
     ] {
         let skills = tempfile::tempdir().unwrap();
@@ -212,7 +212,7 @@ async fn deterministic_descriptions_are_cached() {
         let component = found.candidate.unwrap().component.unwrap();
         assert_eq!(describer.describe(small_limits(), component.clone()).await, expected);
         assert!(describer.is_cached(component.digest()).await, "{expected:?}");
-        // Another process, and nobody who could be asked.
+        // Another process in which the component cannot be run.
         drop(skills);
         assert_eq!(component.bytes(), Err(Changed));
         assert_eq!(describer.describe(small_limits(), component).await, expected);
@@ -243,8 +243,7 @@ async fn schema_with_remote_or_exploding_references_is_rejected() {
     }
 }
 
-/// The machine may have been busy, but not every start repeats it: it is tried again on request, or under
-/// other limits.
+/// A timeout may come from a busy machine, but starts do not repeat it: only a reload or other limits do.
 #[tokio::test]
 async fn timeout_is_cached_until_a_retry_is_requested() {
     let describer = Describer::new();
@@ -258,7 +257,7 @@ async fn timeout_is_cached_until_a_retry_is_requested() {
          tries again."
     );
     assert!(describer.is_cached(digest).await);
-    // The same component in a folder that is gone: it cannot be compiled or run, so that the answer is the one that was kept.
+    // The component's folder is deleted, so it cannot be compiled or run: the result must come from the cache.
     let skills = tempfile::tempdir().unwrap();
     std::fs::create_dir(skills.path().join("skill")).unwrap();
     std::fs::write(skills.path().join("skill/SKILL.md"), "---\n---\n").unwrap();
@@ -268,13 +267,13 @@ async fn timeout_is_cached_until_a_retry_is_requested() {
     assert_eq!(gone.digest(), digest);
     drop(skills);
     assert_eq!(describer.describe(time_limit_only(60), gone).await, Err(problem));
-    // Asked again, with the clock out of the way, it is stopped for what it is.
+    // Described again without the time limit, it is stopped for its fuel.
     let problem = describer.describe(small_limits(), component).await.unwrap_err();
     assert!(problem.message.contains("limit_fuel"), "{}", problem.message);
     assert!(describer.is_cached(digest).await);
 }
 
-/// The skills of a root have a total of time. What is over it is kept out until a reload asks for another try.
+/// The skills of a root share a total compile time. Skills over it are rejected until a reload tries again.
 #[tokio::test]
 async fn root_compilation_stops_at_its_total_limit() {
     let describer = Describer::new();

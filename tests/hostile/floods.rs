@@ -1,4 +1,4 @@
-//! Handing over too much: results, progress, log, host calls.
+//! Floods of results, progress, log lines and host calls.
 
 use patchbay_core::Code;
 use patchbay_sandbox::{Failure, Limits};
@@ -17,7 +17,7 @@ async fn assert_over_output_limit(guest: &Guest) {
     assert_eq!(failure.to_string(), OVER);
 }
 
-/// The engine stops these, and keeps the type of its error to itself: the sandbox goes by its words, pinned here.
+/// The engine stops these without a typed error. The sandbox recognises the message, which this test pins.
 #[tokio::test]
 async fn result_over_the_limit_is_not_read() {
     // One long text.
@@ -28,10 +28,10 @@ async fn result_over_the_limit_is_not_read() {
         ..Guest::calling(&text("(i32.const 131072)", "(i32.const 2000000)"))
     })
     .await;
-    // A million texts of no bytes.
+    // A million empty texts.
     let million = pieces("(i32.const 131072)", "(i32.const 1000000)");
     assert_over_output_limit(&Guest { pages: 400, ..Guest::calling(&million) }).await;
-    // 100 texts, all of them the same 1000 bytes.
+    // 100 texts that share the same 1000 bytes.
     let point = "(local.set $tool (i32.const 100))
         (loop $next
           (local.set $tool (i32.sub (local.get $tool) (i32.const 1)))
@@ -40,7 +40,7 @@ async fn result_over_the_limit_is_not_read() {
           (br_if $next (local.get $tool)))";
     let pieces = pieces("(i32.const 131072)", "(i32.const 100)");
     assert_over_output_limit(&Guest { pages: 40, ..Guest::calling(&format!("{point} {pieces}")) }).await;
-    // A failure's message.
+    // The message of a failure.
     assert_over_output_limit(&Guest { pages: 40, ..Guest::calling(&failure((131_072, 4), (131_072, 100_000))) }).await;
 }
 
@@ -52,7 +52,7 @@ async fn host_call_arguments_have_the_limit_of_results() {
            (i32.const 0) (i64.const 0) (i32.const 512)) {ECHO}"
     ));
     assert_over_output_limit(&guest.with(&put)).await;
-    // The key of a question, even of one that would be denied.
+    // The key of a read that would be denied.
     let get = format!("(call $get (i32.const 0) (i32.const 0) (i32.const 100000) (i32.const 512)) {ECHO}");
     assert_over_output_limit(&Guest::calling(&get).with(&imports(KV_GET))).await;
 }
@@ -62,7 +62,7 @@ async fn progress_and_result_share_one_output_budget() {
     let report = "(call $report (i32.const 131072) (i32.const 1000))";
     let flood = format!("{} (unreachable)", endless_loop(report));
     assert_over_output_limit(&Guest::calling(&flood).with(&imports(PROGRESS)).with(&data(131_072, [b'p'; 1000]))).await;
-    // Neither the one nor the other is over the limit alone.
+    // Neither is over the limit alone.
     let report = "(call $report (i32.const 131072) (i32.const 40000))";
     let answer = |len| format!("{report} {}", text("(i32.const 131072)", len));
     let guest = |len| Guest { pages: 40, ..Guest::calling(&answer(len)).with(&imports(PROGRESS)) };
@@ -93,7 +93,7 @@ async fn log_flood_is_stopped() {
         );
         assert_eq!(harness.recorder.log.lock().unwrap().len(), lines);
     }
-    // One line over what any host call may carry.
+    // One line over the limit of any host call.
     let long = Guest { pages: 40, ..guest(&write(100_000)) };
     assert_eq!(harness.assert_call_fails(&long).await.code(), Code::LimitOutput);
 }
@@ -130,7 +130,7 @@ async fn failed_host_calls_count_against_the_limit() {
         assert_eq!(failure.code(), Code::LimitHostCalls);
         assert_eq!(failure.to_string(), "the call made more than 200 host calls (limits.host_calls)");
     }
-    // Where they are granted, too.
+    // The same for granted calls.
     let harness = Harness::new(small_limits()).with_permits(permits(&["kv"], &["kv"]));
     let guest = Guest::calling(&format!("{} (unreachable)", endless_loop(get))).with(&imports(KV_GET));
     assert_eq!(harness.assert_call_fails(&guest).await.code(), Code::LimitHostCalls);

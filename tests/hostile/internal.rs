@@ -1,4 +1,4 @@
-//! Tools of the host's own, by the path of all tools: what a model gives them is checked, and what comes of it journalled.
+//! Internal tools of the host use the path of all tools: their input is checked, and their calls are recorded in the journal.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::{small_limits, within_30_seconds};
 
-/// Gives back its `text`, or fails with it.
+/// An internal tool that returns its `text`, or fails with it.
 struct Echo(ToolSpec);
 
 impl Echo {
@@ -58,7 +58,7 @@ impl Platform for Nowhere {
     }
 }
 
-/// A model that calls tools, where there are no skills.
+/// A caller with the rights of a model, in a session without skills.
 struct Model {
     _folder: tempfile::TempDir,
     store: Store,
@@ -97,7 +97,7 @@ impl Model {
         self.tools.run(&context, ToolInvocation::new(CallId::random(), tool, input)).await.result
     }
 
-    /// The rows of the journal, the oldest first.
+    /// The rows of the journal, oldest first.
     async fn journal(&self) -> Vec<JournalRow> {
         let rows = self.store.journal_rows(&JournalFilter::default(), 0, 100).await.unwrap();
         rows.into_iter().map(|entry| entry.row).collect()
@@ -138,11 +138,11 @@ async fn journal_records_internal_calls_with_every_outcome() {
     within_30_seconds(model.call("echo", &json!({"text": "four"}))).await.unwrap();
     within_30_seconds(model.call("echo", &json!({"text": "fail"}))).await.unwrap_err();
     within_30_seconds(model.call("echo", &json!({}))).await.unwrap_err();
-    // Given up in the middle.
+    // Cancelled while it runs.
     let input = json!({"text": "hang"});
     let hanging = tokio::time::timeout(std::time::Duration::from_millis(50), model.call("echo", &input));
     assert!(hanging.await.is_err());
-    // Whatever is written later stands behind all rows.
+    // A later write follows all earlier rows, so they are stored then.
     within_30_seconds(model.store.keep_described(Digest::of(b"x"), "x", String::new())).await.unwrap();
     let rows = model.journal().await;
     let outcomes: Vec<_> = rows.iter().map(JournalRow::outcome).collect();

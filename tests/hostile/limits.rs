@@ -1,4 +1,4 @@
-//! Work without end: fuel stops it, and behind the fuel the clock.
+//! Endless work: the fuel limit stops it, and the time limit if fuel does not.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::support::{
     Harness, KV_GET, LOG, endless_loop, imports, permits, small_limits, time_limit_only, within_30_seconds,
 };
 
-/// Guests that loop for ever, each in another place where their code runs.
+/// Guests with an endless loop, each in another function of the guest.
 fn loopers() -> Vec<(&'static str, Guest)> {
     let spin = endless_loop("");
     vec![
         ("call", Guest::calling(&format!("{spin} (unreachable)"))),
         ("the start function", Guest::default().with(&format!("(func $spin {spin}) (start $spin)"))),
         ("cabi_realloc", Guest { before_realloc: spin.clone(), ..Guest::default() }),
-        // After the answer is read the host lets the guest free it.
+        // After reading the result, the host calls the guest to free it.
         ("post-return", Guest::default().with(&post_return(&spin))),
-        // Work that no loop shows: each call makes two.
+        // Exponential work without a loop: each call makes two.
         (
             "calls that double",
             Guest::calling(&format!("(call $double (i32.const 400)) {ECHO}")).with(
@@ -29,7 +29,7 @@ fn loopers() -> Vec<(&'static str, Guest)> {
                      (call $double (i32.sub (local.get $n) (i32.const 1))))))",
             ),
         ),
-        // No frame is left behind: the stack never fills.
+        // Tail calls leave no frame, so the stack does not fill.
         ("tail calls", Guest::calling("(return_call $again)").with("(func $again (result i32) (return_call $again))")),
     ]
 }
@@ -53,7 +53,7 @@ async fn endless_loop_runs_out_of_fuel() {
 async fn endless_loop_with_unlimited_fuel_times_out() {
     let harness = Harness::new(time_limit_only(60));
     for (place, guest) in loopers() {
-        // Without the look at a good guest: on a busy machine it could itself run over so short a time.
+        // No check with a good guest: on a busy machine it could exceed this short time itself.
         let failure = harness.call(&guest).await.unwrap_err();
         assert_eq!(failure, Failure::Time { limit_ms: 60 }, "{place}");
         assert_eq!(failure.code(), Code::LimitTime);
@@ -70,7 +70,7 @@ async fn fuel_use_is_deterministic() {
     assert_eq!(other.call(&Guest::default()).await.unwrap().usage.fuel, fuel);
 }
 
-/// One bulk operation cannot be interrupted; a loop of the largest ends all the same.
+/// A bulk operation cannot be interrupted, but a loop of the largest ones ends at a limit.
 #[tokio::test]
 async fn loop_of_largest_memory_copies_ends() {
     let copy = endless_loop("(memory.copy (i32.const 0) (i32.const 65536) (i32.const 4128768))");
@@ -78,13 +78,13 @@ async fn loop_of_largest_memory_copies_ends() {
     for body in [copy, fill] {
         let guest = Guest { pages: 64, ..Guest::calling(&format!("{body} (unreachable)")) };
         assert_eq!(Harness::new(time_limit_only(200)).call(&guest).await.unwrap_err().code(), Code::LimitTime);
-        // With its usual fuel as well, whichever comes first.
+        // With the usual fuel, either limit may come first.
         let code = Harness::new(Limits { time_ms: 2000, ..small_limits() }).assert_call_fails(&guest).await.code();
         assert!(matches!(code, Code::LimitFuel | Code::LimitTime), "{code}");
     }
 }
 
-/// On one thread: while a guest loops, others get their turn at each tick.
+/// On one thread: a looping guest yields to other tasks at each tick.
 #[tokio::test(flavor = "current_thread")]
 async fn endless_loop_does_not_starve_other_calls() {
     let harness = Arc::new(Harness::new(time_limit_only(5_000)));
@@ -110,7 +110,7 @@ async fn endless_loop_does_not_starve_other_calls() {
     assert_eq!(looping.await.unwrap().unwrap_err().code(), Code::LimitTime);
 }
 
-/// A store that never answers.
+/// A store whose reads never return.
 struct Stuck;
 
 impl Kv for Stuck {
@@ -137,7 +137,7 @@ impl Kv for Stuck {
     }
 }
 
-/// No guest runs then, so that no tick is seen.
+/// No guest code runs during the host call, so the epoch cannot interrupt it.
 #[tokio::test]
 async fn hanging_host_call_times_out() {
     let harness = Harness::new(Limits { time_ms: 500, ..small_limits() }).with_permits(permits(&["kv"], &["kv"]));

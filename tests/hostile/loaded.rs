@@ -1,4 +1,4 @@
-//! What stays loaded: a thousand components that were asked once are not all kept in memory.
+//! Which components remain loaded in memory after their use.
 
 use std::sync::{Arc, Weak};
 
@@ -22,7 +22,7 @@ async fn unreferenced_components_are_evicted_except_recent_ones() {
     }
     let alive: Vec<_> = (1..=40).filter(|n| others[n - 1].strong_count() > 0).collect();
     assert_eq!(alive, (25..=40).collect::<Vec<_>>());
-    // What somebody holds is found, and still works; so does what must be loaded again.
+    // Referenced components are still loaded and work; evicted ones are loaded again.
     assert!(Arc::ptr_eq(&held, &harness.load(&component(0)).await.unwrap()));
     assert_eq!(harness.sandbox.describe(&held).await.unwrap()[0].description, "Number 0");
     let again = harness.load(&component(1)).await.unwrap();

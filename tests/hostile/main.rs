@@ -1,7 +1,7 @@
-//! Guests that mean no good. Each try ends in its typed failure, within its bounds, and the next call works.
+//! The host with hostile guests. Each attack ends with its typed failure within its limits, and the next call works.
 //!
-//! A guest is a few lines of WebAssembly text, commented with what it tries. [`support::Harness`] runs it in a sandbox with
-//! small limits, within 30 seconds, and calls a good guest in the same sandbox after it.
+//! A guest is a few lines of WebAssembly text. [`support::Harness`] runs it in a sandbox with small limits, within 30 seconds, and
+//! then calls a good guest in the same sandbox.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod adapters;

@@ -1,4 +1,4 @@
-//! Calls beside calls: nothing passes from one to the next, and none takes the place of another for longer than it may.
+//! Calls that run side by side: no data passes from one to another, and no call occupies a slot longer than its limits allow.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::support::{
 
 #[tokio::test]
 async fn guest_memory_is_fresh_in_every_call() {
-    // One slot, so that the next instance lies where the last one lay.
+    // One slot, so that the next instance uses the memory of the previous one.
     let harness = Harness::new(Limits { concurrent_calls: 1, ..small_limits() });
     let memories = "(memory $other 2)\n(global $kept (mut i32) (i32.const 0))\n(table $table 4 funcref)\n(elem declare func $mark)";
     let mark = "(func $mark
@@ -28,7 +28,7 @@ async fn guest_memory_is_fresh_in_every_call() {
         (i32.store $other (i32.const 100000) (i32.const 1))
         (i32.store8 (i32.const 1024) (i32.const 0))
         (table.set $table (i32.const 3) (ref.func $mark)))";
-    // At 1024 the builder puts the address of the first tool's name, which lies behind the one record of 32 bytes.
+    // At 1024 is the address of the first tool's name, which follows the single record of 32 bytes.
     let first_byte = (1024_u32 + 32).to_le_bytes()[0];
     let guest = Guest::calling(&format!("(call $mark) {ECHO}"));
     let guest = guest.with(memories).with(mark).with(&data(131_072, [first_byte]));
@@ -40,12 +40,12 @@ async fn guest_memory_is_fresh_in_every_call() {
 #[tokio::test]
 async fn guest_finds_no_data_of_another_guest() {
     let harness = Harness::new(Limits { concurrent_calls: 1, ..small_limits() });
-    // Fills all it may have with a secret, also beyond what it began with.
+    // Fills all memory that it may have with a secret, including grown memory.
     let fill = "(drop (memory.grow (i32.const 60)))
                 (memory.fill (i32.const 131072) (i32.const 0x5e) (i32.const 4063232))";
     let filler = Guest::calling(&format!("{fill} {ECHO}"));
     let trapping = Guest::calling(&format!("{fill} (unreachable)"));
-    // Adds up what lies in the same places.
+    // Sums the same addresses.
     let look = "(drop (memory.grow (i32.const 60)))
         (local.set $tool (i32.const 131072))
         (loop $next
@@ -61,11 +61,11 @@ async fn guest_finds_no_data_of_another_guest() {
     }
 }
 
-/// A pool that is full fails; the sandbox waits instead.
+/// A full pool would return an error; the sandbox waits for a slot instead.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn calls_beyond_the_slots_are_queued() {
     let harness = Arc::new(Harness::new(small_limits()));
-    // An answer that takes the host a while to read, when the guest has ended.
+    // A result that the host reads for a while after the guest has ended.
     let guest = Guest::calling(&text("(i32.const 131072)", "(i32.const 60000)")).with(&data(131_072, [b'x'; 60_000]));
     let loaded = harness.load(&guest.component()).await.unwrap();
     let mut calls = JoinSet::new();
@@ -79,7 +79,7 @@ async fn calls_beyond_the_slots_are_queued() {
     }
 }
 
-/// A pool has fewer memories and tables than all calls at once might want.
+/// The pool has fewer memories and tables than all concurrent calls could request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn guest_with_many_memories_leaves_slots_for_others() {
     let harness = Arc::new(Harness::new(Limits { concurrent_calls: 8, ..small_limits() }));
@@ -94,7 +94,7 @@ async fn guest_with_many_memories_leaves_slots_for_others() {
     while let Some(answer) = calls.join_next().await {
         assert_eq!(answer.unwrap(), Ok("{}".to_owned()));
     }
-    // Also where there is one slot in all.
+    // The same with a single slot.
     let harness = Harness::new(Limits { concurrent_calls: 1, ..small_limits() });
     for guest in guests {
         assert_eq!(text_of(&harness.call_bytes(&guest).await.unwrap()), "{}");
@@ -104,11 +104,11 @@ async fn guest_with_many_memories_leaves_slots_for_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn good_calls_succeed_among_failing_ones() {
     let harness = Arc::new(Harness::new(Limits { fuel: 1_000_000, ..small_limits() }));
-    let loop_for_ever = endless_loop("");
+    let endless = endless_loop("");
     let grow = endless_loop("(drop (memory.grow (i32.const 1)))");
     let guests = [
         (Guest::default(), None),
-        (Guest::calling(&format!("{loop_for_ever} (unreachable)")), Some(Code::LimitFuel)),
+        (Guest::calling(&format!("{endless} (unreachable)")), Some(Code::LimitFuel)),
         (Guest::calling("(unreachable)"), Some(Code::Trap)),
         (Guest::calling(&format!("{grow} (unreachable)")), Some(Code::LimitMemory)),
         (Guest::calling("(i32.const -4)"), Some(Code::InvalidOutput)),
@@ -124,7 +124,7 @@ async fn good_calls_succeed_among_failing_ones() {
     }
 }
 
-/// Whoever asked does not want the answer any more.
+/// The caller cancels the call.
 #[tokio::test]
 async fn dropped_call_releases_its_slot() {
     let harness = Arc::new(Harness::new(Limits { concurrent_calls: 1, ..time_limit_only(25_000) }));

@@ -1,4 +1,4 @@
-//! Components whose schemas were made to take for ever, to fill the memory or to overflow the stack.
+//! Components whose schemas would exhaust the time, the memory or the stack of a validator without limits.
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
@@ -17,13 +17,13 @@ use crate::{
     support::{Harness, small_limits, within_30_seconds},
 };
 
-/// A component with a tool for each schema.
+/// Returns a guest with one tool per schema.
 fn guest(schemas: &[(&str, Value)]) -> Guest {
     let tool = |(name, schema): &(&str, Value)| ((*name).to_owned(), "Runs".to_owned(), schema.to_string());
     Guest { tools: schemas.iter().map(tool).collect(), pages: 16, ..Guest::default() }
 }
 
-/// Tools over a store of their own.
+/// Tools with a store in a temporary folder.
 struct Host {
     folder: tempfile::TempDir,
     store: Store,
@@ -37,7 +37,7 @@ impl Host {
         let kv = KvStore::open(folder.path(), store.clone()).unwrap();
         let egress = Egress::new(EgressLimits::default()).unwrap();
         let credentials = Credentials::open(folder.path(), BTreeMap::new());
-        // Room for an answer with several schemas.
+        // Memory for a list with several schemas.
         let limits = patchbay_sandbox::Limits { output_bytes: 8 << 20, memory_bytes: 8 << 20, ..small_limits() };
         let tools = Arc::new(Tools::new(Arc::new(Sandbox::new(limits)), store.clone(), kv, egress, credentials, &[]));
         Self { folder, store, tools }
@@ -48,7 +48,7 @@ impl Host {
         described.answers.remove(&component.digest()).unwrap()
     }
 
-    /// A snapshot of an older build: it has the tools whatever their schemas are.
+    /// Returns a snapshot as an older build made it: with tools whose schemas this build rejects.
     fn old_snapshot(&self, guest: &Guest, tools: &[(&str, Value)]) -> Arc<Snapshot> {
         let skills = self.folder.path().join("skills");
         std::fs::create_dir(&skills).unwrap();
@@ -98,12 +98,12 @@ async fn hostile_schemas_are_rejected_or_cheap() {
             (Ok(_), None) => {}
             (answer, refusal) => panic!("{name}: {answer:?} {refusal:?}"),
         }
-        // Far above what it takes, far below for ever.
+        // Far above the expected time, far below an endless check.
         assert!(start.elapsed().as_secs() < 20, "{name}");
     }
 }
 
-/// What was accepted is checked in place, on the caller's thread: the input is the attacker's, too.
+/// Inputs are validated on the caller's thread, and the attacker chooses them too.
 #[tokio::test]
 async fn input_validation_is_bounded_in_steps_and_depth() {
     let host = Host::new();
@@ -129,7 +129,7 @@ async fn input_validation_is_bounded_in_steps_and_depth() {
     assert!(host.call(&snapshot, "old__tree", &json!({"x": {"x": {}}})).await.is_ok());
 }
 
-/// Schemas that an older build accepted are in snapshots of its sessions.
+/// Snapshots of old sessions may contain schemas that an older build accepted.
 #[tokio::test]
 async fn rejected_schema_of_an_old_snapshot_disables_one_tool() {
     let host = Host::new();
@@ -146,7 +146,7 @@ async fn rejected_schema_of_an_old_snapshot_disables_one_tool() {
     assert_eq!(answer, [Content::Text(r#"{"a":1}"#.into())]);
 }
 
-/// An answer that an older build kept has no verdict of these rules: the component is asked again.
+/// A description cached under other rules is ignored: the component is described again.
 #[tokio::test]
 async fn descriptions_accepted_by_other_rules_are_not_reused() {
     let host = Host::new();

@@ -1,4 +1,4 @@
-//! What the tests of this ring share: a sandbox with small limits, a host that listens, and snippets of guests.
+//! Helpers of this ring: [`Harness`], a sandbox with small limits that records log and progress, and snippets of WAT for guests.
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,8 +13,8 @@ use patchbay_sandbox::{
 };
 use patchbay_tests::{guest::Guest, services};
 
-/// Small enough that whatever runs into a limit does so at once; the wall clock alone is generous, so that it stops
-/// nothing but in the tests that are about it.
+/// Limits that a hostile guest reaches quickly. Only the time limit is generous, because the machine may be busy; tests of the
+/// time limit use [`time_limit_only`].
 pub fn small_limits() -> Limits {
     Limits {
         fuel: 30_000_000,
@@ -31,21 +31,21 @@ pub fn small_limits() -> Limits {
     }
 }
 
-/// No fuel ever runs out: only the clock stops a guest.
+/// Limits with practically unlimited fuel, so that only the time limit stops a guest.
 pub fn time_limit_only(time_ms: u64) -> Limits {
     Limits { fuel: u64::MAX >> 1, describe_fuel: u64::MAX >> 1, time_ms, ..small_limits() }
 }
 
-/// A sandbox with its limits, what its calls may do, and what the host hears of them.
+/// A sandbox with its limits, the permits of its calls, and a record of their log and progress.
 pub struct Harness {
     pub sandbox: Arc<Sandbox>,
     pub recorder: Arc<Recorder>,
     pub permits: Arc<Permits>,
-    /// What else its calls may reach.
+    /// The host services of its calls.
     pub services: Services,
 }
 
-/// What a call that went well gave, and what it took.
+/// The content of a successful call, and its resource usage.
 #[derive(Debug)]
 pub struct Output {
     pub content: Vec<Content>,
@@ -105,39 +105,39 @@ impl Harness {
         within_30_seconds(self.sandbox.describe(&loaded)).await
     }
 
-    /// How a call of `guest` fails; the next call of a good one works.
+    /// Asserts that a call of `guest` fails and that a good guest still works; returns the failure.
     pub async fn assert_call_fails(&self, guest: &Guest) -> Failure {
         let failure = self.call(guest).await.expect_err("the guest got away with it");
         self.assert_still_works().await;
         failure
     }
 
-    /// How asking `guest` for its tools fails; the next call of a good one works.
+    /// Asserts that `guest` cannot be described and that a good guest still works; returns the failure.
     pub async fn assert_describe_fails(&self, guest: &Guest) -> Failure {
         let failure = self.describe(guest).await.expect_err("the guest got away with it");
         self.assert_still_works().await;
         failure
     }
 
-    /// How loading `bytes` fails; the next call of a good component works.
+    /// Asserts that `bytes` cannot be loaded and that a good component still works; returns the failure.
     pub async fn assert_load_fails(&self, bytes: &[u8]) -> Failure {
         let failure = self.load(bytes).await.err().expect("the bytes got away with it");
         self.assert_still_works().await;
         failure
     }
 
-    /// The text of a call that goes well.
+    /// Calls `guest`, which must succeed, and returns its text.
     pub async fn text(&self, guest: &Guest) -> String {
         text_of(&self.call(guest).await.unwrap())
     }
 
-    /// A good guest works here.
+    /// Asserts that a good guest still works in this sandbox.
     pub async fn assert_still_works(&self) {
         assert_eq!(self.text(&Guest::default()).await, "{}");
     }
 }
 
-/// Nothing in this ring takes longer, however many tests share the machine.
+/// Awaits `future`; fails the test after 30 seconds. No operation of this ring takes longer, even on a busy machine.
 pub async fn within_30_seconds<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), future).await.expect("not within its bounds")
 }
@@ -149,7 +149,7 @@ pub fn text_of(output: &Output) -> String {
     }
 }
 
-/// What a skill `hostile` of the user's may do.
+/// Returns the permits of a user skill `hostile` that requests `asked` and was granted `granted`.
 pub fn permits(asked: &[&str], granted: &[&str]) -> Arc<Permits> {
     let capability = |text: &&str| text.parse::<Capability>().unwrap();
     let identity = Identity::new(Root::User, "", "hostile".parse().unwrap());
@@ -157,7 +157,7 @@ pub fn permits(asked: &[&str], granted: &[&str]) -> Arc<Permits> {
     Arc::new(Permits::new(identity, asked.iter().map(capability).collect(), grants))
 }
 
-/// What came out of a guest besides its answer.
+/// Records the log lines and the progress of guests.
 #[derive(Default)]
 pub struct Recorder {
     pub log: Mutex<Vec<String>>,
@@ -176,7 +176,7 @@ impl ProgressSink for Recorder {
     }
 }
 
-/// A store in which every key is there, and no write comes through: each function fails in another way.
+/// A store that contains every key and rejects every change. Each function returns another error.
 pub struct FakeKv;
 
 impl Kv for FakeKv {
@@ -203,17 +203,17 @@ impl Kv for FakeKv {
     }
 }
 
-/// The body of a `call` that answers `ok([text])` with the text at `ptr` of `len` bytes, both WAT expressions.
+/// Returns a body of `call` whose result is `ok([text])`; `ptr` and `len` are WAT expressions.
 pub fn text(ptr: &str, len: &str) -> String {
     one_piece(0, &format!("(i32.store (i32.const 68) {ptr}) (i32.store (i32.const 72) {len})"))
 }
 
-/// The body of a `call` that answers one piece of content: its case, and stores of what it holds, from 68 on.
+/// Returns a body of `call` with one piece of content: `case` is its variant, `stores` writes its payload at 68.
 pub fn one_piece(case: u32, stores: &str) -> String {
     format!("(i32.store8 (i32.const 64) (i32.const {case})) {stores} {}", pieces("(i32.const 64)", "(i32.const 1)"))
 }
 
-/// The body of a `call` that answers `ok` with `count` pieces of content at `ptr`.
+/// Returns a body of `call` whose result is `ok` with `count` pieces of content at `ptr`.
 pub fn pieces(ptr: &str, count: &str) -> String {
     format!(
         "(i32.store8 (i32.const 0) (i32.const 0))
@@ -223,7 +223,7 @@ pub fn pieces(ptr: &str, count: &str) -> String {
     )
 }
 
-/// The body of a `call` that answers `err` with a kind and a message, each an address and a length.
+/// Returns a body of `call` whose result is `err` with a kind and a message, each an address and a length.
 pub fn failure(kind: (u32, usize), message: (u32, usize)) -> String {
     format!(
         "(i32.store8 (i32.const 0) (i32.const 1))
@@ -234,18 +234,18 @@ pub fn failure(kind: (u32, usize), message: (u32, usize)) -> String {
     )
 }
 
-/// A data segment, for [`Guest::with`].
+/// Returns a data segment for [`Guest::with`].
 pub fn data(at: u32, bytes: impl AsRef<[u8]>) -> String {
     let bytes: String = bytes.as_ref().iter().map(|byte| format!("\\{byte:02x}")).collect();
     format!("\n(data (i32.const {at}) \"{bytes}\")\n")
 }
 
-/// Runs `body` for ever.
+/// Returns WAT that repeats `body` endlessly.
 pub fn endless_loop(body: &str) -> String {
     format!("(loop $forever {body} (br $forever))")
 }
 
-/// Imports a function of the host's: `$name`.
+/// Returns an import of a host function as `$name`.
 pub fn import(interface: &str, name: &str, signature: &str) -> String {
     format!("\n(import \"patchbay:host/{interface}@0.1.0\" \"{name}\" (func ${name} {signature}))\n")
 }
@@ -254,7 +254,7 @@ pub const LOG: (&str, &str, &str) = ("log", "write", "(param i32 i32 i32)");
 pub const PROGRESS: (&str, &str, &str) = ("progress", "report", "(param i32 i32)");
 pub const KV_GET: (&str, &str, &str) = ("kv", "get", "(param i32 i32 i32 i32)");
 
-/// [`import`] of one of the constants.
+/// As [`import`], for one of the constants.
 pub fn imports((interface, name, signature): (&str, &str, &str)) -> String {
     import(interface, name, signature)
 }

@@ -1,4 +1,4 @@
-//! Guests that fall over. The engine's words say how.
+//! Guests that trap. The report contains the message of the engine.
 
 use patchbay_core::Code;
 use patchbay_sandbox::{Failure, Limits};
@@ -41,12 +41,12 @@ async fn trap_in_any_function_is_reported() {
     ] {
         assert_eq!(harness.assert_call_fails(&guest).await.to_string(), words);
     }
-    // A data segment that does not fit.
+    // A data segment outside of the memory.
     let failure = harness.assert_call_fails(&Guest::default().with("(data (i32.const 262140) \"too long\")")).await;
     assert_eq!(failure.to_string(), "the component trapped: wasm trap: out of bounds memory access");
 }
 
-/// While the host hands something over, or after the answer, a guest may not call out.
+/// A guest may not call the host in `cabi_realloc` or in the post-return function.
 #[tokio::test]
 async fn host_call_in_a_forbidden_phase_traps() {
     let harness = Harness::new(small_limits());
@@ -62,7 +62,7 @@ async fn host_call_in_a_forbidden_phase_traps() {
     }
 }
 
-/// The addresses that a guest gives the host are checked like its own.
+/// Addresses in the arguments of host calls are checked.
 #[tokio::test]
 async fn host_call_with_a_bad_address_is_rejected() {
     let harness = Harness::new(small_limits());
@@ -80,14 +80,14 @@ async fn host_call_with_a_bad_address_is_rejected() {
         let failure = harness.assert_call_fails(&guest.with(&imports(KV_GET))).await;
         assert_eq!(failure, Failure::InvalidOutput(words.into()));
     }
-    // A scope that there is not.
+    // An unknown scope.
     let guest =
         Guest::calling(&format!("(call $get (i32.const 9) (i32.const 1024) (i32.const 1) (i32.const 512)) {ECHO}"));
     let failure = harness.assert_call_fails(&guest.with(&imports(KV_GET))).await;
     assert_eq!(failure.to_string(), "the component's answer is invalid: unexpected discriminant: 9");
 }
 
-/// A guest that writes the lines `line 1` to `line 9` to its log, and then traps.
+/// WAT that writes the lines `line 1` to `line 9` to the log and then traps.
 fn logging_guest() -> String {
     "(local $n i32)
      (loop $again
@@ -109,7 +109,7 @@ async fn trap_report_contains_the_last_output_lines() {
     let words = "the component trapped: wasm trap: wasm `unreachable` instruction executed";
     assert_eq!(failure.to_string(), words, "they are no part of the message, which a model reads");
     assert_eq!(harness.recorder.log.lock().unwrap().len(), 9, "the operator's log has all of them");
-    // Another failure has none.
+    // Other failures contain no output lines.
     let failure = harness.assert_call_fails(&Guest::calling("(loop $l (br $l)) (unreachable)").with(&more)).await;
     assert_eq!((failure.code(), failure.printed()), (Code::LimitFuel, &[][..]));
 }
@@ -128,7 +128,7 @@ async fn printed_lines_are_cleaned_and_bounded() {
 #[tokio::test]
 async fn trap_during_describe_reports_the_last_output_lines() {
     let harness = Harness::new(small_limits());
-    // Statements before the answer cannot declare a local.
+    // Statements of `tools` cannot declare a local.
     let body = "(call $write (i32.const 1) (i32.const 131072) (i32.const 6)) (unreachable)";
     let guest = Guest { before_tools: body.into(), ..Guest::default() };
     let guest = guest.with(&imports(LOG)).with(&data(131_072, "line x"));

@@ -1,4 +1,4 @@
-//! Too much of what WASI gives: it counts like everything else, and ends the guest or nothing.
+//! Excess use of WASI: it counts against the limits of the call, and either fails the guest or is cut off.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::support::{Harness, Output, permits, small_limits};
 
-/// A sandbox with small limits, and the guest in Rust for wasip2 in it.
+/// A sandbox with small limits and the Rust guest for wasip2.
 struct WasiHarness {
     harness: Harness,
     bytes: Vec<u8>,
@@ -43,7 +43,7 @@ impl WasiHarness {
         answer
     }
 
-    /// With another way out, and the grant to use it or not.
+    /// Replaces the HTTP service; `granted` decides about the grant to use it.
     fn with_http(self, http: Arc<dyn Http>, granted: bool) -> Self {
         let http_capability = ["http:127.0.0.1:9"];
         let permits = permits(&http_capability, if granted { &http_capability } else { &[] });
@@ -100,13 +100,13 @@ async fn random_reads_are_bounded_in_host_memory() {
     }
 }
 
-/// A way out whose server answers after a while with a megabyte.
+/// An HTTP service that responds with a megabyte after a delay.
 #[derive(Default)]
 struct Large {
-    /// How many are asked for at once, and the most there were.
+    /// The number of concurrent requests, and its maximum so far.
     now: AtomicUsize,
     most: AtomicUsize,
-    /// The bodies of requests.
+    /// The total size of the request bodies.
     bodies: Mutex<Vec<usize>>,
 }
 
@@ -131,7 +131,7 @@ impl Http for Large {
     }
 }
 
-/// The permit is asked for before any of a body is read, and what was written before is little.
+/// The permit is checked before a body is read; until then only a small buffer is accepted.
 #[tokio::test]
 async fn request_bodies_without_a_grant_are_rejected() {
     let http = Arc::new(Large::default());
@@ -144,14 +144,14 @@ async fn request_bodies_without_a_grant_are_rejected() {
     assert_eq!(*http.bodies.lock().unwrap(), [0; 0]);
 }
 
-/// With a grant a few are read at once, and all of them count as the call's memory.
+/// With a grant, a few bodies are read concurrently, and all of them count as memory of the call.
 #[tokio::test]
 async fn request_bodies_count_as_memory() {
     let http = Arc::new(Large::default());
     let limits = Limits { host_calls: 1_000_000, memory_bytes: 8 << 20, output_bytes: 4 << 20, ..small_limits() };
     let harness = WasiHarness::new(limits).with_http(http.clone(), true);
     let output = harness.call_output("bodies of requests", 40).await.unwrap();
-    // Four of some megabytes would be more than the ceiling: those that do not fit fail, and are freed.
+    // Four bodies of some megabytes exceed the limit: those that do not fit fail and are freed.
     let peak = output.usage.peak_memory;
     assert!((6 << 20..=8 << 20).contains(&peak), "{peak} bytes at once");
     assert_eq!(*http.bodies.lock().unwrap(), [0; 0], "no request was whole");

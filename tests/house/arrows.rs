@@ -1,10 +1,10 @@
-//! An import never points up the house.
+//! Checks the dependencies between the crates of the host: a crate imports only crates below it.
 
 use std::{collections::BTreeSet, fs};
 
 use crate::repository;
 
-/// The crates of the host, the highest first. Folders that do not exist yet have their place already.
+/// The crates of the host, from the highest layer to the lowest. Planned crates are included.
 const HOUSE: &[&str] = &[
     "cli",
     "plugin",
@@ -27,7 +27,7 @@ const HOUSE: &[&str] = &[
     "core",
 ];
 
-/// What one crate alone may name, besides the tests.
+/// Libraries that only one crate may use, apart from tests.
 const OWNED: &[(&str, &str)] = &[
     ("sandbox", "wasmtime"),
     ("sandbox", "wasmtime-wasi"),
@@ -39,11 +39,11 @@ const OWNED: &[(&str, &str)] = &[
     ("repl", "reedline"),
 ];
 
-/// What the pure crates may not name.
+/// Names that the pure crates must not use.
 const IMPURE: &[&str] = &["tokio", "jiff", "chrono", "time", "reqwest", "rusqlite", "wasmtime"];
 const PURE: &[&str] = &["command", "policy", "skill", "schema", "core"];
 
-/// The folders of `host/` and what each depends on, for the program and for its build; not for its tests.
+/// The folders of `host/` with their dependencies and build dependencies, without dev-dependencies.
 fn crates() -> Vec<(String, BTreeSet<String>)> {
     let mut crates = Vec::new();
     for entry in fs::read_dir(repository("host")).unwrap() {

@@ -1,4 +1,4 @@
-//! The contract is compatible with every copy of it that was released.
+//! Checks that the contract in `wit/` is compatible with every released copy of it.
 
 use std::{
     collections::BTreeMap,
@@ -38,10 +38,10 @@ fn frozen() -> Vec<PathBuf> {
     versions
 }
 
-/// Packages by their names.
+/// Packages by name.
 type Packages = BTreeMap<&'static str, PackageId>;
 
-/// Adds the packages of a frozen copy, the text of each changed.
+/// Adds the packages of a folder; `change` edits the text of each file.
 fn add(resolve: &mut Resolve, folder: &Path, change: impl Fn(String) -> String) -> Packages {
     let mut added = Packages::new();
     for package in PACKAGES {
@@ -52,13 +52,13 @@ fn add(resolve: &mut Resolve, folder: &Path, change: impl Fn(String) -> String) 
     added
 }
 
-/// Adds the packages of a frozen copy under a version of their own, so that they can stand beside the present ones.
+/// Adds the packages of a frozen copy under another version, so that they do not collide with the present ones.
 fn add_frozen(resolve: &mut Resolve, folder: &Path) -> Packages {
     let version = folder.file_name().unwrap().to_str().unwrap();
     add(resolve, folder, |text| text.replace(&format!("@{version}"), &format!("@{version}-frozen")))
 }
 
-/// Whether a component of the world `before` works where `now` is expected.
+/// Checks that a component of the world in `before` works where the one in `now` is expected.
 fn check_compatible(
     resolve: &Resolve,
     before: &Packages,
@@ -88,7 +88,7 @@ fn released_contract_versions_remain_compatible() {
     }
 }
 
-/// The check itself would notice.
+/// Verifies the check itself.
 #[test]
 fn added_record_field_is_detected() {
     let folder = &frozen()[0];
@@ -102,14 +102,14 @@ fn added_record_field_is_detected() {
     }
 }
 
-/// What was released, as plugins were built against it.
+/// Returns the contract of a released version, for building plugins.
 fn released(folder: &Path) -> Resolve {
     let mut resolve = Resolve::default();
     add(&mut resolve, folder, |text| text);
     resolve
 }
 
-/// A component built against a frozen copy loads and answers in this build.
+/// A component built against a frozen copy loads and works in this build.
 #[tokio::test]
 async fn components_of_released_versions_still_work() {
     for folder in frozen() {
@@ -135,7 +135,7 @@ async fn components_of_released_versions_still_work() {
     }
 }
 
-/// So does an adapter.
+/// An adapter built against a frozen copy loads and works in this build.
 #[tokio::test]
 async fn adapters_of_released_versions_still_work() {
     for folder in frozen() {

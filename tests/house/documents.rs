@@ -1,5 +1,5 @@
-//! Documents that come from tables in the source. `make docs` writes them anew (and `docs/config.md`, which the binary's own
-//! tests compare with its types).
+//! Checks documents that are generated from the source, and references in documents. `make docs` regenerates them, and
+//! `docs/config.md`, which the tests of the binary check.
 
 use std::{env, fmt::Write as _, fs};
 
@@ -7,7 +7,7 @@ use patchbay_core::Code;
 
 use crate::repository;
 
-/// Compares a document with what it should be, or writes it.
+/// Asserts that a document has this text, or writes it if `UPDATE_DOCS` is set.
 fn assert_document(path: &str, expected: &str) {
     let file = repository(path);
     if env::var_os("UPDATE_DOCS").is_some() {
@@ -54,7 +54,7 @@ fn commands() {
     assert_document("docs/commands.md", &text);
 }
 
-/// A newcomer finds every path that docs/architecture.md names.
+/// Every path that docs/architecture.md names exists.
 #[test]
 fn paths_in_the_architecture_document_exist() {
     let text = fs::read_to_string(repository("docs/architecture.md")).unwrap();
@@ -67,7 +67,7 @@ fn paths_in_the_architecture_document_exist() {
     }
 }
 
-/// Every control of docs/security.md names the tests that show it, and they are there.
+/// Every control in docs/security.md names existing tests.
 #[test]
 fn tests_named_in_the_security_document_exist() {
     let text = fs::read_to_string(repository("docs/security.md")).unwrap();
@@ -81,7 +81,7 @@ fn tests_named_in_the_security_document_exist() {
             let (before, _) = source
                 .split_once(&format!("fn {function}("))
                 .unwrap_or_else(|| panic!("docs/security.md names {file}#{function}, which is not there"));
-            // The attribute stands on one of the lines above; a property test is one, too.
+            // The attribute is on one of the lines above; a property test counts.
             let attribute =
                 before.lines().rev().take(4).any(|line| line.contains("#[test]") || line.contains("::test"));
             assert!(attribute, "{file}#{function} is no test");

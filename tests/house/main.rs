@@ -1,5 +1,4 @@
-//! What the sources must keep to: the arrows of the house, the contract, the bundled plugins, the documents that are
-//! generated or state defaults.
+//! Rules of the sources: dependencies between crates, compatibility of the contract, bundled plugins, generated documents.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod arrows;
@@ -9,7 +8,7 @@ mod plugins;
 
 use std::path::{Path, PathBuf};
 
-/// A path of the repository.
+/// Returns the absolute path of `path` in the repository.
 fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }

@@ -1,4 +1,4 @@
-//! The bundled components are the same bytes wherever their sources are.
+//! Checks that builds of the bundled components are reproducible: the bytes do not depend on the folder of the sources.
 
 use std::{
     fs,
@@ -7,8 +7,7 @@ use std::{
 
 use crate::repository;
 
-/// cargo names a crate within the workspace by its relative path and any other by its absolute one, which changes the bytes
-/// that rustc makes.
+/// Cargo identifies a crate outside of the workspace by its absolute path, which changes the bytes that rustc writes.
 #[test]
 fn bundled_plugins_depend_on_no_crate_outside_of_their_workspace() {
     let mut looked_at = 0;
