@@ -1,4 +1,4 @@
-//! One agent of a session. The session makes it and runs its turns; the commands read and change its model.
+//! An agent of a session. The session creates it and runs its turns; commands read and change its model.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -14,18 +14,18 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::{Chosen, CompactionSettings, Model};
 
-/// Where an agent lives.
+/// The identity of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentIds {
     /// The right to write its session.
     pub hold: Hold,
-    /// Itself.
+    /// The agent's own id.
     pub agent: AgentId,
-    /// The workspace's canonical path.
+    /// Canonical path of the workspace.
     pub workspace: String,
 }
 
-/// One agent: a conversation, a model, and the tools that it may call.
+/// An agent: a conversation, a model, and the tools that it may call.
 pub struct Agent {
     pub(crate) ids: AgentIds,
     pub(crate) log: Arc<EventLog>,
@@ -33,18 +33,18 @@ pub struct Agent {
     pub(crate) tools: Arc<Tools>,
     pub(crate) settings: CompactionSettings,
     chosen: Mutex<Chosen>,
-    /// Held by the turn that runs.
+    /// Locked while a turn runs.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// The right to run a turn of one agent. The next turn begins when this is dropped.
+/// Permission to run a turn of one agent. The next turn starts when this is dropped.
 #[derive(Debug)]
 pub struct TurnPermit {
     _held: OwnedMutexGuard<()>,
 }
 
 impl Agent {
-    /// The agent of `place`, which writes to `log` and has the model `chosen`.
+    /// Creates the agent `ids`, which writes to `log` and uses the model `chosen`.
     pub fn new(
         ids: AgentIds,
         log: Arc<EventLog>,
@@ -56,26 +56,26 @@ impl Agent {
         Arc::new(Self { ids, log, model, tools, settings, chosen: Mutex::new(chosen), turn: Arc::default() })
     }
 
-    /// Its id.
+    /// Returns the agent's id.
     pub fn id(&self) -> AgentId {
         self.ids.agent
     }
 
-    /// The model that was chosen for it.
+    /// Returns the chosen model.
     pub fn chosen(&self) -> Chosen {
         self.chosen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Changes its model from the next request on. The caller has committed the change.
+    /// Changes the model for the next request. The caller has committed the change.
     pub fn choose(&self, chosen: Chosen) {
         *self.chosen.lock().unwrap_or_else(PoisonError::into_inner) = chosen;
     }
 
-    /// Takes a place in the queue of turns at once. The future waits until the turns before it have ended, and keeps others
-    /// from beginning as long as its permit lives. Dropping the future gives the place back.
+    /// Enters the queue of turns immediately. The future resolves when all earlier turns have ended; no other turn runs
+    /// until its permit is dropped. Dropping the future leaves the queue.
     pub fn begin_turn(&self) -> impl Future<Output = TurnPermit> + Send + 'static {
         let mut waiting = Box::pin(Arc::clone(&self.turn).lock_owned());
-        // The mutex is fair: its first poll takes the place.
+        // The mutex is fair: the first poll enters its queue.
         let held = match waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(held) => Some(held),
             Poll::Pending => None,
@@ -89,12 +89,12 @@ impl Agent {
         }
     }
 
-    /// Whether a turn runs, or is about to.
+    /// Returns whether a turn is running or about to start.
     pub fn is_answering(&self) -> bool {
         self.turn.try_lock().is_err()
     }
 
-    /// Returns what publishes the progress of `tool` as events of this agent.
+    /// Returns a sink that publishes progress of `tool` as events of this agent.
     pub fn progress(&self, tool: &str) -> Arc<dyn ProgressSink> {
         Arc::new(ToolProgress { log: Arc::clone(&self.log), agent: self.ids.agent, tool: tool.to_owned() })
     }

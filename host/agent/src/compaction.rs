@@ -1,5 +1,5 @@
-//! A conversation that nears the end of what a model can read is summarised by that model. The rows stay; only what is sent
-//! becomes shorter.
+//! Summarises a conversation that approaches the context window of its model. The rows stay; only the requests become
+//! shorter. `turn` calls it.
 
 use patchbay_core::{
     MessageKind,
@@ -32,18 +32,18 @@ impl Default for CompactionSettings {
 }
 
 impl CompactionSettings {
-    /// Tokens at which a model of this window has its conversation summarised.
+    /// Returns the number of tokens at which a conversation is summarised, for a model with this context window.
     pub(crate) fn threshold(&self, window: Option<u64>) -> u64 {
         (window.unwrap_or(self.context_window) / 100).saturating_mul(self.threshold_percent.into())
     }
 }
 
-/// Bytes that a token stands for at least, in the texts that models are given: an estimate that errs to the safe side.
+/// Bytes per token, a low estimate, so that the number of tokens is not underestimated.
 const BYTES_PER_TOKEN: u64 = 3;
-/// Tokens of an image, by the providers' own rules of thumb.
+/// Tokens of an image, according to the providers' rules of thumb.
 const TOKENS_PER_BLOB: u64 = 1_600;
 
-/// How large a request is, in tokens: what the model counted itself, and an estimate of the rest.
+/// Estimates the tokens of a request: the number that the model reported, plus an estimate of the rest.
 pub(crate) fn estimate(conversation: &Conversation, system: &[String], tools: &[ToolDeclaration]) -> u64 {
     let around = || {
         let system: usize = system.iter().map(String::len).sum();
@@ -57,7 +57,7 @@ pub(crate) fn estimate(conversation: &Conversation, system: &[String], tools: &[
     }
 }
 
-/// How large a message is, in tokens.
+/// Estimates the tokens of a message.
 fn tokens(message: &Message) -> u64 {
     let text = |text: &str| text.len() as u64 / BYTES_PER_TOKEN + 1;
     let piece = |piece: &Piece| match piece {
@@ -73,29 +73,29 @@ fn tokens(message: &Message) -> u64 {
     message.parts.iter().map(part).sum()
 }
 
-/// What the model is asked.
+/// The instruction to summarise.
 const REQUEST: &str = "Summarise the conversation so far.\n\nYour summary takes its place: whoever goes on with it has \
 nothing else. Say what the person wants and prefers, what was found out and decided, what was done and with which result, \
 names, paths and numbers to the letter, what is still to be done, and what is being worked on at this moment. Write plain \
 text, no greeting, and call no tools.";
 
-/// What is to be summarised.
+/// The rows to summarise.
 pub(crate) struct CompactionPlan<'a> {
-    /// The rows whose place the summary takes.
+    /// The rows that the summary replaces.
     pub(crate) rows: &'a [Row],
-    /// The first row that is still sent.
+    /// The first row that is still sent; `None` if all are replaced.
     pub(crate) keep_from: Option<u64>,
-    /// What the person wants done, where that is among the rows.
+    /// The user's current request, if its rows are replaced.
     pub(crate) request: Option<String>,
 }
 
-/// What of `rows` can be summarised, where the turn began with row `turn`; none where there is nothing.
+/// Plans a summary of `rows` in a turn that began with row `turn`; `None` if there is nothing to summarise.
 pub(crate) fn plan(rows: &[Row], turn: u64) -> Option<CompactionPlan<'_>> {
     let answered = |rows: &[Row]| rows.iter().any(|row| row.kind == MessageKind::Assistant);
     let begin = rows.iter().position(|row| row.seq >= turn && row.kind != MessageKind::Compaction)?;
     let (before, of_turn) = rows.split_at(begin);
     if answered(of_turn) {
-        // In the middle of a turn all is summarised: what was asked is said once more, what came of it is in the summary.
+        // Within a turn all rows are summarised. The request is repeated; its results so far are in the summary.
         let asked = of_turn.iter().filter(|row| matches!(row.kind, MessageKind::User | MessageKind::Skill));
         let request: Vec<&str> = asked.map(|row| row.content.as_str()).collect();
         return Some(CompactionPlan {
@@ -107,12 +107,12 @@ pub(crate) fn plan(rows: &[Row], turn: u64) -> Option<CompactionPlan<'_>> {
     answered(before).then_some(CompactionPlan { rows: before, keep_from: Some(turn), request: None })
 }
 
-/// The request for a summary: as much of the conversation's end as `window` tokens have room for, and what is asked.
+/// Builds the request for a summary, with as much of the conversation's end as fits into `window` tokens.
 pub(crate) fn request(mut conversation: Vec<Message>, window: u64, like: &CompletionRequest) -> CompletionRequest {
     let room = window - window / 5;
     let mut size: u64 = conversation.iter().map(tokens).sum();
     let mut first = 0;
-    // Cut where the user speaks and no result of a tool stands alone.
+    // Cut before a message of the user that contains no tool result.
     while size > room && first + 2 < conversation.len() {
         size -= tokens(&conversation[first]);
         first += 1;

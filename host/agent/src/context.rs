@@ -1,9 +1,9 @@
-//! The system context: who the model is, what skills there are, which agent it is.
+//! The system context of a turn: persona, skills and the agent's identity. The session builds it before each turn.
 
 use patchbay_core::AgentId;
 use patchbay_skill::{InvocationMode, Snapshot};
 
-/// The system context of a turn: the persona's texts, then the skills that are instructions, then the agent's place.
+/// Returns the system context: the persona's texts, the skills with instructions, the agent's id and parent.
 pub fn system_context(
     persona: impl IntoIterator<Item = String>,
     snapshot: &Snapshot,
@@ -17,7 +17,7 @@ pub fn system_context(
     context
 }
 
-/// The skills that `use_skill` gives the instructions of.
+/// Lists the skills whose instructions `use_skill` returns.
 fn catalogue(snapshot: &Snapshot) -> Option<String> {
     let lines: Vec<String> = instructed(snapshot)
         .map(|(name, summary, hint)| {
@@ -29,7 +29,7 @@ fn catalogue(snapshot: &Snapshot) -> Option<String> {
     (!lines.is_empty()).then(|| format!("{head}\n{}", lines.join("\n")))
 }
 
-/// Name, summary and input hint of each skill that is instructions for a model.
+/// Returns name, summary and input hint of each skill with instructions for a model.
 pub(crate) fn instructed(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, Option<&str>)> {
     snapshot.skills().filter(|skill| skill.manifest.invocation_mode == InvocationMode::LlmOrchestration).map(|skill| {
         let manifest = &skill.manifest;

@@ -1,6 +1,6 @@
-//! The rows of an agent as the conversation that a model is sent. Pure, and whatever the rows are, what comes out is what the
-//! contract promises adapters: roles alternate, the user's comes first and last, each call has one result in the next
-//! message, names and ids are such as every API takes.
+//! Builds the conversation that a model receives from an agent's rows. Whatever the rows are, the result satisfies the
+//! contract with adapters: roles alternate, the user's message is first and last, each call has one result in the next
+//! message, and every API accepts the names and ids. `turn` calls it.
 
 use std::collections::HashSet;
 
@@ -12,33 +12,33 @@ use patchbay_store::MessageRow as Row;
 
 use crate::parts;
 
-/// Who is to read a conversation.
+/// The model that a conversation is built for.
 pub(crate) struct ReaderModel<'a> {
-    /// The adapter.
+    /// The adapter's name.
     pub(crate) adapter: &'a str,
-    /// The model.
+    /// The model's id.
     pub(crate) model: &'a str,
-    /// Whether it can be sent a media type.
+    /// Whether the model accepts a media type.
     pub(crate) reads: &'a dyn Fn(&str) -> bool,
 }
 
-/// A conversation, and how large it is.
+/// A conversation and its size.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     pub(crate) messages: Vec<Message>,
-    /// What the last answer of the same model counted, itself included; None where there is none.
+    /// Tokens that the model reported for its last answer, including the answer; `None` without a usable report.
     pub(crate) counted: Option<u64>,
-    /// Bytes of what came after that, or of all.
+    /// Bytes of the rows that `counted` does not include.
     pub(crate) uncounted: u64,
 }
 
-/// What is said of a call whose result is not there: the process died, or the turn was cancelled.
+/// The result of a call whose own result is missing, because the process died or the turn was cancelled.
 const NO_RESULT: &str = r#"{"tool_success":false,"error":"the call was interrupted, and its result is not known","error_code":"cancelled"}"#;
 
-/// Characters of a tool's name, and of a call's id, that every API takes.
+/// Length limit in characters of tool names and call ids that every API accepts.
 const NAME_CHARS: usize = 64;
 
-/// Makes the conversation of `rows`, which are in order and may begin with rows that a compaction keeps.
+/// Builds the conversation of `rows`, which are in order and may start with rows that a compaction keeps.
 pub(crate) fn conversation(rows: &[Row], reader: &ReaderModel<'_>) -> Conversation {
     let mut builder = ConversationBuilder { reader, messages: Vec::new(), open: Vec::new(), ids: HashSet::new() };
     let (mut counted, mut uncounted) = (None, 0_u64);
@@ -51,7 +51,7 @@ pub(crate) fn conversation(rows: &[Row], reader: &ReaderModel<'_>) -> Conversati
         if row.kind == MessageKind::Compaction || (last.is_some_and(|last| at < last) && !kept(row, rows, last)) {
             continue;
         }
-        // What was counted before the summary was made counts what is no longer sent.
+        // Counts from before the summary include rows that are no longer sent.
         let fresh = last.is_none_or(|last| at > last);
         match builder.row(row) {
             Some(answer) if fresh && answer.model == reader.model && answer.usage.total() > 0 => {
@@ -64,7 +64,7 @@ pub(crate) fn conversation(rows: &[Row], reader: &ReaderModel<'_>) -> Conversati
     Conversation { messages: builder.messages, counted, uncounted }
 }
 
-/// Whether a row before the compaction at `last` is still sent.
+/// Returns whether a row before the compaction at `last` is still sent.
 fn kept(row: &Row, rows: &[Row], last: Option<usize>) -> bool {
     let compaction = last.and_then(|last| rows.get(last)).and_then(data::<CompactionRecord>);
     compaction.and_then(|compaction| compaction.keep_from).is_some_and(|from| row.seq >= from)
@@ -85,14 +85,14 @@ fn data<T: serde::de::DeserializeOwned>(row: &Row) -> Option<T> {
 struct ConversationBuilder<'a> {
     reader: &'a ReaderModel<'a>,
     messages: Vec<Message>,
-    /// Calls that have no result yet: the id as it was recorded, and the call as it is sent.
+    /// Calls without a result: the recorded id, and the call as it is sent.
     open: Vec<(String, ToolCall)>,
-    /// Ids that were given out.
+    /// Call ids in use.
     ids: HashSet<String>,
 }
 
 impl ConversationBuilder<'_> {
-    /// Adds a row; gives the answer that it was.
+    /// Adds a row; returns its answer if it is of kind `assistant`.
     fn row(&mut self, row: &Row) -> Option<AssistantRecord> {
         match row.kind {
             MessageKind::User | MessageKind::Skill => {
@@ -101,7 +101,7 @@ impl ConversationBuilder<'_> {
             }
             MessageKind::Assistant => {
                 self.close();
-                // A row that this version cannot read is at least what it says.
+                // A record that this version cannot parse still has its text.
                 let Some(answer) = data::<AssistantRecord>(row) else {
                     self.push(Role::Assistant, vec![Block::Text(row.content.clone()).into()]);
                     return None;
@@ -127,7 +127,7 @@ impl ConversationBuilder<'_> {
     }
 
     fn text(&mut self, text: &str) {
-        // No API takes an empty text.
+        // No API accepts an empty text.
         if !text.trim().is_empty() {
             self.push(Role::User, vec![Block::Text(text.to_owned()).into()]);
         }
@@ -139,7 +139,7 @@ impl ConversationBuilder<'_> {
         for part in answer.parts.iter().filter_map(|part| parts::part(part, own)) {
             let Part { block, opaque } = part;
             let block = match block {
-                // What was interrupted was never run.
+                // Calls of an interrupted answer were never run.
                 Block::ToolCall(_) if answer.interrupted => continue,
                 Block::ToolCall(call) => {
                     let sendable = self.sendable(&call);
@@ -154,7 +154,7 @@ impl ConversationBuilder<'_> {
         self.push(Role::Assistant, sent);
     }
 
-    /// A call in a form that every API takes.
+    /// Returns the call with a name, id and input that every API accepts.
     fn sendable(&mut self, call: &ToolCall) -> ToolCall {
         let wanted = word(&call.id);
         let mut id = wanted.clone();
@@ -176,7 +176,7 @@ impl ConversationBuilder<'_> {
         self.push(Role::User, vec![Block::ToolResult(result).into()]);
     }
 
-    /// Gives every call that is still open a result.
+    /// Adds a result for every call that has none.
     fn close(&mut self) {
         for (_, call) in std::mem::take(&mut self.open) {
             let content = vec![Piece::Text(NO_RESULT.to_owned())];
@@ -185,7 +185,7 @@ impl ConversationBuilder<'_> {
         }
     }
 
-    /// Adds parts to the last message if it is of the same role, else a message.
+    /// Appends parts to the last message if it has the same role, else adds a message.
     fn push(&mut self, role: Role, parts: Vec<Part>) {
         if parts.is_empty() {
             return;
@@ -202,7 +202,7 @@ impl ConversationBuilder<'_> {
     }
 }
 
-/// A model's word as a name or an id that every API takes.
+/// Converts a model's text to a name or id that every API accepts.
 fn word(text: &str) -> String {
     let fits = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
     let word: String = text.chars().take(NAME_CHARS).map(fits).collect();

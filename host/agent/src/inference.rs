@@ -1,4 +1,4 @@
-//! The `inference` capability: one completion by the model of the agent that runs the tool.
+//! The `inference` capability: one completion by the model of the agent that runs the tool. `sandbox` calls it for guests.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Agent, Chosen, Model, receive::SummarySink};
 
-/// Asks the model of one agent, and counts it as the session's.
+/// Sends prompts of skills to an agent's model. The tokens count for the session.
 pub struct AgentInference {
     model: Arc<dyn Model>,
     chosen: Chosen,
@@ -18,7 +18,7 @@ pub struct AgentInference {
 }
 
 impl AgentInference {
-    /// For the tools that `agent` runs until `cancel`.
+    /// Returns the capability for tools that `agent` runs until `cancel` is cancelled.
     pub fn new(agent: &Agent, cancel: CancellationToken) -> Self {
         let (model, budget) = (Arc::clone(&agent.model), Arc::clone(agent.log.budget()));
         Self { model, chosen: agent.chosen(), budget, cancel }
@@ -51,7 +51,7 @@ impl AgentInference {
             thinking: None,
             max_output_tokens: Some(answer_tokens(tokens.saturating_sub(estimate))),
         };
-        // Whatever ends this future from here on, the tokens count.
+        // From here on the tokens count, even if this future is dropped.
         let mut sent = PromptGuard { sink: SummarySink::default(), reserved: Some(reserved), estimate };
         let completed = tokio::select! {
             biased;
@@ -66,16 +66,16 @@ impl AgentInference {
     }
 }
 
-/// Tokens of an answer at most: every model can give so many.
+/// Limit of an answer's tokens. Every model supports this many.
 const MOST: u32 = 4_096;
 
-/// The most tokens of an answer, where `left` tokens may be used.
+/// Returns the limit of an answer's tokens if `left` tokens may be used.
 fn answer_tokens(left: u64) -> u32 {
     u32::try_from(left).unwrap_or(u32::MAX).clamp(1, MOST)
 }
 
-/// A request that was sent, and its tokens. If it is dropped before its end, it counts what it has used so far, or the estimate
-/// where the provider has not said anything yet.
+/// Tokens of a request that was sent. If dropped early, it counts the tokens reported so far, or the estimate if none were
+/// reported.
 struct PromptGuard<'a> {
     sink: SummarySink,
     /// `None` once the tokens are counted.
@@ -84,7 +84,7 @@ struct PromptGuard<'a> {
 }
 
 impl PromptGuard<'_> {
-    /// Counts what the provider says; returns it.
+    /// Counts the tokens that the provider reported; returns them.
     fn ended(&mut self) -> u64 {
         let used = self.sink.0.usage.total();
         if let Some(reserved) = self.reserved.take() {
@@ -93,7 +93,7 @@ impl PromptGuard<'_> {
         used
     }
 
-    /// The tokens of a request that has not ended.
+    /// Returns the tokens of a request that has not ended.
     fn used(&self) -> u64 {
         match self.sink.0.usage.total() {
             0 => self.estimate,
@@ -138,7 +138,7 @@ mod tests {
 
     use super::*;
 
-    /// Reports what it has used so far, and never ends.
+    /// A model that reports its usage and never ends.
     struct HangingModel {
         used: Option<TokenUsage>,
     }
@@ -188,9 +188,9 @@ mod tests {
 
     const SO_FAR: TokenUsage = TokenUsage { input: 40, output: 2, thinking: 0, cache_read: 0, cache_write: 0 };
 
-    /// 90 bytes are 30 tokens.
+    /// 90 bytes are estimated as 30 tokens.
     #[test]
-    fn a_dropped_request_counts_what_it_used_or_the_estimate() {
+    fn dropped_request_counts_reported_or_estimated_tokens() {
         for (used, counted) in [(None, 30), (Some(SO_FAR), 42)] {
             let inference = asking(used, 1_000);
             {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cancelled_request_counts_too() {
+    async fn cancelled_request_counts_its_tokens() {
         for (used, counted) in [(None, 30), (Some(SO_FAR), 42)] {
             let inference = asking(used, 1_000);
             let prompt = "p".repeat(90);
@@ -214,14 +214,14 @@ mod tests {
             });
             assert!(matches!(answer, (Err(Fault::Failed { .. }), tokens) if tokens == counted), "{answer:?}");
             assert_eq!(inference.budget.take_unsaved(), counted);
-            // Nothing is sent, and nothing counted, once the turn is cancelled.
+            // After a cancel nothing is sent or counted.
             assert!(matches!(inference.ask("", &prompt, 100).await, (Err(_), 0)));
             assert_eq!(inference.budget.take_unsaved(), 0);
         }
     }
 
     #[tokio::test]
-    async fn a_prompt_over_what_the_session_has_left_is_not_sent() {
+    async fn prompt_over_the_remaining_budget_is_not_sent() {
         let inference = asking(None, 29);
         let (answer, used) = inference.ask("", &"p".repeat(90), 100).await;
         let Err(Fault::Failed { kind, message }) = answer else { panic!("{answer:?}") };

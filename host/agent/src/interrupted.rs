@@ -1,5 +1,5 @@
-//! Results of calls that were interrupted: by a stop, or by the end of the process. A session asks for the latter when it is
-//! resumed. The host never repeats a call by itself.
+//! Results of interrupted calls, after a stop or the death of the process. A resumed session requests the latter. The host
+//! never repeats a call by itself.
 
 use patchbay_core::{
     AgentId, AssistantPart, AssistantRecord, CallId, Code, MessageKind, SessionId, ToolRecord, ToolRecordPart,
@@ -10,10 +10,10 @@ use serde_json::json;
 
 use crate::toolbox;
 
-/// A call of a model that has no result, since the process ended.
+/// A call of a model that has no result because the process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnansweredCall {
-    /// The call.
+    /// The id of the call.
     pub id: CallId,
     call: ToolCall,
 }
@@ -33,12 +33,12 @@ pub fn unanswered_calls(session: SessionId, rows: &[MessageRow]) -> Vec<Unanswer
     let Some((answer, after)) = rows.split_first().filter(|(row, _)| row.kind == MessageKind::Assistant) else {
         return Vec::new();
     };
-    // Commands run beside a turn. Any other row comes after its end.
+    // Commands may run during a turn. Any other row comes after its end.
     if !after.iter().all(|row| matches!(row.kind, MessageKind::Tool | MessageKind::Command)) {
         return Vec::new();
     }
     let record = answer.data.clone().and_then(|data| serde_json::from_value::<AssistantRecord>(data).ok());
-    // What broke off was never run.
+    // Calls of an interrupted answer were never run.
     let Some(record) = record.filter(|record| !record.interrupted) else { return Vec::new() };
     let calls = record.parts.into_iter().filter_map(|part| match part {
         AssistantPart::ToolCall { id, name, input, .. } => Some(ToolCall { id, name, input }),
@@ -58,8 +58,8 @@ pub fn unanswered_calls(session: SessionId, rows: &[MessageRow]) -> Vec<Unanswer
     open
 }
 
-/// Returns the result of an interrupted call as a person sees it, and as the model is sent it. `code` is
-/// [`Code::OutcomeUnknown`] or [`Code::NotRun`].
+/// Returns the results of an interrupted call for the user and for the model. `code` is [`Code::OutcomeUnknown`] or
+/// [`Code::NotRun`].
 pub(crate) fn interrupted(call: &ToolCall, code: Code) -> (String, ToolRecord) {
     let message = interrupted_message(&call.name, code);
     let content = vec![ToolRecordPart::Text { text: toolbox::envelope(message.clone(), code) }];
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(ids(std::slice::from_ref(&calls)), [id(0), id(1), id(2)]);
         assert_eq!(ids(&[calls.clone(), command, result(7, "a")]), [id(1), id(2)]);
         assert_eq!(ids(&[calls.clone(), result(6, "a"), result(7, "b"), result(8, "a")]), []);
-        // The turn ended, or the answer itself broke off.
+        // The turn ended, or the answer itself was interrupted.
         assert_eq!(ids(&[calls, result(6, "a"), row(7, MessageKind::Notice, Value::Null)]), []);
         assert_eq!(ids(&[answer(5, &["a"], true)]), []);
         assert_eq!(ids(&[]), []);

@@ -1,11 +1,11 @@
-//! Agents: a conversation each, a model, and turns.
+//! Agents. Each has a conversation, a model and tools; the session runs their turns.
 //!
-//! - [`Agent`]: one of them; [`Agent::run`] runs a [`Turn`] to its end.
-//! - [`Model`]: who answers it, the providers of the host; [`Chosen`] is which one.
-//! - [`AgentInference`]: what a skill's `inference` asks.
-//! - [`INTERNAL_TOOLS`]: the tools of the host's own.
+//! - [`Agent`]: one agent; [`Agent::run`] runs a [`Turn`] to its end.
+//! - [`Model`]: completes requests (the providers of the host); [`Chosen`] is an agent's choice of model.
+//! - [`AgentInference`]: the `inference` capability of skills.
+//! - [`INTERNAL_TOOLS`]: tools that the host itself implements.
 //!
-//! The conversation that a model is sent is made anew of the stored rows each time: what was not committed was not said.
+//! The conversation is rebuilt from the stored rows for each request, so that the model never receives uncommitted data.
 
 mod agent;
 mod compaction;

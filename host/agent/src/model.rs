@@ -1,4 +1,4 @@
-//! Who answers an agent.
+//! The choice of an agent's model, and the trait through which agents send requests.
 
 use patchbay_core::{
     Outcome,
@@ -9,21 +9,21 @@ use patchbay_sandbox::BoxFuture;
 use patchbay_store::AgentModel;
 use serde::{Deserialize, Serialize};
 
-/// Who answers: the providers of the host, or a script in a test.
+/// Completes requests of agents. The providers of the host implement it; tests use scripts.
 pub trait Model: Send + Sync {
-    /// The model of who has chosen none.
+    /// Returns the default model (`default_model`), for agents without a choice.
     fn default_choice(&self) -> BoxFuture<'_, Result<Choice, Outcome>>;
 
-    /// The model of a size among the models of a provider; none where it has no catalogue.
+    /// Returns the provider's model of a given size; `None` if its catalogue has none.
     fn select<'a>(&'a self, provider: &'a Choice, size: Selector) -> BoxFuture<'a, Option<String>>;
 
-    /// The provider and the model that `text` names.
+    /// Resolves a model name to a provider and a model.
     fn resolve<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Choice, Outcome>>;
 
-    /// What is known of a model.
+    /// Returns what is known about a model, such as its context window.
     fn about<'a>(&'a self, choice: &'a Choice) -> BoxFuture<'a, ModelInfo>;
 
-    /// Asks a model. What comes goes to `sink`; an error is what the person is told.
+    /// Sends a request. Events go to `sink`; an error is an outcome for the user.
     fn complete<'a>(
         &'a self,
         choice: &'a Choice,
@@ -59,27 +59,27 @@ impl Model for Providers {
     }
 }
 
-/// What takes the place of an agent's model until `/model` names another.
+/// Replaces an agent's model until the next `/model`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "value", rename_all = "lowercase")]
 pub enum ModelOverride {
-    /// A model of this size, of the agent's own provider.
+    /// A model of this size from the agent's own provider.
     Selector(Selector),
-    /// This model, of whichever provider owns it.
+    /// The model with this name, from the provider that owns it.
     Model(String),
 }
 
-/// The model of an agent, as it was chosen.
+/// The chosen model of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chosen {
-    /// What `/model` named; none: the default of `config.toml`.
+    /// The model chosen by `/model`; `None` for the default of `config.toml`.
     pub model: Option<Choice>,
-    /// What takes its place.
+    /// A temporary replacement of the model.
     pub model_override: Option<ModelOverride>,
 }
 
 impl Chosen {
-    /// What the store has of it. What this version cannot read was chosen by nobody.
+    /// Parses a stored choice. Values that this version cannot parse count as not chosen.
     pub fn from_row(row: &AgentModel) -> Self {
         let model = || {
             let level = row.thinking_level.as_deref().and_then(ThinkingLevel::from_word);
@@ -89,22 +89,22 @@ impl Chosen {
         Self { model: model(), model_override }
     }
 
-    /// As the store keeps it.
+    /// Returns the choice as a store row.
     pub fn to_row(&self) -> AgentModel {
         let model = self.model.as_ref();
         AgentModel {
             provider: model.map(|choice| choice.provider.to_string()),
             model: model.map(|choice| choice.model.clone()),
             thinking_level: model.and_then(|choice| choice.level).map(|level| level.as_str().to_owned()),
-            // A text in an enum: there is nothing that JSON could not hold.
+            // The value contains only what JSON can represent.
             model_override: self.model_override.as_ref().and_then(|chosen| serde_json::to_string(chosen).ok()),
         }
     }
 
-    /// The model that the next request goes to.
+    /// Returns the model for the next request.
     ///
     /// # Errors
-    /// What the person is told where there is none.
+    /// An outcome for the user if no model can be used.
     pub async fn effective(&self, models: &dyn Model) -> Result<Choice, Outcome> {
         let own = match &self.model {
             Some(choice) => choice.clone(),
@@ -112,7 +112,7 @@ impl Chosen {
         };
         match &self.model_override {
             None => Ok(own),
-            // Where there is no catalogue the override changes nothing.
+            // Without a catalogue the override has no effect.
             Some(ModelOverride::Selector(size)) => {
                 let model = models.select(&own, *size).await;
                 Ok(Choice { model: model.unwrap_or_else(|| own.model.clone()), ..own })

@@ -1,6 +1,6 @@
-//! An answer under way, in pieces for the store: each has what was added since the one before, so that keeping an answer
-//! costs what the answer is long, however often it is kept. A turn writes them while the model answers; a session that is
-//! resumed after a crash joins them.
+//! Splits an unfinished answer into pieces for the store. Each piece contains only what was added since the previous one, so
+//! that the total cost is proportional to the answer's length. `turn` writes pieces while the model answers; a resumed
+//! session joins them.
 
 use patchbay_core::{AgentId, AssistantPart, AssistantRecord};
 use patchbay_store::PartialPiece;
@@ -8,28 +8,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::receive::PartialAnswer;
 
-/// A piece of an answer, as it is stored. The whole answer so far, as earlier builds stored it, is a valid first piece.
+/// A stored piece of an answer. Earlier builds stored the whole answer so far, which is a valid first piece.
 #[derive(Serialize, Deserialize)]
 struct AnswerPiece {
-    /// The index of the first part in `answer.parts`; parts before it have not changed.
+    /// Index of the first part in `answer.parts`. Earlier parts have not changed.
     #[serde(default)]
     from: usize,
-    /// The answer so far; each part has only what was added to it.
+    /// The answer so far; each part contains only what was added to it.
     #[serde(flatten)]
     answer: AssistantRecord,
 }
 
-/// How much of an answer under way is in its pieces already.
+/// How much of an unfinished answer its pieces contain.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     pieces: u32,
-    /// Bytes of each part's text, and whether what the adapter attached is written.
+    /// For each part: the stored bytes of its text, and whether its adapter data is stored.
     parts: Vec<(usize, bool)>,
 }
 
 impl Written {
-    /// Returns the next piece of an answer of `agent` with these `parts`. `record` makes the answer of the parts that it is
-    /// given.
+    /// Returns the next piece of an answer of `agent` with these `parts`. `record` builds an answer from the given parts.
     pub(crate) fn next(
         &mut self,
         agent: AgentId,
@@ -45,13 +44,13 @@ impl Written {
         let ordinal = self.pieces;
         self.pieces += 1;
         self.parts = now;
-        // Texts and numbers alone: there is nothing that JSON could not hold.
+        // The piece contains only what JSON can represent.
         let piece = serde_json::to_string(&AnswerPiece { from, answer }).unwrap_or_default();
         PartialPiece { agent, ordinal, piece }
     }
 }
 
-/// Joins the pieces of an answer in their order. Returns its text and its record; `None` if they are no pieces of one answer.
+/// Joins the pieces of an answer, in order. Returns its text and record, or `None` if the pieces do not fit together.
 pub fn join_pieces(pieces: &[String]) -> Option<(String, serde_json::Value)> {
     let mut whole: Option<AssistantRecord> = None;
     for piece in pieces {
@@ -91,7 +90,8 @@ fn opaque(part: &AssistantPart) -> Option<&String> {
     opaque.as_ref()
 }
 
-/// What was added to a part since `bytes` of its text, and what was attached, were written.
+/// Returns what was added to a part after its first `bytes` bytes of text; `attached` says whether its adapter data is
+/// already stored.
 fn since(part: &AssistantPart, bytes: usize, attached: bool) -> AssistantPart {
     let text = text(part).get(bytes..).unwrap_or_default().to_owned();
     let opaque = opaque(part).filter(|_| !attached).cloned();
@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// Something that happens to an answer under way.
+    /// A step of a random unfinished answer.
     #[derive(Clone, Debug)]
     enum Step {
         Begin(u8),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     proptest! {
-        /// Wherever an answer is cut, and whichever of its parts grow at once.
+        /// Joining the pieces restores the answer, wherever it is cut and whichever parts grow.
         #[test]
         fn joined_pieces_equal_the_whole(steps in proptest::collection::vec(step(), 1..60)) {
             let (mut parts, mut written, mut pieces) = (Vec::new(), Written::default(), Vec::new());

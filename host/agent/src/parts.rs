@@ -1,4 +1,4 @@
-//! Stored parts of a conversation as a model is sent them. The conversation is made of them.
+//! Converts stored parts of a conversation to the form that a model receives. `conversation` calls it.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use patchbay_core::{
@@ -6,8 +6,8 @@ use patchbay_core::{
     completion::{Blob, Block, Part, Piece, ToolCall, ToolResult},
 };
 
-/// Returns a part of an answer as a model is sent it, or `None` where it is not sent. `own`: to the adapter and the model that
-/// it came from. Others are sent neither thoughts nor what only that adapter reads.
+/// Returns a part of an answer as a model receives it, or `None` if it is not sent. `own` says whether the answer came from
+/// the same adapter and model; others receive neither thinking nor adapter data.
 pub(crate) fn part(part: &AssistantPart, own: bool) -> Option<Part> {
     let (block, opaque) = match part {
         AssistantPart::Text { text, opaque } => (Block::Text(text.clone()), opaque),
@@ -22,7 +22,7 @@ pub(crate) fn part(part: &AssistantPart, own: bool) -> Option<Part> {
     Some(Part { block, opaque: opaque.clone().filter(|_| own) })
 }
 
-/// Returns the result of a tool as a model is sent it, as the answer to `call`. `reads` says which media types it takes.
+/// Returns the result of a tool as the answer to `call`. `reads` says which media types the model accepts.
 pub(crate) fn result(record: &ToolRecord, call: ToolCall, reads: &dyn Fn(&str) -> bool) -> ToolResult {
     let content = record.content.iter().map(|piece| match piece {
         ToolRecordPart::Text { text } => Piece::Text(text.clone()),
@@ -36,7 +36,7 @@ pub(crate) fn result(record: &ToolRecord, call: ToolCall, reads: &dyn Fn(&str) -
     ToolResult { call_id: call.id, name: call.name, content: content.collect(), is_error: record.error.is_some() }
 }
 
-/// Returns bytes as a row keeps them.
+/// Encodes bytes for a row.
 pub(crate) fn blob(media_type: &str, data: &[u8]) -> ToolRecordPart {
     ToolRecordPart::Blob { media_type: media_type.to_owned(), data: STANDARD.encode(data) }
 }

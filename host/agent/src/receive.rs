@@ -1,4 +1,5 @@
-//! An answer as it comes: told at once, and kept.
+//! Receives an answer: publishes its pieces as events and collects it for the store. `turn`, `compaction` and `inference`
+//! use it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,27 +14,27 @@ use patchbay_events::EventLog;
 
 use crate::partial::Written;
 
-/// What stands between two blocks of text of one answer.
+/// Separates the text blocks of one answer.
 const BETWEEN: &str = "\n\n";
 
-/// What has come of an answer so far.
+/// The received part of an answer.
 #[derive(Default)]
 pub(crate) struct PartialAnswer {
     pub(crate) effective_model: Option<String>,
     pub(crate) parts: Vec<AssistantPart>,
     pub(crate) usage: TokenUsage,
-    /// What of it the store has already.
+    /// How much of the answer is already stored.
     pub(crate) written: Written,
 }
 
 impl PartialAnswer {
-    /// The text of the answer.
+    /// Returns the text of the answer.
     pub(crate) fn text(&self) -> String {
         texts(&self.parts).collect::<Vec<_>>().join(BETWEEN)
     }
 }
 
-/// The blocks of text of an answer that are not empty.
+/// Returns the text blocks that are not empty.
 fn texts(parts: &[AssistantPart]) -> impl Iterator<Item = &str> {
     parts.iter().filter_map(|part| match part {
         AssistantPart::Text { text, .. } if !text.is_empty() => Some(text.as_str()),
@@ -41,17 +42,17 @@ fn texts(parts: &[AssistantPart]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// How long the text of these parts is, in bytes.
+/// Returns the length in bytes of the joined text of `parts`.
 fn text_length(parts: &[AssistantPart]) -> usize {
     let length: usize = texts(parts).map(|text| BETWEEN.len() + text.len()).sum();
     length.saturating_sub(BETWEEN.len())
 }
 
-/// What is shared by who receives an answer and who keeps it.
+/// Shared by the receiver of an answer and the task that stores it.
 #[derive(Default)]
 pub(crate) struct AnswerBuffer {
     received: Mutex<(PartialAnswer, bool)>,
-    /// A block is whole.
+    /// Notified when a block is complete.
     pub(crate) block: Notify,
 }
 
@@ -60,28 +61,28 @@ impl AnswerBuffer {
         self.received.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows what there is, if there is something and it has grown since the last time.
+    /// Calls `look` with the answer if it is not empty and has changed since the last call.
     pub(crate) fn if_new<T>(&self, look: impl FnOnce(&mut PartialAnswer) -> T) -> Option<T> {
         let (received, new) = &mut *self.lock();
         (std::mem::take(new) && !received.parts.is_empty()).then(|| look(received))
     }
 
-    /// Makes the next piece for the store one that has the whole answer so far: the last one was not written.
+    /// Makes the next stored piece contain the whole answer so far, because the last write failed.
     pub(crate) fn write_again(&self) {
         self.lock().0.written = Written::default();
     }
 
-    /// Takes all there is.
+    /// Takes the answer out of the buffer.
     pub(crate) fn take(&self) -> PartialAnswer {
         std::mem::take(&mut self.lock().0)
     }
 }
 
-/// Tells of an answer and lays it on the buffer.
+/// Publishes an answer's events and collects them in the buffer.
 pub(crate) struct AnswerSink {
     pub(crate) log: Arc<EventLog>,
     pub(crate) agent: AgentId,
-    /// Where the next piece belongs; its block and offset are set as pieces come.
+    /// Position of the next piece; block and offset are set for each piece.
     pub(crate) at: DeltaPosition,
     pub(crate) buffer: Arc<AnswerBuffer>,
 }
@@ -92,7 +93,7 @@ impl Sink for AnswerSink {
         *new = true;
         match event {
             StreamEvent::Started(model) => received.effective_model = Some(model).filter(|model| !model.is_empty()),
-            // Blocks are numbered from 0 in the order of their starts: the driver has checked it.
+            // Blocks are numbered from 0 in the order of their starts; the provider has checked this.
             StreamEvent::BlockStart { kind, .. } => received.parts.push(match kind {
                 BlockKind::Text => AssistantPart::Text { text: String::new(), opaque: None },
                 BlockKind::Thinking => AssistantPart::Thinking { text: String::new(), opaque: None },
@@ -102,7 +103,7 @@ impl Sink for AnswerSink {
                 BlockKind::Opaque(data) => AssistantPart::Opaque { data, opaque: None },
             }),
             StreamEvent::BlockDelta { index, mut text } => {
-                // Where this block begins in the text of the answer.
+                // Where this block starts in the text of the answer.
                 let before = text_length(received.parts.get(..index as usize).unwrap_or_default());
                 let offset;
                 let block = match received.parts.get_mut(index as usize) {
@@ -114,7 +115,7 @@ impl Sink for AnswerSink {
                             before => before + BETWEEN.len() + so_far.len(),
                         };
                         so_far.push_str(&text);
-                        // The pieces together are the answer's text.
+                        // All pieces together are the answer's text.
                         if begins && before > 0 {
                             text.insert_str(0, BETWEEN);
                         }
@@ -147,13 +148,13 @@ impl Sink for AnswerSink {
     }
 
     fn retrying(&mut self, retrying: &Retrying) {
-        // Nothing has come but perhaps what the attempt that failed said of itself.
+        // At most events of the failed attempt were received.
         self.buffer.take();
         self.log.publish(self.agent, EventKind::Notice { text: retrying.to_string() });
     }
 }
 
-/// Takes the text of an answer, and tells nobody.
+/// Collects the text of an answer without publishing it, for summaries and `inference`.
 #[derive(Default)]
 pub(crate) struct SummarySink(pub(crate) PartialAnswer);
 

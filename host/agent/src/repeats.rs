@@ -1,22 +1,22 @@
-//! Notices a model that calls the same tool again and again.
+//! Detects a model that repeats the same tool call. `turn` calls it after each call.
 
 use patchbay_core::{Digest, ToolRecord, completion::ToolCall, text};
 
-/// Calls in a row with the same input and result after which the person is told. Nothing is stopped: polling looks the same.
+/// Number of equal calls in a row after which the user is notified. The turn continues, since polling looks the same.
 const MANY: u32 = 5;
 
-/// The last call of a turn, and how often it was made in a row.
+/// The last call of a turn and the number of its repetitions.
 #[derive(Default)]
 pub(crate) struct Repeats {
-    /// The digest of name, input and result.
+    /// Digest of name, input and result.
     last: Option<Digest>,
     count: u32,
 }
 
 impl Repeats {
-    /// Counts a call; returns what the person is told where this is the fifth of its kind in a row.
+    /// Counts a call; returns a notice for the fifth equal call in a row.
     pub(crate) fn notice(&mut self, call: &ToolCall, answer: &ToolRecord) -> Option<String> {
-        // Texts and lists of texts: there is nothing that JSON could not hold.
+        // These values contain only what JSON can represent.
         let made = serde_json::to_vec(&(&call.name, &call.input, answer.error, &answer.content)).unwrap_or_default();
         let made = Some(Digest::of(&made));
         self.count = if self.last == made { self.count.saturating_add(1) } else { 1 };
@@ -33,7 +33,7 @@ mod tests {
 
     use super::*;
 
-    /// Which of these calls, each an input and a result, are noticed.
+    /// Returns the indices of the calls (each an input and a result) that cause a notice.
     fn noticed(calls: &[(&str, &str)]) -> Vec<usize> {
         let mut repeats = Repeats::default();
         let mut noticed = Vec::new();
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fifth_equal_call_in_a_row_is_noticed_once() {
+    fn fifth_equal_call_is_reported_once() {
         assert_eq!(noticed(&[("1", "1"); 12]), [4]);
         let other =
             [[("1", "1"); 4].as_slice(), &[("2", "1")], &[("1", "1"); 4], &[("1", "2")], &[("1", "1"); 5]].concat();

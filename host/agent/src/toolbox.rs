@@ -1,4 +1,4 @@
-//! The tools of a turn: what a model is shown, and the call of one by the path that all calls take.
+//! The tools of a turn: their declarations for the model, and the execution of a call. `turn` uses it.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::{AgentIds, parts, use_skill::UseSkill};
 
-/// Bytes of a tool's text that a model is sent: some thirty thousand tokens. What is longer is cut, and it says so.
+/// Limit in bytes of a tool's text for the model, about thirty thousand tokens. Longer text is cut with a note.
 const RESULT_BYTES: usize = 128 << 10;
 
 pub(crate) struct Toolbox {
@@ -29,7 +29,7 @@ impl Toolbox {
         Self { tools, snapshot, internal: use_skill.into_iter().collect() }
     }
 
-    /// Every tool, sorted by its full name.
+    /// Returns all tools, sorted by full name.
     pub(crate) fn declarations(&self) -> Vec<ToolDeclaration> {
         let internal = self.internal.iter().map(|tool| (tool.spec().name.to_string(), tool.spec()));
         let skills = self
@@ -48,7 +48,7 @@ impl Toolbox {
         declarations
     }
 
-    /// What a call by the model of the agent at `place` shares with the calls nested in it.
+    /// Returns the context of a call by the model of agent `ids`; nested calls share it.
     pub(crate) fn context(
         &self,
         ids: &AgentIds,
@@ -70,7 +70,7 @@ impl Toolbox {
         })
     }
 
-    /// Runs a call. Returns the result as a person sees it, and as the model is sent it.
+    /// Runs a call. Returns the result for the user and the result for the model.
     pub(crate) async fn call(&self, id: CallId, call: &ToolCall, context: &Arc<CallContext>) -> (String, ToolRecord) {
         let answer = match (input(call), ResolvedTool::find(&self.snapshot, &self.internal, &call.name)) {
             (Ok(input), Ok(tool)) => {
@@ -89,7 +89,7 @@ impl Toolbox {
     }
 }
 
-/// The input that a model wrote: an object, or nothing, which is an empty one.
+/// Parses the input of a call. Empty input counts as an empty object.
 fn input(call: &ToolCall) -> Result<Value, ToolError> {
     let written = call.input.trim();
     let invalid = |problem: String| ToolError::InvalidInput { tool: text::excerpt(&call.name, 80), problem };
@@ -100,7 +100,7 @@ fn input(call: &ToolCall) -> Result<Value, ToolError> {
     }
 }
 
-/// The envelope of a result. Bytes follow it.
+/// Wraps a result in its envelope, followed by binary content.
 fn pieces(content: Vec<Content>) -> Vec<ToolRecordPart> {
     let (mut texts, mut blobs) = (Vec::new(), Vec::new());
     let only_json = matches!(&content[..], [Content::Json(_)]);
@@ -122,7 +122,7 @@ fn failure(error: &ToolError) -> String {
     envelope(error.to_string(), error.code())
 }
 
-/// The envelope of a failure.
+/// Returns the envelope of a failure.
 pub(crate) fn envelope(message: String, code: Code) -> String {
     let message = Value::from(cut(message));
     format!(r#"{{"tool_success":false,"error":{message},"error_code":"{code}"}}"#)
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_stands_in_its_envelope() {
+    fn result_is_wrapped_in_its_envelope() {
         assert_eq!(said(vec![Content::Text("a \"b\"".to_owned())]), r#"{"tool_success":true,"result":"a \"b\""}"#);
         assert_eq!(said(vec![Content::Json(json!({"n": 1}))]), r#"{"tool_success":true,"result":{"n":1}}"#);
         let both = vec![Content::Text("a".to_owned()), Content::Json(json!([1]))];

@@ -1,4 +1,5 @@
-//! A turn: the model is asked, the tools that it calls are run, and it is asked again, until it is done.
+//! Runs a turn: sends the conversation to the model and runs the tools that it calls, until it calls none. The session calls
+//! [`Agent::run`].
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,24 +25,24 @@ use crate::{
     toolbox::Toolbox,
 };
 
-/// How often what has come of an answer is kept, besides at the end of each block.
+/// How often an unfinished answer is stored, in addition to the end of each block.
 const CHECKPOINT: Duration = Duration::from_millis(250);
 
-/// What a turn works with from its beginning to its end.
+/// The input of a turn.
 pub struct Turn {
-    /// The skills.
+    /// The skills whose tools the model may call.
     pub snapshot: Arc<Snapshot>,
-    /// The system context.
+    /// Texts of the system context.
     pub system: Vec<String>,
-    /// The number of the row that it began with.
+    /// The number of the turn's first row.
     pub began: u64,
-    /// Ends it, wherever it is.
+    /// Cancels the turn at any point.
     pub cancel: CancellationToken,
 }
 
-/// An answer, and what is to be done about it.
+/// A complete answer.
 struct CompletedAnswer {
-    /// The number of its row; 0 where nothing came.
+    /// The number of the answer's row; 0 if nothing was received.
     row: u64,
     text: String,
     calls: Vec<ToolCall>,
@@ -49,7 +50,7 @@ struct CompletedAnswer {
 }
 
 impl Agent {
-    /// Runs a turn on the conversation as it stands. Whatever ends it, what came is committed when this answers.
+    /// Runs a turn on the stored conversation. Everything received is committed before this returns, also after an error.
     pub async fn run(&self, turn: &Turn) -> Outcome {
         match self.rounds(turn).await {
             Ok(outcome) | Err(outcome) => outcome,
@@ -63,7 +64,7 @@ impl Agent {
         for answer in 0..most {
             let exhausted = |exhausted| Outcome::error(Code::LimitTokens, exhausted);
             self.log.budget().check().map_err(exhausted)?;
-            // Both `/model` and an override hold from the next request on.
+            // `/model` and an override take effect with the next request.
             let choice = self.chosen().effective(&*self.model).await?;
             let about = self.model.about(&choice).await;
             let request = self.request(turn, &toolbox, &choice, &about).await?;
@@ -85,7 +86,7 @@ impl Agent {
         Err(Outcome::error(Code::TurnRounds, message))
     }
 
-    /// What the model is asked next. A conversation that has become too long is summarised first.
+    /// Builds the next request. A conversation over the threshold is summarised first.
     async fn request(
         &self,
         turn: &Turn,
@@ -168,7 +169,7 @@ impl Agent {
         self.commit(MessageKind::Compaction, summary, json!(data)).await.map(drop)
     }
 
-    /// Asks the model once, and keeps what comes.
+    /// Sends one request and stores the answer.
     async fn ask(
         &self,
         turn: &Turn,
@@ -218,7 +219,7 @@ impl Agent {
         let completed = self.unless_cancelled(turn, asked).await.flatten();
         let received = buffer.take();
         self.log.budget().spend(received.usage.total());
-        // Where nothing came there is nothing to keep.
+        // Nothing is stored if nothing was received.
         let mut row = 0;
         if completed.is_ok() || !received.parts.is_empty() {
             let answer = record(&received, completed.as_ref().ok(), received.parts.clone());
@@ -245,7 +246,7 @@ impl Agent {
             Ok(answered) => answered,
             Err(cancelled) => {
                 if context.effect.is_set() {
-                    // The model must know that the effect may have happened.
+                    // The model must know that the call may have taken effect.
                     let (shown, answer) = interrupted(call, Code::OutcomeUnknown);
                     self.commit_row(MessageKind::Tool, shown, json!(answer), vec![id]).await?;
                 }
@@ -260,7 +261,7 @@ impl Agent {
         Ok(())
     }
 
-    /// What `work` gives, unless the turn is cancelled before.
+    /// Runs `work` until it ends or the turn is cancelled.
     async fn unless_cancelled<T>(&self, turn: &Turn, work: impl Future<Output = T>) -> Result<T, Outcome> {
         tokio::select! {
             biased;
@@ -274,7 +275,7 @@ impl Agent {
         self.commit_row(kind, content, data, Vec::new()).await
     }
 
-    /// Commits a row, which is the result of the calls that it `settles`; returns its number.
+    /// Commits a row that settles the calls `settles`; returns its number.
     async fn commit_row(
         &self,
         kind: MessageKind,
@@ -293,7 +294,7 @@ impl Agent {
         Ok(rows.last().map_or(0, |row| row.seq))
     }
 
-    /// Tells of an end that a person would not expect.
+    /// Publishes a notice if the answer ended for an unusual reason.
     fn explain(&self, stop: Stop) {
         let text = match stop {
             Stop::MaxTokens => "The answer is cut off: it is as long as the model's answers may be.",

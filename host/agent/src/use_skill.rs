@@ -1,4 +1,4 @@
-//! `use_skill`: the instructions of a skill, for the model that asks for them.
+//! The tool `use_skill`, which returns the instructions of a skill to the model. `toolbox` offers it.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use patchbay_skill::{InvocationMode, Snapshot};
 use patchbay_tools::{Internal, InternalError, Tools};
 use serde_json::{Value, json};
 
-/// Its name.
+/// The tool's name.
 const USE_SKILL: &str = "use_skill";
 
-/// The tools of the host's own that a model has, by their names. A skill may name them in `requires_tools`.
+/// Names of the tools that the host implements for models. A skill may list them in `requires_tools`.
 pub const INTERNAL_TOOLS: &[&str] = &[USE_SKILL];
 
 pub(crate) struct UseSkill {
@@ -21,7 +21,7 @@ pub(crate) struct UseSkill {
 }
 
 impl UseSkill {
-    /// Over the skills of `snapshot`; none where none of them is instructions.
+    /// Returns the tool for the skills of `snapshot`; `None` if none has instructions.
     pub(crate) fn over(tools: &Arc<Tools>, snapshot: &Arc<Snapshot>) -> Option<Self> {
         let names: Vec<&str> = crate::context::instructed(snapshot).map(|(name, ..)| name).collect();
         if names.is_empty() {
@@ -69,7 +69,7 @@ impl Internal for UseSkill {
     }
 }
 
-/// The instructions with the input in its place; behind them where they name none.
+/// Inserts the input at `$INPUT`, or appends it if the instructions do not contain `$INPUT`.
 fn instructions(template: &str, input: &str) -> String {
     if template.contains("$INPUT") || input.is_empty() {
         return template.replace("$INPUT", input);

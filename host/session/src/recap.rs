@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exchange_is_shown_with_how_it_ended() {
+    fn last_exchange_shows_how_it_ended() {
         let said = row(MessageKind::User, "How much?\n", None);
         let answer = |data| row(MessageKind::Assistant, "\nTwo.\n\nOr three.\n", Some(data));
         let whole = answer(json!({"parts": []}));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_cleaned_and_bounded() {
+    fn shown_lines_are_cleaned_and_bounded() {
         let many: String = (1..=40).map(|n| format!("line {n}\n")).collect();
         let shown = lines(&row(MessageKind::User, &many, None), Some(&row(MessageKind::Assistant, &many, None)));
         assert_eq!(shown[..4], ["> line 1", "line 2", "line 3", "\u{2026} 37 more lines"]);

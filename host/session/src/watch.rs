@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_of_changes_delays_a_look_for_two_seconds_at_most() {
+    async fn steady_changes_delay_a_comparison_by_two_seconds() {
         let waited = waited(None, SETTLED / 10).await;
         assert!(waited >= PATIENCE && waited < PATIENCE * 3, "{waited:?}");
     }
@@ -263,7 +263,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_linked_skill_is_watched_and_not_walked() {
+    fn linked_skill_is_watched_but_not_walked() {
         let home = tempfile::tempdir().unwrap();
         let (root, elsewhere) = (home.path().join("skills"), home.path().join("elsewhere"));
         fs::create_dir_all(elsewhere.join("inner")).unwrap();

@@ -1,3 +1,5 @@
+//! Tests of the conversation that a model receives.
+
 use patchbay_core::{
     AgentId, AssistantPart, ToolRecordPart,
     completion::{TokenUsage, ToolCall},
@@ -50,7 +52,7 @@ fn tool(seq: u64, id: &str, said: &str) -> Row {
     row(seq, MessageKind::Tool, said, Some(json!(answer)))
 }
 
-/// A conversation in few words: `U` and `A` with what each says.
+/// Returns a short form of a conversation: `U` and `A` with the content of each message.
 fn shape(rows: &[Row]) -> String {
     let shown = |part: &Part| match &part.block {
         Block::Text(text) => text.clone(),
@@ -71,7 +73,7 @@ fn shape(rows: &[Row]) -> String {
 }
 
 #[test]
-fn calls_have_their_results_in_the_next_message() {
+fn results_follow_their_calls_in_the_next_message() {
     let calls = answer(vec![text("I look."), call("1", "a__b", r#"{"x":1}"#), call("2", "a__b", "{}")]);
     let rows = [user(1, "hello"), assistant(2, &calls), tool(3, "2", "two"), tool(4, "1", "one"), user(5, "thanks")];
     assert_eq!(
@@ -81,7 +83,7 @@ fn calls_have_their_results_in_the_next_message() {
 }
 
 #[test]
-fn a_call_without_a_result_gets_one() {
+fn call_without_result_gets_one() {
     let calls = answer(vec![call("1", "a__b", "{}"), call("2", "a__b", "{}")]);
     let rows = [user(1, "hello"), assistant(2, &calls), tool(3, "1", "one"), user(4, "go on")];
     let shape = shape(&rows);
@@ -90,7 +92,7 @@ fn a_call_without_a_result_gets_one() {
 }
 
 #[test]
-fn what_was_interrupted_keeps_its_text_and_loses_its_calls() {
+fn interrupted_answers_keep_text_and_lose_calls() {
     let mut broken = answer(vec![text("half a"), call("1", "a__b", "{\"x\":")]);
     broken.interrupted = true;
     assert_eq!(shape(&[user(1, "hello"), assistant(2, &broken), user(3, "and?")]), "U hello\nA half a\nU and?");
@@ -99,7 +101,7 @@ fn what_was_interrupted_keeps_its_text_and_loses_its_calls() {
 }
 
 #[test]
-fn names_ids_and_inputs_that_no_api_takes_are_mended() {
+fn invalid_names_ids_and_inputs_are_repaired() {
     let calls = answer(vec![call("", "töol name", "no json"), call("", &"n".repeat(100), "[1]")]);
     let rows = [user(1, "hello"), assistant(2, &calls), tool(3, "", "one"), tool(4, "", "two")];
     let long = "n".repeat(64);
@@ -110,7 +112,7 @@ fn names_ids_and_inputs_that_no_api_takes_are_mended() {
 }
 
 #[test]
-fn thinking_goes_back_to_whom_it_came_from_alone() {
+fn thinking_is_sent_only_to_its_own_model() {
     let thinking = AssistantPart::Thinking { text: "hm".to_owned(), opaque: Some("sig".to_owned()) };
     let mut own = answer(vec![thinking, text("yes")]);
     assert_eq!(shape(&[user(1, "hello"), assistant(2, &own), user(3, "x")]), "U hello\nA <hm|sig> / yes\nU x");
@@ -121,7 +123,7 @@ fn thinking_goes_back_to_whom_it_came_from_alone() {
 }
 
 #[test]
-fn an_image_goes_only_to_who_can_read_it() {
+fn images_are_sent_only_to_models_that_accept_them() {
     let blob = |media: &str| ToolRecord {
         call_id: "1".to_owned(),
         name: "a__b".to_owned(),
@@ -137,7 +139,7 @@ fn an_image_goes_only_to_who_can_read_it() {
 }
 
 #[test]
-fn a_summary_takes_the_place_of_what_was_before() {
+fn summary_replaces_earlier_rows() {
     let compaction = |keep_from, request: Option<&str>| {
         let data = CompactionRecord {
             keep_from,
@@ -160,7 +162,7 @@ fn a_summary_takes_the_place_of_what_was_before() {
 }
 
 #[test]
-fn what_a_model_counted_is_not_counted_again() {
+fn reported_tokens_are_not_estimated_again() {
     let mut counted = answer(vec![text("yes")]);
     counted.usage = TokenUsage { input: 100, output: 20, ..TokenUsage::default() };
     let rows = [user(1, "hello"), assistant(2, &counted), user(3, "1234")];
@@ -180,7 +182,7 @@ fn any_row() -> impl Strategy<Value = (u8, String, bool)> {
 
 proptest! {
     #[test]
-    fn whatever_the_rows_are_the_conversation_keeps_the_law(rows in prop::collection::vec(any_row(), 0..20)) {
+    fn any_rows_make_a_valid_conversation(rows in prop::collection::vec(any_row(), 0..20)) {
         let rows: Vec<_> = (1..).zip(rows).map(|(seq, (kind, word, odd))| match kind {
             0 => user(seq, &word),
             1 | 2 => {

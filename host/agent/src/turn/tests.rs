@@ -1,3 +1,5 @@
+//! Tests of turns with a scripted model.
+
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Mutex,
@@ -18,21 +20,21 @@ use patchbay_tools::Tools;
 use super::*;
 use crate::{AgentIds, Chosen, CompactionSettings, Model, ModelOverride};
 
-/// What a scripted model does when it is asked.
+/// A scripted answer.
 enum Reply {
-    /// Says these words, in a block of text, and ends.
+    /// Streams these words as one text block and ends.
     Says(&'static [&'static str]),
-    /// Calls tools, each with an input, and waits for them.
+    /// Calls tools, each with an input, and waits for the results.
     Calls(&'static [(&'static str, &'static str)]),
-    /// Says something, and fails.
+    /// Streams some text, then fails.
     Breaks(&'static str),
     /// Fails at once.
     Fails,
-    /// Says something, and then nothing more.
+    /// Streams some text, then nothing more.
     Hangs(&'static str),
 }
 
-/// A model that does as it was told, and remembers what it was asked.
+/// A model that follows a script and records its requests.
 struct ScriptedModel {
     does: Mutex<VecDeque<Reply>>,
     asked: Mutex<Vec<(Choice, CompletionRequest)>>,
@@ -84,7 +86,7 @@ impl Model for ScriptedModel {
             self.asked.lock().unwrap().push((choice.clone(), request));
             let does = self.does.lock().unwrap().pop_front();
             let failed = || Outcome::error(Code::Internal, "it broke.");
-            match does.expect("nobody told the model what to do next") {
+            match does.expect("the script has no further reply") {
                 Reply::Says(words) => {
                     say(sink, words);
                     sink.event(StreamEvent::BlockEnd { index: 0, opaque: Some("signed".to_owned()) });
@@ -131,7 +133,7 @@ impl Platform for NoPlatform {
     }
 }
 
-/// An agent in a store of its own.
+/// An agent with its own store.
 struct TestAgent {
     _home: tempfile::TempDir,
     store: Store,
@@ -242,7 +244,7 @@ fn texts(message: &Message) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn an_answer_is_told_as_it_comes_and_then_kept() {
+async fn answer_is_streamed_and_then_stored() {
     let stage = TestAgent::new([Reply::Says(&["Good ", "day."])], 0).await;
     let mut events = stage.log.subscribe(1);
     let outcome = stage.say("hello").await;
@@ -255,7 +257,7 @@ async fn an_answer_is_told_as_it_comes_and_then_kept() {
             other => format!("{other:?}"),
         });
     }
-    // Rows are read from the store before what is live, where both are there already.
+    // Rows are read from the store before pending live events.
     told.sort();
     assert_eq!(told, ["Good ", "assistant=Good day.", "day.", "user=hello"]);
     let answer = stage.answer().await;
@@ -268,7 +270,7 @@ async fn an_answer_is_told_as_it_comes_and_then_kept() {
 }
 
 #[tokio::test]
-async fn calls_are_answered_and_the_model_is_asked_again() {
+async fn tool_results_are_sent_back_to_the_model() {
     let calls = Reply::Calls(&[("no__tool", r#"{"x": 1}"#), ("calc__eval", "not JSON")]);
     let stage = TestAgent::new([calls, Reply::Says(&["I see."])], 0).await;
     let outcome = stage.say("try").await;
@@ -290,7 +292,7 @@ async fn calls_are_answered_and_the_model_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_cancelled_keeps_what_came() {
+async fn cancelled_turn_keeps_the_partial_answer() {
     let stage = TestAgent::new([Reply::Hangs("Half a"), Reply::Says(&["Whole."])], 0).await;
     let cancel = stage.cancel.clone();
     let mut events = stage.log.subscribe(1);
@@ -313,7 +315,7 @@ async fn a_turn_that_is_cancelled_keeps_what_came() {
 }
 
 #[tokio::test]
-async fn what_came_before_a_failure_is_kept_and_nothing_else() {
+async fn failed_answer_keeps_its_text_only() {
     let stage = TestAgent::new([Reply::Breaks("Half a"), Reply::Fails, Reply::Says(&["Yes."])], 0).await;
     assert_eq!(stage.say("one").await.line(), "Error: it broke.");
     assert!(stage.answer().await.interrupted);
@@ -325,13 +327,13 @@ async fn what_came_before_a_failure_is_kept_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_came_survives_the_process() {
+async fn partial_answer_survives_the_process() {
     let stage = TestAgent::new([Reply::Hangs("Half a")], 0).await;
     let mut events = stage.log.subscribe(1);
     tokio::select! {
         _ = stage.say("hello") => panic!("it hangs"),
         () = async {
-            // The turn is dropped as a process is: nobody tidies up.
+            // Dropping the turn simulates the death of the process.
             while let Ok(Some(received)) = events.next().await {
                 if matches!(received, Received::Event(Event { kind: EventKind::Delta { .. }, .. })) {
                     break;
@@ -349,7 +351,7 @@ async fn what_came_survives_the_process() {
 }
 
 #[tokio::test]
-async fn a_turn_ends_at_its_limit_of_requests() {
+async fn turn_ends_at_its_request_limit() {
     let limits = Limits { turn_requests: 3, ..Limits::default() };
     let calls = (0..4).map(|_| Reply::Calls(&[("no__tool", "{}")]));
     let stage = TestAgent::with_limits(calls, 0, 1_000_000, limits).await;
@@ -358,12 +360,12 @@ async fn a_turn_ends_at_its_limit_of_requests() {
     let words = "this turn made 3 requests to the model, as many as a turn may (limits.turn_requests)";
     assert!(outcome.message.starts_with(words), "{}", outcome.message);
     assert_eq!(stage.script.asked.lock().unwrap().len(), 3);
-    // The last calls were made, too.
+    // The last calls were made as well.
     assert_eq!(stage.kinds().await, ["user", "assistant", "tool", "assistant", "tool", "assistant", "tool"]);
 }
 
 #[tokio::test]
-async fn a_long_turn_goes_on_and_repeats_are_noticed_once() {
+async fn long_turn_continues_and_repeats_are_reported_once() {
     let calls = (0..120).map(|_| Reply::Calls(&[("no__tool", "{}")])).chain([Reply::Says(&["Done."])]);
     let stage = TestAgent::with_window(calls, 0, 1_000_000).await;
     let mut events = stage.log.subscribe(1);
@@ -378,7 +380,7 @@ async fn a_long_turn_goes_on_and_repeats_are_noticed_once() {
 }
 
 #[tokio::test]
-async fn a_session_stops_at_its_ceiling_of_tokens() {
+async fn session_stops_at_its_token_ceiling() {
     let stage =
         TestAgent::new([Reply::Calls(&[("no__tool", "{}")]), Reply::Says(&["."]), Reply::Says(&["."])], 200).await;
     assert_eq!(stage.say("one").await.code, Code::Answered);
@@ -389,10 +391,10 @@ async fn a_session_stops_at_its_ceiling_of_tokens() {
 }
 
 #[tokio::test]
-async fn a_long_conversation_is_summarised_and_goes_on() {
+async fn long_conversation_is_summarised_and_continues() {
     let stage =
         TestAgent::new([Reply::Says(&["Yes."]), Reply::Says(&["In short."]), Reply::Says(&["Right."])], 0).await;
-    // The window has 1,000 tokens, the threshold is at 800; the model counts 110 for the first exchange.
+    // The window has 1,000 tokens and the threshold is 800; the model reports 110 for the first exchange.
     stage.say("one").await;
     let long = "word ".repeat(500);
     assert_eq!(stage.say(&long).await.message, "Right.");
@@ -408,9 +410,9 @@ async fn a_long_conversation_is_summarised_and_goes_on() {
 }
 
 #[tokio::test]
-async fn a_turn_that_becomes_long_is_summarised_in_its_middle() {
+async fn long_turn_is_summarised_in_the_middle() {
     let does = [Reply::Calls(&[("no__tool", "{}")]), Reply::Says(&["In short."]), Reply::Says(&["Done."])];
-    // The first round is counted as 110 tokens, which is over the threshold of this window.
+    // The first round is reported as 110 tokens, over the threshold of this window.
     let stage = TestAgent::with_window(does, 0, 100).await;
     assert_eq!(stage.say("find it").await.message, "Done.");
     assert_eq!(stage.kinds().await, ["user", "assistant", "tool", "compaction", "assistant"]);
@@ -421,7 +423,7 @@ async fn a_turn_that_becomes_long_is_summarised_in_its_middle() {
 }
 
 #[tokio::test]
-async fn a_summary_that_fails_ends_the_turn_and_loses_nothing() {
+async fn failed_summary_ends_the_turn_without_loss() {
     let stage =
         TestAgent::new([Reply::Says(&["Yes."]), Reply::Fails, Reply::Says(&["In short."]), Reply::Says(&["."])], 0)
             .await;
@@ -434,7 +436,7 @@ async fn a_summary_that_fails_ends_the_turn_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn an_override_takes_the_place_of_the_model() {
+async fn override_replaces_the_model() {
     let stage = TestAgent::new((0..4).map(|_| Reply::Says(&["."])), 0).await;
     let level = Some(patchbay_core::completion::ThinkingLevel::High);
     let own = Choice { level, ..choice("demo-1") };
@@ -442,7 +444,7 @@ async fn an_override_takes_the_place_of_the_model() {
     for (model_override, model) in [
         (None, "demo-1"),
         (Some(ModelOverride::Selector(Selector::Big)), "demo-big"),
-        // No model of that size: the override changes nothing.
+        // There is no model of this size, so the override has no effect.
         (Some(ModelOverride::Selector(Selector::Small)), "demo-1"),
         (Some(ModelOverride::Model("other".to_owned())), "other"),
     ] {
@@ -457,7 +459,7 @@ async fn an_override_takes_the_place_of_the_model() {
 }
 
 #[tokio::test]
-async fn pieces_say_where_they_belong() {
+async fn deltas_have_their_positions() {
     let stage = TestAgent::new([], 0).await;
     let mut events = stage.log.subscribe(1);
     let at = DeltaPosition { turn: 5, answer: 1, ..DeltaPosition::default() };

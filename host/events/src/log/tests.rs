@@ -1,3 +1,5 @@
+//! Tests of the event log.
+
 use std::task::{Context, Waker};
 
 use patchbay_core::MessageKind;

@@ -1,3 +1,5 @@
+//! Tests of subscriptions over an unreliable bus.
+
 use patchbay_core::{DeltaKind, DeltaPosition};
 
 use super::*;

@@ -24,7 +24,7 @@ async fn session(home: &std::path::Path) -> Arc<Session> {
 }
 
 #[tokio::test]
-async fn a_line_is_completed_from_the_table_the_snapshot_and_the_personas() {
+async fn completion_offers_commands_skills_and_personas() {
     let home = tempfile::tempdir().unwrap();
     let session = session(home.path()).await;
     let complete = async |line: &str| {
@@ -56,7 +56,7 @@ async fn a_line_is_completed_from_the_table_the_snapshot_and_the_personas() {
 }
 
 #[tokio::test]
-async fn a_suggestion_says_where_it_goes_and_whether_more_may_follow() {
+async fn suggestions_have_position_and_argument_flag() {
     let home = tempfile::tempdir().unwrap();
     let session = session(home.path()).await;
     let only = async |line: &str| {
