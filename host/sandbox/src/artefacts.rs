@@ -1,8 +1,8 @@
-//! Compiled components, kept on disk, and the child process that compiles them.
+//! Compiled components (artefacts) on disk, and the child process that compiles them.
 //!
-//! The engine trusts an artefact entirely: a forged one is native code. So the folder is ours alone or is not used, an
-//! artefact's digest is kept elsewhere (the [`Ledger`]) and checked, and none is ever taken from a plugin's package. What
-//! does not check is compiled anew, silently for the person, logged for the operator.
+//! The engine trusts an artefact completely: a forged one is native code. Therefore the folder is used only if no other
+//! user can access it, the digest of an artefact is stored elsewhere (the [`Ledger`]) and checked, and a plugin's package
+//! never contributes one. An artefact that fails the check is compiled again and logged.
 
 use std::{
     fs, io,
@@ -19,39 +19,39 @@ use wasmtime::Engine;
 
 use crate::{BoxFuture, CompileLimit, Failure, Limits, component::invalid, config};
 
-/// Where the digests of artefacts are kept: not beside them.
+/// Stores the digests of artefacts, separate from the files.
 pub trait Ledger: Send + Sync {
-    /// The digest of the artefact of `component` for the engine `fingerprint`, if one was kept.
+    /// Returns the digest of the artefact of `component` for the engine `fingerprint`, if it is stored.
     fn artefact<'a>(&'a self, component: &'a Digest, fingerprint: &'a str) -> BoxFuture<'a, Option<Digest>>;
-    /// Keeps that digest.
+    /// Stores the digest of an artefact.
     fn keep<'a>(&'a self, component: Digest, fingerprint: &'a str, artefact: Digest) -> BoxFuture<'a, ()>;
 }
 
-/// The program that compiles. It reads a component from standard input and writes the artefact ([`precompile`]) to standard
-/// output, or one line to standard error. Its exit code is then 1 if the component is invalid, 2 if the system failed, and
-/// any other if it went over its limits.
+/// The program that compiles. It reads a component from standard input and writes the artefact ([`precompile`]) to
+/// standard output, or one line to standard error. Exit code 1 means that the component is invalid, 2 that the system
+/// failed, any other that a limit was exceeded.
 #[derive(Clone, Debug)]
 pub struct Compiler {
-    /// The program.
+    /// The path of the program.
     pub program: PathBuf,
-    /// Its first arguments. Two follow: its address space in bytes, and its time in seconds, as whole numbers.
+    /// Its first arguments. Two more follow: address space in bytes and time in seconds, as whole numbers.
     pub arguments: Vec<String>,
 }
 
-/// Address space that every compiler may have. One that needs more is started again, and only one of these runs at a time,
-/// so that a folder of hard components cannot take the machine's memory. Python's runtime (18 MB) compiles within it.
+/// Address space in bytes for every compiler. A compiler that needs more is started again, one at a time, so that many
+/// hard components cannot exhaust the machine's memory. Python's runtime (18 MB) compiles within it.
 const SHARED_BYTES: u64 = 1 << 30;
 
-/// The whole environment of a compiler. By default the allocator (mimalloc) reserves address space ahead of use, 1 GiB at
-/// once, which would count against the limit; with 0 it asks for what it needs.
+/// The complete environment of a compiler. By default the allocator (mimalloc) reserves address space in steps of 1 GiB,
+/// which would count against the limit; with 0 it reserves only what it needs.
 pub const COMPILER_ENVIRONMENT: [(&str, &str); 1] = [("MIMALLOC_ARENA_RESERVE", "0")];
 
-/// Held while a compiler runs with more than [`SHARED_BYTES`].
+/// Locked while a compiler runs with more than [`SHARED_BYTES`].
 static LARGE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// A folder of artefacts, and who makes them.
+/// A folder of artefacts and their compiler.
 pub struct Artefacts {
-    /// `None` if artefacts are not kept: nothing is read then, and nothing written.
+    /// `None` if artefacts are neither read nor written.
     folder: Option<PathBuf>,
     ledger: Arc<dyn Ledger>,
     compiler: Compiler,
@@ -71,8 +71,8 @@ impl Ledger for NoLedger {
 }
 
 impl Artefacts {
-    /// Opens, or makes, the folder. Where it cannot be made, or is not ours alone, it is not used: each process compiles for
-    /// itself then, and the log says so.
+    /// Opens or creates the folder. If it cannot be created, or other users can access it, it is not used: each process
+    /// compiles for itself, and a warning is logged.
     pub fn open(folder: &Path, ledger: Arc<dyn Ledger>, compiler: Compiler) -> Self {
         let folder = match private_folder(folder) {
             Ok(()) => Some(folder.to_owned()),
@@ -84,18 +84,18 @@ impl Artefacts {
         Self { folder, ledger, compiler }
     }
 
-    /// Compiles in a child process and keeps nothing.
+    /// Compiles in a child process and stores nothing.
     pub fn not_kept(compiler: Compiler) -> Self {
         Self { folder: None, ledger: Arc::new(NoLedger), compiler }
     }
 
-    /// Returns the digest that the artefact of `component` must have, if one was kept.
+    /// Returns the digest that the artefact of `component` must have, if one is stored.
     pub(crate) async fn expected(&self, component: &Digest, fingerprint: &str) -> Option<Digest> {
         self.folder.as_ref()?;
         self.ledger.artefact(component, fingerprint).await
     }
 
-    /// Reads the artefact of `component`, if there is one and its digest is `expected`.
+    /// Returns the artefact of `component` if it exists and its digest is `expected`.
     pub(crate) fn read(&self, component: &Digest, fingerprint: &str, expected: &Digest) -> Option<Vec<u8>> {
         match fs::read(self.path(component, fingerprint)?) {
             Ok(bytes) if Digest::of(&bytes) == *expected => Some(bytes),
@@ -110,7 +110,7 @@ impl Artefacts {
         }
     }
 
-    /// Keeps an artefact. That it cannot is logged and no failure: the component is compiled again next time.
+    /// Stores an artefact. A failure is logged only: the component is compiled again next time.
     pub(crate) async fn keep(&self, component: Digest, fingerprint: &str, bytes: &[u8]) {
         let Some(path) = self.path(&component, fingerprint) else { return };
         match write(&path, bytes) {
@@ -119,10 +119,10 @@ impl Artefacts {
         }
     }
 
-    /// Takes away the artefacts of `component`.
+    /// Deletes the artefacts of `component`.
     ///
     /// # Errors
-    /// Where the folder cannot be used.
+    /// An I/O error of the folder.
     pub fn remove(&self, component: &Digest) -> io::Result<()> {
         let Some(folder) = &self.folder else { return Ok(()) };
         for entry in fs::read_dir(folder)? {
@@ -138,8 +138,8 @@ impl Artefacts {
         Some(self.folder.as_ref()?.join(format!("{}-{fingerprint}.cwasm", component.to_hex())))
     }
 
-    /// Compiles in a child process within `limits`: first with a share of the memory, and if that is too little, with all of
-    /// it while no other compiler has more than its share.
+    /// Compiles in a child process within `limits`: first with a share of the memory; if that is not enough, with the
+    /// full limit while no other compiler exceeds its share.
     ///
     /// # Errors
     /// [`Failure::InvalidComponent`], [`Failure::Compile`], [`Failure::Unavailable`].
@@ -177,7 +177,7 @@ impl Artefacts {
             End::Code(2) => Err(Failure::Unavailable(format!("the compiler failed: {}", output.words()))),
             End::Signal(SIGXCPU) => Err(over_time()),
             End::Signal(SIGKILL) => Err(Failure::Compile(CompileLimit::Killed)),
-            // Without memory its allocator aborts it, a thread cannot be started, or it says so.
+            // Out of memory: the allocator aborts, a thread cannot be started, or the compiler reports it.
             End::Code(_) | End::Signal(_) => {
                 Err(Failure::Compile(CompileLimit::Memory { limit_bytes: limits.compile_bytes }))
             }
@@ -199,7 +199,7 @@ impl Artefacts {
         let missing = || io::Error::from(io::ErrorKind::BrokenPipe);
         let (mut input, out, err) = (input.ok_or_else(missing)?, out.ok_or_else(missing)?, err.ok_or_else(missing)?);
         let feed = async move {
-            // A child that ends early says why by its exit code.
+            // A child that ends early reports the reason in its exit code.
             let _ = input.write_all(bytes).await;
         };
         let (mut artefact, mut words) = (Vec::new(), Vec::new());
@@ -212,11 +212,11 @@ impl Artefacts {
     }
 }
 
-/// What is read of a compiler at most: the largest component makes a few times its size of code.
+/// Maximum bytes read from a compiler; the code of the largest component is a few times its size.
 const ARTEFACT_BYTES: u64 = 512 << 20;
 const WORDS_BYTES: u64 = 4 << 10;
 
-/// The same on all Unix systems.
+/// The number is the same on all Unix systems.
 const SIGKILL: i32 = 9;
 const SIGXCPU: i32 = 24;
 
@@ -251,7 +251,7 @@ impl CompilerOutput {
     }
 }
 
-/// Whole or not at all.
+/// Writes a file atomically.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
@@ -261,8 +261,8 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a folder that is ours and that nobody else may use, or says why it is none. Whose it is, is told by a file that we
-/// make in it.
+/// Creates a folder that only this user can access, or returns why it cannot be used. The owner is read from a file
+/// created in it.
 #[cfg(unix)]
 fn private_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -281,18 +281,19 @@ fn private_folder(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
 
-/// Compiles a component for an engine of this very build. What the child process does.
+/// Compiles a component for the engine of this build. Runs in the child process.
 ///
 /// # Errors
-/// [`Failure::InvalidComponent`]; [`Failure::Unavailable`] where there is no engine.
+/// [`Failure::InvalidComponent`], or [`Failure::Unavailable`] if there is no engine.
 pub fn precompile(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
-    // How instances are allocated is no part of the code.
+    // The allocation strategy does not change the code.
     let engine = Engine::new(&config(&Limits::default(), false))
         .map_err(|error| Failure::Unavailable(format!("no engine to compile with: {error:#}")))?;
     engine.precompile_component(bytes).map_err(invalid)
 }
 
-/// What an artefact must have been compiled for to be of use to `engine`: 32 hexadecimal digits.
+/// Returns 32 hexadecimal digits that identify the engine: an artefact is valid only for the fingerprint it was compiled
+/// with.
 pub(crate) fn fingerprint(engine: &Engine) -> String {
     struct Collect(Hasher);
     impl std::hash::Hasher for Collect {

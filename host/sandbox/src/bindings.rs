@@ -1,4 +1,4 @@
-//! What wasmtime makes of `wit/`. Private: the crate's own types are what others see.
+//! The code that wasmtime generates from `wit/`. Private: other crates see this crate's own types.
 #![allow(missing_docs, unreachable_pub)]
 
 wasmtime::component::bindgen!({
@@ -14,7 +14,7 @@ pub mod adapter {
         world: "patchbay:provider/provider-plugin",
         imports: { default: async | trappable },
         exports: { default: async },
-        // One log for both worlds.
+        // Both worlds use one `log` interface.
         with: { "patchbay:host": super::patchbay::host },
     });
 }

@@ -1,4 +1,4 @@
-//! What a call may use, and what it used.
+//! The budget of a call and its usage.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -6,10 +6,10 @@ use patchbay_policy::Capability;
 
 use crate::{CallClock, Failure, Limits};
 
-/// What one call may use: a whole measure, or, for a tool that another tool called, what is left of its caller's.
+/// The budget of one call: the full limits, or the rest of the caller's budget for a nested call.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    /// Fuel, about one unit an instruction.
+    /// Fuel, about one unit for each instruction.
     pub fuel: u64,
     /// Bytes of memories and tables together.
     pub memory_bytes: usize,
@@ -17,27 +17,27 @@ pub struct Budget {
     pub host_calls: u32,
     /// Bytes of result and progress together.
     pub output_bytes: usize,
-    /// Tokens that models may take.
+    /// Tokens for models.
     pub inference_tokens: u64,
-    /// Stops the call when it runs out; one clock for a call and all calls nested in it.
+    /// Stops the call when it runs out. Shared with all nested calls.
     pub clock: CallClock,
-    /// The time that the clock began with.
+    /// The initial time of the clock.
     pub time: Time,
-    /// How many calls it is within: 0 for one that a person or a model made.
+    /// Nesting depth: 0 for a call by a person or a model.
     pub depth: u32,
 }
 
-/// The wall clock of a call, from its beginning.
+/// The time limit of a call, from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Time {
-    /// That of any call, in milliseconds.
+    /// The limit of any call, in milliseconds.
     Plain(u64),
-    /// That of a call that may ask a model, in milliseconds.
+    /// The limit of a call that may use a model, in milliseconds.
     WithInference(u64),
 }
 
 impl Budget {
-    /// The whole measure, from now on.
+    /// Returns the full budget; its clock starts now.
     pub fn whole(limits: &Limits) -> Self {
         Self {
             fuel: limits.fuel,
@@ -51,14 +51,14 @@ impl Budget {
         }
     }
 
-    /// The same with the time that a model may take.
+    /// Adds the time for a model.
     pub(crate) fn with_inference(self, limits: &Limits) -> Self {
         self.clock.extend(limits.inference_time());
         let time = Time::WithInference(limits.time_ms.saturating_add(limits.inference_ms));
         Self { time, ..self }
     }
 
-    /// What a call ends with that is not done in time.
+    /// Returns the failure of a call that exceeds its time.
     pub(crate) fn late(&self) -> Failure {
         match self.time {
             Time::Plain(limit_ms) => Failure::Time { limit_ms },
@@ -67,42 +67,42 @@ impl Budget {
     }
 }
 
-/// How a call ended, and what it used, however it ended.
+/// The result of a call and its usage, whether it succeeded or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished<T, E = Failure> {
-    /// The answer, or the reason why there is none.
+    /// The answer, or why there is none.
     pub result: Result<T, E>,
     /// What the call used.
     pub usage: Usage,
 }
 
 impl<T, E> Finished<T, E> {
-    /// A call that failed before it used anything.
+    /// Returns the result of a call that failed before it used anything.
     pub fn failed(error: E) -> Self {
         Self { result: Err(error), usage: Usage::default() }
     }
 }
 
-/// What one call used, however it ended.
+/// The usage of one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Fuel, with that of the tools it called.
+    /// Fuel, including that of nested calls.
     pub fuel: u64,
-    /// Wall-clock time, without the waits for a place in the pool and for a person's answer.
+    /// Wall-clock time, without the waits for a slot of the pool and for a person's answer.
     pub time: Duration,
-    /// The most memory and tables it had of its own, in bytes.
+    /// Peak size of its own memories and tables in bytes.
     pub peak_memory: usize,
-    /// Calls to the host, with those of the tools it called.
+    /// Number of calls to the host, including those of nested calls.
     pub host_calls: u32,
     /// Bytes of result and progress.
     pub output_bytes: usize,
-    /// Tokens that models took, with those of the tools it called.
+    /// Tokens that models used, including those of nested calls.
     pub inference_tokens: u64,
-    /// The capabilities that it used.
+    /// The capabilities that were used.
     pub capabilities: BTreeSet<Capability>,
 }
 
-/// What a store has spent of its budget so far, besides fuel, memory and time.
+/// The usage of a store so far, without fuel, memory and time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spent {
     pub(crate) host_calls: u32,
@@ -111,7 +111,7 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// Counts bytes that go out.
+    /// Counts output bytes.
     pub(crate) fn output(&mut self, bytes: usize, budget: &Budget) -> Result<(), Failure> {
         self.output_bytes = self.output_bytes.saturating_add(bytes);
         if self.output_bytes > budget.output_bytes {
@@ -120,7 +120,7 @@ impl Spent {
         Ok(())
     }
 
-    /// Whether there were too many host calls.
+    /// Returns an error if there were too many host calls.
     pub(crate) fn check_host_calls(&self, budget: &Budget) -> Result<(), Failure> {
         if self.host_calls > budget.host_calls {
             return Err(Failure::HostCalls { limit: budget.host_calls });

@@ -1,4 +1,4 @@
-//! One call of a tool, in a fresh instance.
+//! Runs one call of a tool in a fresh instance. Called by `tools`.
 
 use std::{sync::Arc, time::Instant};
 
@@ -18,24 +18,24 @@ use crate::{
 pub struct Call {
     /// The tool's bare name.
     pub tool: String,
-    /// A JSON object that satisfies the tool's schema; the caller has checked it.
+    /// A JSON object that satisfies the tool's schema; the caller checks it.
     pub input: String,
-    /// Media type and bytes of what goes along.
+    /// Media type and bytes of each attachment.
     pub attachments: Vec<(String, Vec<u8>)>,
     /// What the call may do.
     pub permits: Arc<Permits>,
-    /// What it may reach.
+    /// The host services that it can use.
     pub services: Services,
-    /// What is left of its caller's budget, where another tool called; else it has a whole one.
+    /// The rest of the calling tool's budget; `None` for a full budget.
     pub budget: Option<Budget>,
 }
 
 impl Sandbox {
-    /// Asks a component for its tools, with nothing granted and a small budget. What it prints meanwhile goes to the
+    /// Asks a component for its tools, without permits and with a small budget. Output of the component goes to the
     /// operator's log.
     ///
     /// # Errors
-    /// A [`Failure`]; [`Failure::InvalidOutput`] where the answer breaks the contract.
+    /// A [`Failure`]; [`Failure::InvalidOutput`] if the answer violates the contract.
     pub async fn describe(&self, component: &Loaded) -> Result<Vec<ToolSpec>, Failure> {
         let _slots = self.slots(component.0.slots, 0).await?;
         let budget = Budget { fuel: self.limits.describe_fuel, ..Budget::whole(&self.limits) };
@@ -46,10 +46,10 @@ impl Sandbox {
         read_tools(tools.await?)
     }
 
-    /// Calls a tool in a fresh instance. Returns its answer, or what stopped it, and what it used.
+    /// Calls a tool in a fresh instance. Returns the answer or the failure, and the usage.
     pub async fn call(&self, component: &Loaded, call: Call) -> Finished<Vec<Content>> {
         let depth = call.budget.as_ref().map_or(0, |budget| budget.depth);
-        // Taken before the store is made, and so given back after it is gone.
+        // Acquired before the store is created, so that it is released after the store is dropped.
         let slots = match (self.slots(component.0.slots, depth), &call.budget) {
             (slots, None) => slots.await,
             (slots, Some(budget)) => budget.clock.limit(slots).await.unwrap_or_else(|| Err(budget.late())),

@@ -1,4 +1,4 @@
-//! The wall clock of a call. It stands still while a person is asked.
+//! The clock of a call. It is paused while a person is asked.
 
 use std::{
     future::poll_fn,
@@ -10,24 +10,23 @@ use std::{
 
 use tokio::sync::Notify;
 
-/// The time that a call has, shared by the call and all calls nested in it. Cheap to clone; all clones are one clock.
+/// The remaining time of a call, shared with all nested calls. Clones are one clock. Cheap to clone.
 ///
-/// The epoch callback of a running guest reads it at each tick, and [`CallClock::limit`] applies it to host functions that
-/// wait.
+/// A running guest reads it at each epoch tick; [`CallClock::limit`] applies it to host functions that wait.
 #[derive(Clone, Debug)]
 pub struct CallClock(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     state: Mutex<ClockState>,
-    /// Wakes the waiters of a clock that stood still.
+    /// Notified when the last pause ends.
     resumed: Notify,
 }
 
 #[derive(Debug)]
 struct ClockState {
     deadline: Instant,
-    /// Pauses that have not ended. Several requests of one call may wait for a person at once.
+    /// Number of current pauses. Several requests of one call can wait for a person at once.
     pauses: u32,
     /// Start of the first of them; `None` while the clock runs.
     paused_at: Option<Instant>,
@@ -41,7 +40,7 @@ impl ClockState {
     }
 }
 
-/// Keeps a clock still until it is dropped.
+/// Keeps a clock paused until it is dropped.
 #[derive(Debug)]
 pub struct ClockPause(CallClock);
 
@@ -68,7 +67,7 @@ impl CallClock {
         self.state().time_left()
     }
 
-    /// Returns how long the clock stood still in all, in pauses that have ended.
+    /// Returns the total length of all pauses that have ended.
     pub(crate) fn paused_for(&self) -> Duration {
         self.state().paused_for
     }
@@ -84,7 +83,7 @@ impl CallClock {
     /// Runs `work` until the clock runs out; `None` if it ran out first.
     pub async fn limit<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
-        // Boxed, and only for work that waits: most calls end at their first poll.
+        // Boxed, and created only for work that waits: most calls end at their first poll.
         let mut run_out = None;
         poll_fn(|cx| {
             if let Poll::Ready(done) = work.as_mut().poll(cx) {
@@ -97,7 +96,7 @@ impl CallClock {
 
     async fn run_out(&self) {
         loop {
-            // Before the state is read, so that no resume is missed.
+            // Created before the state is read, so that no notification is missed.
             let resumed = self.0.resumed.notified();
             let (left, paused) = {
                 let state = self.state();

@@ -1,3 +1,5 @@
+//! Loads a component: checks its bytes, compiles or deserializes it, and links it. Called by the engine.
+
 use patchbay_core::{Digest, text};
 use wasmtime::{
     Store,
@@ -12,36 +14,36 @@ use crate::{
     state::GuestState,
 };
 
-/// The world that a skill's component implements. Answers are kept by digest and world.
+/// The world of skills' components. Answers are stored by digest and world.
 pub const WORLD: &str = "patchbay:skill@0.1";
 
 /// A skill's component, compiled and checked, ready to be instantiated.
 pub struct Loaded(pub(crate) LinkedComponent<SkillPluginPre<GuestState>>);
 
 impl Loaded {
-    /// The digest of the component's bytes.
+    /// Returns the digest of the component's bytes.
     pub fn digest(&self) -> Digest {
         self.0.digest
     }
 }
 
-/// A component that is ready to be instantiated.
+/// A component that can be instantiated.
 pub(crate) struct LinkedComponent<P> {
     pub(crate) digest: Digest,
     pub(crate) pre: P,
-    /// Slots of the pool that one instance takes.
+    /// Number of pool slots that one instance needs.
     pub(crate) slots: u32,
 }
 
-/// A world of the contract, as what makes instances of one of its components.
+/// A world of the contract, implemented by the type that instantiates its components.
 pub(crate) trait PluginWorld: Send + Sync + Sized + 'static {
     /// An instance.
     type Guest: Send + Sync;
 
-    /// Whether a component is of this world, and wants nothing that this world has not.
+    /// Checks that a component exports this world and imports nothing else.
     fn check(shape: &ComponentShape) -> Result<(), Failure>;
 
-    /// What the world offers.
+    /// Returns the linker with the world's imports.
     fn linker(parts: &EngineParts) -> &Linker<GuestState>;
 
     fn new(pre: InstancePre<GuestState>) -> wasmtime::Result<Self>;
@@ -69,28 +71,28 @@ impl PluginWorld for SkillPluginPre<GuestState> {
     }
 }
 
-/// Judges bytes before the compiler sees them: the pool would refuse them there, in words of its own.
+/// Checks bytes before the compiler reads them. The pool would reject them later, with a less helpful message.
 pub(crate) fn check_bytes<W: PluginWorld>(limits: &Limits, bytes: &[u8]) -> Result<(), Failure> {
     let shape = inspect::shape(bytes)?;
     W::check(&shape)?;
     shape.needs.check(limits)
 }
 
-/// Compiles in this process.
+/// Compiles a component in this process.
 pub(crate) fn compile(parts: &EngineParts, bytes: &[u8]) -> Result<Component, Failure> {
     Component::new(&parts.engine, bytes).map_err(invalid)
 }
 
-/// Takes up what the same engine compiled before.
+/// Loads code that the same engine compiled earlier.
 ///
-/// The caller has made sure that `artefact` is what this build wrote: its digest is kept apart from it.
+/// The caller guarantees that this build wrote `artefact`: its digest is stored separately and was checked.
 #[allow(unsafe_code)]
 pub(crate) fn deserialize(parts: &EngineParts, artefact: &[u8]) -> Result<Component, Failure> {
-    // SAFETY: the bytes were written by `precompile` and have not changed since, as the caller's check of their digest shows.
+    // SAFETY: `precompile` wrote the bytes, and the caller checked by their digest that they have not changed.
     unsafe { Component::deserialize(&parts.engine, artefact) }.map_err(invalid)
 }
 
-/// Checks what a compiled component needs, and links it.
+/// Checks the needs of a compiled component and links it.
 pub(crate) fn link<W: PluginWorld>(
     parts: &EngineParts,
     limits: &Limits,
@@ -104,7 +106,7 @@ pub(crate) fn link<W: PluginWorld>(
     Ok(LinkedComponent { digest, pre, slots: slots.max(1) })
 }
 
-/// What all instances of the component's modules want: one module may be in it several times.
+/// Returns the needs of all instances of the component's modules; a module can be instantiated several times.
 fn needs(component: &Component) -> Result<Needs, Failure> {
     let needs = component.resources_required().ok_or_else(|| {
         Failure::InvalidComponent("it imports core modules, which this host does not offer".to_owned())
@@ -117,7 +119,7 @@ fn needs(component: &Component) -> Result<Needs, Failure> {
     })
 }
 
-/// wasmtime's words about bytes that it does not accept, on one line.
+/// Returns wasmtime's error for bytes that it does not accept, on one line.
 pub(crate) fn invalid(error: wasmtime::Error) -> Failure {
     Failure::InvalidComponent(text::excerpt(&format!("{error:#}"), 400))
 }

@@ -1,4 +1,4 @@
-//! The components that are loaded.
+//! The cache of loaded components, one for skills and one for adapters. Used by [`Sandbox::load`](crate::Sandbox::load).
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -9,24 +9,24 @@ use patchbay_core::Digest;
 
 use crate::Failure;
 
-/// Components that somebody holds, those that are being loaded, and the last ones that were. Any other is dropped.
+/// Components that are in use, components that are being loaded, and the most recently loaded ones. Others are dropped.
 pub(crate) struct ComponentCache<T> {
     slots: Mutex<HashMap<Digest, Arc<Slot<T>>>>,
     recent: Mutex<VecDeque<Arc<T>>>,
     keep: usize,
 }
 
-/// Locked by whoever loads.
+/// Locked while the component is loaded.
 type Slot<T> = tokio::sync::Mutex<Weak<T>>;
 
 impl<T> ComponentCache<T> {
-    /// Keeps the last `keep` components loaded, also where nobody holds them.
+    /// Returns a cache that keeps the `keep` most recently loaded components, even if they are not in use.
     pub(crate) fn keeping(keep: usize) -> Self {
         Self { slots: Mutex::default(), recent: Mutex::default(), keep }
     }
 
-    /// The component `digest`, by `load` where nobody holds it. Who asks for the same one meanwhile waits for the same
-    /// result.
+    /// Returns the component `digest`; runs `load` if it is not cached. Concurrent requests for one digest wait for the
+    /// same result.
     pub(crate) async fn get(
         &self,
         digest: Digest,
@@ -49,7 +49,7 @@ impl<T> ComponentCache<T> {
 
     fn slot(&self, digest: Digest) -> Arc<Slot<T>> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody takes up a slot without this lock: one that is in no other hands and holds nothing is of no use.
+        // A slot is acquired only under this lock, so that an unshared slot without a component can be removed.
         slots
             .retain(|_, slot| Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(|held| held.strong_count() > 0));
         Arc::clone(slots.entry(digest).or_default())

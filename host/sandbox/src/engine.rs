@@ -1,3 +1,5 @@
+//! The engine of the sandbox: its configuration, its pool of instances, and loading components into it.
+
 use std::{
     sync::{Arc, OnceLock},
     time::Duration,
@@ -20,17 +22,17 @@ use crate::{
     wasi,
 };
 
-/// How often a running guest looks at the wall clock.
+/// Interval of the epoch: how often a running guest yields and checks its clock.
 const TICK: Duration = Duration::from_millis(10);
 
-/// How many skills' components stay loaded that nobody holds, the last ones. A person's usual handful is asked for its tools
-/// and later called without being taken up again; of a thousand that were asked, most are never called, and each has its
-/// code mapped and may have file descriptors for its memory images.
+/// Number of recently used skill components kept loaded when nothing references them. Skills are often asked for their
+/// tools and called later. Each loaded component has its code mapped, and can have file descriptors for its memory
+/// images.
 const RECENT_SKILLS: usize = 16;
-/// The same of adapters: one is asked what it is, and next to answer; then its provider holds it.
+/// The same for adapters. An adapter is asked for its manifest and is used next; then its provider references it.
 const RECENT_ADAPTERS: usize = 1;
 
-/// The engine, its linkers, and the components that it has loaded. Cheap until a component is first needed.
+/// The engine, its linkers and the loaded components. The engine is created when the first component is loaded.
 pub struct Sandbox {
     pub(crate) limits: Arc<Limits>,
     parts: OnceLock<Result<EngineParts, Failure>>,
@@ -41,12 +43,13 @@ pub struct Sandbox {
     clearing: usize,
 }
 
-/// The slots of the pool. One permit a slot: an exhausted pool fails instead of waiting. A large component takes several.
+/// The slots of the instance pool, by nesting depth. Each slot has a permit: callers wait for permits, because an
+/// exhausted pool fails instead of waiting. A large component needs several.
 pub(crate) struct SlotPools {
     by_depth: Vec<Slots>,
 }
 
-/// The slots of calls of one depth.
+/// The slots for calls of one depth.
 pub(crate) struct Slots {
     pub(crate) free: Arc<Semaphore>,
     pub(crate) most: u32,
@@ -59,25 +62,25 @@ impl SlotPools {
         Self { by_depth: std::iter::once(limits.concurrent_calls.max(1)).chain(nested).map(slots).collect() }
     }
 
-    /// The slots of calls that are nested so deep.
+    /// Returns the slots for calls of this nesting depth.
     pub(crate) fn at(&self, depth: u32) -> &Slots {
         &self.by_depth[(depth as usize).min(self.by_depth.len() - 1)]
     }
 }
 
-/// What is made once, when the first component comes.
+/// The engine and its linkers, created with the first component.
 pub(crate) struct EngineParts {
     pub(crate) engine: Engine,
-    /// What skills are linked with.
+    /// Imports of skills.
     pub(crate) skills: Linker<GuestState>,
-    /// What adapters are linked with.
+    /// Imports of adapters.
     pub(crate) adapters: Linker<GuestState>,
-    /// What an artefact must have been compiled for.
+    /// Identifies the engine build; artefacts are valid for one fingerprint.
     fingerprint: String,
 }
 
 impl Sandbox {
-    /// A sandbox whose calls stay within `limits`. It compiles in this process, and keeps nothing on disk.
+    /// Returns a sandbox whose calls stay within `limits`. It compiles in this process and stores nothing on disk.
     pub fn new(limits: Limits) -> Self {
         let slot_pools = SlotPools::new(&limits);
         Self {
@@ -91,43 +94,43 @@ impl Sandbox {
         }
     }
 
-    /// The same for components that are replaced while others of them run for minutes: each place is cleared as soon as it
-    /// is given back, so that nothing of a component stays once it is dropped.
+    /// Decommits the memory of each slot as soon as the slot is free. For components that are replaced while others run
+    /// for minutes: nothing of a dropped component stays in memory.
     #[must_use]
     pub fn decommit_immediately(mut self) -> Self {
         self.clearing = 1;
         self
     }
 
-    /// The same with compiled components on disk, compiled in a child process.
+    /// Compiles in a child process and stores the compiled components on disk.
     #[must_use]
     pub fn with_artefacts(mut self, artefacts: Artefacts) -> Self {
         self.artefacts = Some(artefacts);
         self
     }
 
-    /// The compiled components on disk, if they are kept.
+    /// Returns the compiled components on disk, if they are stored.
     pub fn artefacts(&self) -> Option<&Artefacts> {
         self.artefacts.as_ref()
     }
 
-    /// What a call may use.
+    /// Returns the limits of calls.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Compiles `bytes`, whose digest is `digest`, and checks that they are a skill's component; or takes up what is loaded
-    /// already. It stays loaded as long as somebody holds it, and a while longer. Who asks for the same digest meanwhile
-    /// waits for the same result.
+    /// Returns the skill component with these `bytes` and this `digest`: from the cache, or compiled and checked. It
+    /// stays loaded while it is referenced, and for a while after. Concurrent requests for one digest wait for the same
+    /// result.
     ///
     /// # Errors
-    /// [`Failure::InvalidComponent`] and [`Failure::Memory`] say what is wrong with the bytes, [`Failure::Compile`] that the
-    /// compiler had to be stopped, [`Failure::Unavailable`] that there is no engine.
+    /// [`Failure::InvalidComponent`] and [`Failure::Memory`] for unsuitable bytes, [`Failure::Compile`] if the compiler
+    /// was stopped, [`Failure::Unavailable`] if there is no engine.
     pub async fn load(self: &Arc<Self>, digest: Digest, bytes: Vec<u8>) -> Result<Arc<Loaded>, Failure> {
         self.skills.get(digest, async { Ok(Loaded(self.ready(digest, bytes.into()).await?)) }).await
     }
 
-    /// Judges, compiles or takes up, and links a component.
+    /// Checks, compiles or deserializes, and links a component.
     pub(crate) async fn ready<W: PluginWorld>(
         self: &Arc<Self>,
         digest: Digest,
@@ -159,7 +162,7 @@ impl Sandbox {
         self.off_thread(move |sandbox, parts| component::link(parts, &sandbox.limits, digest, &component)).await
     }
 
-    /// Loads the compiled form of the component `digest` from disk, if it was kept and is what was written.
+    /// Loads the compiled form of the component `digest` from disk, if it is stored and unchanged.
     async fn read_artefact(
         self: &Arc<Self>,
         artefacts: &Artefacts,
@@ -170,13 +173,13 @@ impl Sandbox {
         self.off_thread(move |sandbox, parts| {
             let artefacts = sandbox.artefacts.as_ref();
             let found = artefacts.and_then(|artefacts| artefacts.read(&digest, &parts.fingerprint, &expected));
-            // The engine refuses an artefact of another build with the same fingerprint; it is compiled again.
+            // The engine rejects an artefact of another build with the same fingerprint; it is compiled again.
             Ok(found.and_then(|found| component::deserialize(parts, &found).ok()))
         })
         .await
     }
 
-    /// Work that takes long, on a thread for that.
+    /// Runs `work` on a thread for blocking work.
     async fn off_thread<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self, &EngineParts) -> Result<T, Failure> + Send + 'static,
@@ -196,7 +199,8 @@ impl Sandbox {
 impl EngineParts {
     fn new(limits: &Limits, clearing: usize) -> Result<Self, Failure> {
         let engine = Engine::new(&configured(limits, Some(clearing))).or_else(|error| {
-            // A pool reserves address space that a container or `ulimit -v` may refuse. Slower calls, the same results.
+            // A pool reserves address space, which a container or `ulimit -v` can refuse. Without a pool, calls are
+            // slower and results equal.
             tracing::warn!("no pool of instances, allocating each on demand: {error:#}");
             Engine::new(&config(limits, false))
         });
@@ -208,7 +212,7 @@ impl EngineParts {
     }
 }
 
-/// What skills are linked with, and what adapters.
+/// Returns the linkers for skills and adapters.
 fn linkers(engine: &Engine) -> wasmtime::Result<(Linker<GuestState>, Linker<GuestState>)> {
     let mut skills = Linker::new(engine);
     wasi::add_to_linker(&mut skills)?;
@@ -218,7 +222,7 @@ fn linkers(engine: &Engine) -> wasmtime::Result<(Linker<GuestState>, Linker<Gues
     Ok((skills, adapters))
 }
 
-/// Advances the engine's epoch until the engine is gone.
+/// Starts a thread that advances the engine's epoch until the engine is dropped.
 fn start_ticking(engine: &Engine) -> Result<(), Failure> {
     let engine = engine.weak();
     let tick = move || {
@@ -234,44 +238,44 @@ fn start_ticking(engine: &Engine) -> Result<(), Failure> {
     }
 }
 
-/// How the engine is configured: with a pool of instances, or, where the system refuses so much address space, without.
-/// Public for whoever measures the host against the bare engine.
+/// Returns the configuration of the engine, with or without a pool of instances. Public for benchmarks that compare the
+/// host with the bare engine.
 pub fn config(limits: &Limits, pool: bool) -> Config {
     configured(limits, pool.then_some(CLEARED_AT_ONCE))
 }
 
-/// Places of the pool that calls gave back and that are cleared at once: one system call for all of them. A component that
-/// is dropped meanwhile stays in memory until its place is used again.
+/// Number of freed slots that are decommitted together, with one system call. Memory of a dropped component stays until
+/// its slot is decommitted or used again.
 const CLEARED_AT_ONCE: usize = 16;
 
 /// Bytes of each fiber's stack that stay resident between calls.
 const STACK_RESIDENT: usize = 16 << 10;
 
-/// Bytes of all memories of the pool together that stay resident between calls. After a burst of calls they would be resident
-/// for as long as the process runs.
+/// Bytes of all memories of the pool together that stay resident between calls. Without this bound, memory would stay
+/// resident after a burst of calls until the process ends.
 const RESIDENT_BYTES: usize = 256 << 20;
-/// The least and the most of it for one memory. A call that writes more than its memory keeps has the rest given back to the
-/// system: a Rust guest writes some 100 KiB, a language runtime one or two MiB.
+/// Lower and upper bound of the same for one memory. A call that writes more returns the rest to the system: a Rust guest
+/// writes about 100 KiB, a language runtime one or two MiB.
 const MEMORY_RESIDENT: (usize, usize) = (64 << 10, 2 << 20);
 
-/// `clearing`: places that are cleared at once; none: no pool.
+/// `clearing` is the number of slots decommitted together; `None` disables the pool.
 fn configured(limits: &Limits, clearing: Option<usize>) -> Config {
     let mut config = Config::new();
     config
         .strategy(Strategy::Cranelift)
         .consume_fuel(true)
         .epoch_interruption(true)
-        // The same bytes from the same input on every parts.
+        // The same bytes from the same input on every machine.
         .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false)
         .relaxed_simd_deterministic(true)
         .wasm_memory64(false)
         .memory_init_cow(true)
-        // The difference of the two is what host functions have.
+        // Host functions have the difference of the two.
         .max_wasm_stack(512 << 10)
         .async_stack_size(2 << 20)
         .async_stack_zeroing(true)
-        // A trap is classified by its type; nobody reads a backtrace of somebody else's component.
+        // A trap is classified by its type; backtraces of guests are not used.
         .wasm_backtrace_max_frames(None);
     if let Some(clearing) = clearing {
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pooling(limits, clearing)));
@@ -279,7 +283,7 @@ fn configured(limits: &Limits, clearing: Option<usize>) -> Config {
     config
 }
 
-/// Bytes that stay resident of each of so many memories.
+/// Returns the bytes that stay resident of each of `memories` memories.
 fn resident(memories: u32) -> usize {
     let (least, most) = MEMORY_RESIDENT;
     RESIDENT_BYTES.checked_div(memories as usize).unwrap_or(most).clamp(least, most)
@@ -287,7 +291,7 @@ fn resident(memories: u32) -> usize {
 
 fn pooling(limits: &Limits, clearing: usize) -> PoolingAllocationConfig {
     let calls = limits.concurrent_calls.max(1).saturating_add(Limits::DEPTH * Limits::NESTED_CALLS);
-    // However few calls: the largest component that is accepted has its place.
+    // The largest accepted component must fit, however few calls are allowed.
     let room = |per_slot: u32, most: u32| calls.saturating_mul(per_slot).max(most).saturating_add(Limits::IN_CLEARING);
     let memories = room(Limits::MEMORIES_PER_SLOT, Limits::MEMORIES);
     let mut pool = PoolingAllocationConfig::new();
@@ -295,10 +299,10 @@ fn pooling(limits: &Limits, clearing: usize) -> PoolingAllocationConfig {
         .total_stacks(calls.saturating_add(Limits::IN_CLEARING))
         .total_memories(memories)
         .total_tables(room(Limits::TABLES_PER_SLOT, Limits::TABLES))
-        // A count, and no memory kept for it.
+        // A count only; no memory is reserved.
         .total_core_instances(calls.saturating_mul(Limits::CORE_INSTANCES))
         .max_core_instances_per_component(Limits::CORE_INSTANCES)
-        // Memories and tables of a whole component are judged when it is loaded, where they have a name.
+        // Memories and tables of a whole component are checked when it is loaded, with a better message.
         .max_memories_per_component(u32::MAX)
         .max_memories_per_module(Limits::MEMORIES)
         .max_tables_per_component(u32::MAX)
@@ -307,8 +311,8 @@ fn pooling(limits: &Limits, clearing: usize) -> PoolingAllocationConfig {
         .max_memory_size(limits.memory_bytes.next_multiple_of(64 << 10))
         .linear_memory_keep_resident(resident(memories))
         .table_keep_resident(64 << 10)
-        // The part of a fiber's stack that ordinary calls touch is zeroed by hand and stays: giving it back costs a system
-        // call, a page fault and an interrupt of the other cores for each call.
+        // The part of a fiber's stack that ordinary calls use is zeroed and stays: returning it costs a system call, a
+        // page fault and an interrupt of the other cores for each call.
         .async_stack_keep_resident(STACK_RESIDENT)
         .decommit_batch_size(clearing)
         // Without the scan, keeping pages makes a fresh instance twelve times slower.
@@ -326,7 +330,7 @@ mod tests {
             assert!(resident(memories) * memories as usize <= RESIDENT_BYTES, "{memories}");
         }
         assert_eq!((resident(0), resident(1)), (2 << 20, 2 << 20));
-        // A pool of more memories than anybody has set keeps what an ordinary call writes.
+        // Even in an unusually large pool, each memory keeps what an ordinary call writes.
         assert_eq!(resident(100_000), 64 << 10);
     }
 }

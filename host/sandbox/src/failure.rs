@@ -1,20 +1,22 @@
+//! The failures of calls and of the compiler, with their stable codes and messages.
+
 use patchbay_core::Code;
 use patchbay_policy::Denial;
 
 use crate::adapter::Exceeded;
 
-/// Why a call gave no result. Each has a stable [`Code`] and says what was wrong, with which value.
+/// Why a call failed. Each failure has a stable [`Code`]; its message names the value and the limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The bytes are no component that this host can run.
+    /// The bytes are not a component that this host can run.
     #[error("{0}")]
     InvalidComponent(String),
-    /// The skill itself says that it failed.
+    /// The skill reported a failure.
     #[error("{message}")]
     Failed {
-        /// The skill's word for it.
+        /// The skill's own name for the failure.
         kind: String,
-        /// What it says, cleaned.
+        /// The skill's message, cleaned.
         message: String,
     },
     /// The skill failed after a capability was denied to it.
@@ -23,70 +25,70 @@ pub enum Failure {
     /// The guest trapped.
     #[error("the component trapped: {reason}")]
     Trap {
-        /// The engine's words.
+        /// The engine's message.
         reason: String,
-        /// The last lines that the guest wrote to its log, its standard output and its standard error, the oldest first:
-        /// at most five lines and 1 KiB, cleaned. For a person; they are not part of the message.
+        /// The last lines that the guest wrote to its log, standard output and standard error, the oldest first: at most
+        /// five lines and 1 KiB, cleaned. For a person; not part of the message.
         printed: Vec<String>,
     },
-    /// The guest's answer is not what the contract says.
+    /// The guest's answer violates the contract.
     #[error("the component's answer is invalid: {0}")]
     InvalidOutput(String),
-    /// No fuel is left.
+    /// The call used all its fuel.
     #[error("the call used up its fuel of {budget} units (limits.fuel)")]
     Fuel {
-        /// What it had.
+        /// The fuel budget.
         budget: u64,
     },
-    /// The deadline has passed.
+    /// The call exceeded its time.
     #[error("the call ran over its time of {limit_ms} ms (limits.time_ms)")]
     Time {
-        /// What it had.
+        /// The limit in milliseconds.
         limit_ms: u64,
     },
-    /// The deadline of a call that may ask a model has passed.
+    /// A call that may use a model exceeded its time.
     #[error("the call ran over its time of {limit_ms} ms (limits.time_ms with limits.inference_ms)")]
     InferenceTime {
-        /// What it had.
+        /// The limit in milliseconds.
         limit_ms: u64,
     },
-    /// The instance wanted more memory and tables than it may have.
+    /// The instance requested more memory and tables than allowed.
     #[error("the component wants {wanted} and may have {limit} (limits.memory_bytes)")]
     Memory {
-        /// What it wanted, with its unit.
+        /// The requested amount, with its unit.
         wanted: String,
-        /// What it may have, with its unit.
+        /// The limit, with its unit.
         limit: String,
     },
-    /// Too many calls to the host.
+    /// The call made too many host calls.
     #[error("the call made more than {limit} host calls (limits.host_calls)")]
     HostCalls {
-        /// What it may make.
+        /// The limit.
         limit: u32,
     },
     /// The input is too large.
     #[error("the input of {size} bytes is over the limit of {limit} (limits.input_bytes)")]
     Input {
-        /// What was given.
+        /// The size of the input in bytes.
         size: usize,
-        /// What may be given.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// Too many bytes handed over.
+    /// The call's output is too large.
     #[error("the component handed over more than {limit} bytes (limits.output_bytes)")]
     Output {
-        /// What it may hand over.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// Too much log.
+    /// The call wrote too much log.
     #[error("the call wrote more than {lines} lines or {bytes} bytes of log (limits.log_lines, limits.log_bytes)")]
     Log {
-        /// Lines that it may write.
+        /// The limit of lines.
         lines: u32,
-        /// Bytes that it may write.
+        /// The limit of bytes.
         bytes: usize,
     },
-    /// Too many bytes written to the workspace.
+    /// The skill wrote too many bytes to the workspace.
     #[error(
         "the skill would have written more than {limit} bytes to the workspace in this session (limits.write_bytes); start another session, or raise the limit"
     )]
@@ -94,30 +96,30 @@ pub enum Failure {
         /// The limit in bytes.
         limit: u64,
     },
-    /// An adapter went over a limit of its exchange.
+    /// An adapter exceeded a limit of its exchange.
     #[error("{0}")]
     Exceeded(Exceeded),
     /// The compiler was stopped.
     #[error("{0}")]
     Compile(CompileLimit),
-    /// The host cannot run components now.
+    /// The host cannot run components at the moment.
     #[error("{0}")]
     Unavailable(String),
 }
 
-/// What stopped the compiler of a component.
+/// Why the compiler of a component was stopped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileLimit {
-    /// Wall-clock time, or processor time of all cores.
+    /// The time limit, in wall-clock time or processor time of all cores.
     #[error("compiling the component took more than {limit_ms} ms (limits.compile_ms)")]
     Time {
-        /// Milliseconds of wall-clock time.
+        /// The limit in milliseconds of wall-clock time.
         limit_ms: u64,
     },
-    /// Address space.
+    /// The limit on address space.
     #[error("compiling the component took more than {limit_bytes} bytes of memory (limits.compile_bytes)")]
     Memory {
-        /// Bytes of address space.
+        /// The limit in bytes.
         limit_bytes: u64,
     },
     /// The system killed the compiler.
@@ -129,12 +131,12 @@ pub enum CompileLimit {
 }
 
 impl Failure {
-    /// A trap of a guest that printed nothing.
+    /// Returns the failure of a guest that trapped without output.
     pub fn trap(reason: impl Into<String>) -> Self {
         Self::Trap { reason: reason.into(), printed: Vec::new() }
     }
 
-    /// The last lines that the guest printed before it trapped, for a person. Empty for any other failure.
+    /// Returns the last lines that the guest printed before it trapped, for a person. Empty for other failures.
     pub fn printed(&self) -> &[String] {
         match self {
             Self::Trap { printed, .. } => printed,
@@ -142,7 +144,7 @@ impl Failure {
         }
     }
 
-    /// The stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> Code {
         match self {
             Self::InvalidComponent(_) => Code::InvalidComponent,
@@ -165,8 +167,8 @@ impl Failure {
         }
     }
 
-    /// Whether the same bytes and input would fail so again: then the failure may be kept. The wall clock and the
-    /// host's own troubles are no property of a component.
+    /// Returns whether the same bytes and input always fail this way, so that the failure can be stored. Failures of time
+    /// and of the host are not a property of a component.
     pub fn is_deterministic(&self) -> bool {
         !matches!(
             self,

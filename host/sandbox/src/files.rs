@@ -1,4 +1,4 @@
-//! The files of a workspace as a guest reaches them: the trait, and its implementation for a folder of this machine.
+//! The files of a workspace for a guest: the trait, and its implementation for a local folder.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,7 +6,7 @@ use patchbay_workspace::{FileEntry, FileError, Workspace, WorkspaceAccess};
 
 use crate::BoxFuture;
 
-/// The files behind `workspace-read` and `workspace-write`. The caller has checked the permit.
+/// The files behind `workspace-read` and `workspace-write`. The caller checks the permit.
 pub trait WorkspaceFiles: Send + Sync {
     /// Reads at most `max` bytes of a file from byte `offset` on; see [`Workspace::read`].
     fn read(&self, path: String, offset: u64, max: u32) -> BoxFuture<'_, Result<Vec<u8>, FilesError>>;
@@ -17,16 +17,16 @@ pub trait WorkspaceFiles: Send + Sync {
         after: Option<String>,
         limit: u32,
     ) -> BoxFuture<'_, Result<Vec<FileEntry>, FilesError>>;
-    /// Replaces a file, or makes it; see [`Workspace::write`].
+    /// Replaces or creates a file; see [`Workspace::write`].
     fn write(&self, path: String, contents: Vec<u8>) -> BoxFuture<'_, Result<(), FilesError>>;
     /// Deletes a file; see [`Workspace::delete`].
     fn delete(&self, path: String) -> BoxFuture<'_, Result<(), FilesError>>;
 }
 
-/// Why a workspace did not do what a guest asked for.
+/// Why an operation on the workspace failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
-    /// The request concerns a file that cannot be used so.
+    /// The request is invalid, or the file cannot be used this way. The guest sees the reason.
     #[error(transparent)]
     File(#[from] FileError),
     /// The host failed; the cause is in its log.
@@ -34,20 +34,20 @@ pub enum FilesError {
     Failed(&'static str),
 }
 
-/// A folder of this machine, for the plugins of one call. It is opened when it is first used.
+/// A local folder, for the plugins of one call. Opened at first use.
 pub struct LocalFiles {
     access: Arc<WorkspaceAccess>,
     opened: OnceLock<Workspace>,
 }
 
 impl LocalFiles {
-    /// The folder of `access`, within what it allows.
+    /// Returns the files of the folder of `access`, within its rules.
     pub fn new(access: WorkspaceAccess) -> Self {
         Self { access: Arc::new(access), opened: OnceLock::new() }
     }
 
-    /// Runs `step` on a thread that may block. If the call is over its time, this one step still ends, and its result is
-    /// dropped.
+    /// Runs `step` on a thread for blocking work. If the call runs out of time, this step still completes, and its result
+    /// is dropped.
     fn step<T: Send + 'static>(
         &self,
         step: impl FnOnce(&Workspace) -> Result<T, FileError> + Send + 'static,

@@ -1,4 +1,4 @@
-//! What a guest may call, called with no component at all: the door for `tests/fuzz`, behind the feature `fuzzing`.
+//! The host functions without a component, for `tests/fuzz`. Behind the feature `fuzzing`.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
 
 pub use crate::bindings::patchbay::host::{http, kv, log, types::Error, workspace_read, workspace_write};
 
-/// What stands where a guest would.
+/// Takes the place of a guest.
 pub struct FuzzGuest(GuestState);
 
 /// One call of a function of `patchbay:host`, with its arguments in the order of the contract.
@@ -33,11 +33,11 @@ pub enum Ask {
     WorkspaceWrite(String, Vec<u8>),
     WorkspaceDelete(String),
     InferenceComplete(String, String),
-    /// With the fuel that the caller has left.
+    /// The last value is the caller's remaining fuel.
     ToolsCall(String, String, u64),
 }
 
-/// What a function answered.
+/// The result of a host function.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the contract documents them")]
 pub enum HostReply {
@@ -53,13 +53,13 @@ pub enum HostReply {
 }
 
 impl FuzzGuest {
-    /// One that is called for a tool, within `limits`.
+    /// Returns a guest that is called for a tool, within `limits`.
     pub fn called(limits: Limits, permits: Arc<Permits>, services: Services) -> Self {
         let log = Arc::clone(&services.log);
         Self::within(limits, log, Some((permits, services)))
     }
 
-    /// One that is asked for its tools.
+    /// Returns a guest that is asked for its tools.
     pub fn described(limits: Limits) -> Self {
         let log = Arc::new(DescribeLog::new(Digest::of(b"")));
         Self::within(limits, log, None)
@@ -72,10 +72,10 @@ impl FuzzGuest {
         Self(GuestState::new(Arc::new(limits), budget, log, access))
     }
 
-    /// Calls a function. Gives its answer or what the guest is told instead.
+    /// Calls a host function. Returns its result or the error for the guest.
     ///
     /// # Errors
-    /// What stops the guest.
+    /// The failure that stops the guest.
     pub async fn ask(&mut self, ask: Ask) -> Result<Result<HostReply, Error>, Failure> {
         let stopped = |error: wasmtime::Error| {
             error.downcast_ref().cloned().unwrap_or_else(|| Failure::trap(format!("no failure of ours: {error:#}")))

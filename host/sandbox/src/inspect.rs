@@ -1,46 +1,47 @@
-//! What bytes are, without compiling or running them.
+//! Reads the imports, exports and needs of a component without compiling or running it. Used before each compilation and
+//! by `patchbay plugin inspect`.
 
 use patchbay_core::text;
 use wasmparser::{CanonicalFunction, CanonicalOption, ComponentExternalKind, Encoding, Parser, Payload};
 
 use crate::{Failure, Limits};
 
-/// The outer shape of a component.
+/// What a component imports, exports and needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ComponentShape {
-    /// Names of what it imports, in its own order.
+    /// Names of the imports, in the component's order.
     pub imports: Vec<String>,
-    /// Names of what it exports, in its own order.
+    /// Names of the exports, in the component's order.
     pub exports: Vec<String>,
-    /// What its core modules want before one instruction runs.
+    /// The needs of its core modules at instantiation.
     pub needs: Needs,
     /// Whether it uses the component model's async functions.
     pub is_async: bool,
 }
 
-/// The most that any one core module declares.
+/// The highest needs of any one core module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Memories of its own.
+    /// Number of memories.
     pub memories: u32,
-    /// Bytes of these at the start, together.
+    /// Initial size of these memories together, in bytes.
     pub memory_bytes: u64,
-    /// Tables of its own.
+    /// Number of tables.
     pub tables: u32,
-    /// Elements of its largest table at the start.
+    /// Initial elements of the largest table.
     pub table_elements: u64,
 }
 
 const PAGE: u64 = 64 << 10;
 
-/// What a component of a world exports and may import.
+/// The exports and imports of a world.
 struct WorldSpec {
-    /// What implements it.
+    /// The kind of component that implements it, for messages.
     what: &'static str,
     export: &'static str,
-    /// How names that it may import begin, besides those of WASI; the linker judges the rest.
+    /// Prefixes of the names that it may import, besides those of WASI; the linker checks the rest.
     offered: &'static [&'static str],
-    /// Where its components go.
+    /// Where its components belong, for messages.
     place: &'static str,
 }
 
@@ -56,7 +57,7 @@ const ADAPTER: WorldSpec = WorldSpec {
     offered: &["patchbay:host/log@0.1.", "patchbay:host/types@0.1.", "patchbay:provider/types@0.1."],
     place: "the folder 'providers' of the configuration",
 };
-/// Packages of WASI 0.2, closed and virtual.
+/// Packages of WASI 0.2 that the host provides, closed and virtual.
 const WASI: &[&str] = &["cli", "clocks", "filesystem", "http", "io", "random", "sockets"];
 
 impl WorldSpec {
@@ -69,19 +70,19 @@ impl WorldSpec {
     }
 }
 
-/// Reads the shape of a component.
+/// Returns the imports, exports and needs of a component.
 ///
 /// # Errors
-/// [`Failure::InvalidComponent`] where the bytes are something else, or end too early.
+/// [`Failure::InvalidComponent`] if the bytes are not a component or end too early.
 pub fn shape(bytes: &[u8]) -> Result<ComponentShape, Failure> {
     let invalid = |message: String| Err(Failure::InvalidComponent(message));
-    // The parser's words may have several lines.
+    // The parser's message can have several lines.
     let damaged = |what: &str, error| invalid(format!("{what}: {}", text::excerpt(&format!("{error}"), 200)));
     if !bytes.starts_with(b"\0asm") {
         return invalid("not WebAssembly: it does not begin with the four bytes '\\0asm'".to_owned());
     }
     let mut shape = ComponentShape::default();
-    // Where what stands within ends: the parser also takes the end of the bytes for its end.
+    // Ends of the enclosing modules and components: the parser also accepts the end of the bytes for them.
     let mut within = Vec::new();
     let mut module = Needs::default();
     for payload in Parser::new(0).parse_all(bytes) {
@@ -162,7 +163,7 @@ fn is_async(function: &CanonicalFunction) -> bool {
         CanonicalFunction::ResourceNew { .. }
         | CanonicalFunction::ResourceDrop { .. }
         | CanonicalFunction::ResourceRep { .. } => false,
-        // Tasks, streams, futures, threads: all the others came with async.
+        // Tasks, streams, futures and threads: everything else was added with async.
         _ => true,
     }
 }
@@ -175,10 +176,10 @@ impl Needs {
         self.table_elements = self.table_elements.max(module.table_elements);
     }
 
-    /// Whether an instance may have so much.
+    /// Checks that an instance may have these needs.
     ///
     /// # Errors
-    /// [`Failure::Memory`] names the first thing that is too much.
+    /// [`Failure::Memory`] for the first need over its limit.
     pub fn check(&self, limits: &Limits) -> Result<(), Failure> {
         let wants = |wanted: String, limit: String| Err(Failure::Memory { wanted, limit });
         if self.memories > Limits::MEMORIES {
@@ -199,23 +200,23 @@ impl Needs {
 }
 
 impl ComponentShape {
-    /// Whether this is the component of a skill, and imports only what the host has.
+    /// Checks that this is the component of a skill and imports only what the host provides.
     ///
     /// # Errors
-    /// [`Failure::InvalidComponent`] names what is missing or too much.
+    /// [`Failure::InvalidComponent`] names what is missing or not allowed.
     pub fn check_skill(&self) -> Result<(), Failure> {
         self.check(&SKILL, &ADAPTER)
     }
 
-    /// Whether this is the adapter of a provider, and imports only what adapters may.
+    /// Checks that this is the adapter of a provider and imports only what adapters may.
     ///
     /// # Errors
-    /// [`Failure::InvalidComponent`] names what is missing or too much.
+    /// [`Failure::InvalidComponent`] names what is missing or not allowed.
     pub fn check_adapter(&self) -> Result<(), Failure> {
         self.check(&ADAPTER, &SKILL)
     }
 
-    /// Whether this exports what the adapter of a provider does, whatever else may be wrong with it.
+    /// Returns whether this has the export of a provider's adapter, valid or not.
     pub fn is_adapter(&self) -> bool {
         self.has(&ADAPTER)
     }

@@ -1,5 +1,5 @@
-//! The last lines that a guest wrote to its log, its standard output or its standard error. They are shown to a person
-//! together with a trap, because the engine's own words seldom say what went wrong.
+//! Keeps the last lines that a guest wrote to its log, standard output or standard error. A person sees them with a trap,
+//! because the engine's message rarely explains it.
 
 use std::{
     collections::VecDeque,
@@ -22,12 +22,12 @@ impl LastLines {
     /// Bytes that are kept of all lines together.
     pub(crate) const BYTES: usize = 1 << 10;
 
-    /// Forwards to `sink`.
+    /// Returns a sink that forwards to `sink`.
     pub(crate) fn new(sink: Arc<dyn LogSink>) -> Arc<Self> {
         Arc::new(Self { sink, lines: Mutex::default() })
     }
 
-    /// Keeps a line and forwards it. The line is clean.
+    /// Keeps a line and forwards it. The line must be clean.
     pub(crate) fn write(&self, level: LogLevel, line: &str) {
         self.keep(line);
         self.forward(level, line);
@@ -66,8 +66,8 @@ impl LastLines {
     }
 }
 
-/// Writes what a component prints while the host asks it to describe itself into the operator's log. It is bounded more
-/// tightly than the log of a call: a folder may hold many components that were never called.
+/// Writes the output of a component that is asked for its tools to the operator's log. The bound is tighter than that of
+/// a call: a folder can hold many components that are never called.
 pub(crate) struct DescribeLog {
     component: Digest,
     lines_left: Mutex<usize>,

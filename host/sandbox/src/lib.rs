@@ -1,19 +1,31 @@
-//! Runs components that nobody here wrote. The one crate that names wasmtime.
+//! Runs untrusted WebAssembly components. The only crate that names wasmtime; `tools` and `provider` use it.
 //!
-//! It knows how to load a component, ask it what tools it has, and call one, each time in a fresh instance within
-//! [`Limits`]. It does not know sessions, skills' manifests, grants or databases: what a call may do comes with it as
-//! [`Permits`](patchbay_policy::Permits), and what it may reach as [`Services`], traits for the most part ([`Kv`], [`Http`],
-//! [`ToolCaller`], [`WorkspaceFiles`], [`ProgressSink`], [`LogSink`], and [`PermitSource`], which asks a person).
+//! The sandbox loads a component, asks it for its tools, and calls one, each time in a fresh instance within [`Limits`].
+//! It does not know sessions, manifests, grants or databases: each call carries its [`Permits`](patchbay_policy::Permits)
+//! and its [`Services`], which are mostly traits ([`Kv`], [`Http`], [`ToolCaller`], [`WorkspaceFiles`], [`ProgressSink`],
+//! [`LogSink`], and [`PermitSource`], which asks a person).
 //!
-//! - [`Sandbox`]: the engine, its linker and the loaded components.
-//! - [`Call`], [`Finished`], [`Content`], [`Usage`]: one call, how it ended, its answer and what it used.
-//! - [`CallClock`]: its time, which stands still while a person is asked.
-//! - [`Failure`]: every way in which it can end otherwise, each with a stable code.
+//! - [`Sandbox`]: the engine, its linkers and the loaded components.
+//! - [`Call`], [`Finished`], [`Content`], [`Usage`]: one call, its result, its answer and its usage.
+//! - [`CallClock`]: the time of a call, paused while a person is asked.
+//! - [`Failure`]: every way in which a call can fail, each with a stable code.
 //! - [`Artefacts`]: compiled components on disk, and the child process that compiles them.
-//! - [`inspect`]: what bytes are, without running them.
+//! - [`inspect`]: reads a component without running it.
 //!
-//! How a call goes: [`Sandbox::load`] compiles once and gives an `InstancePre` to hold; [`Sandbox::call`] takes a slot,
-//! makes a store with its budgets, instantiates, calls, and drops it all. Nothing survives in a guest.
+//! [`Sandbox::load`] compiles a component once and returns an `InstancePre`. [`Sandbox::call`] takes a slot, creates a
+//! store with its budgets, instantiates, calls, and drops everything. No state of a guest survives a call.
+//!
+//! ```
+//! use patchbay_sandbox::inspect;
+//!
+//! // The component model's header, without content.
+//! let component = inspect::shape(b"\0asm\x0d\0\x01\0")?;
+//! assert!(component.imports.is_empty());
+//!
+//! let failure = component.check_skill().unwrap_err();
+//! assert_eq!(failure.code().as_str(), "invalid_component");
+//! # Ok::<(), patchbay_sandbox::Failure>(())
+//! ```
 
 pub mod adapter;
 mod artefacts;
@@ -62,5 +74,5 @@ pub use patchbay_core::kv::{KvEntry, KvError, Scope};
 pub use patchbay_workspace::{FileEntry, WorkspaceAccess};
 pub use state::{PermitSource, Services};
 
-/// The future of a host function that a trait here declares.
+/// The future of a host function in the traits of this crate.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

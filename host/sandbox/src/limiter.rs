@@ -1,3 +1,5 @@
+//! Counts the memory of one call and stops the guest at its limit. wasmtime calls it for each growth.
+
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
@@ -7,19 +9,19 @@ use wasmtime::ResourceLimiter;
 
 use crate::{Failure, Limits};
 
-/// Counts all memories and tables of a store together; wasmtime's own limiter counts each apart.
+/// Counts all memories and tables of a store together; wasmtime's own limiter counts each separately.
 pub(crate) struct Limiter(Arc<Memory>);
 
-/// The memory of one call: that of the guest, and bodies of requests that the host keeps for it.
+/// The memory of one call: that of the guest, and request bodies that the host keeps for it.
 pub(crate) struct Memory {
     ceiling: usize,
     used: AtomicUsize,
-    /// The most that was in use.
+    /// The peak of the bytes in use.
     peak: AtomicUsize,
 }
 
 impl Memory {
-    /// Counts `bytes` as used. The bytes that would be used with them if that is over the ceiling.
+    /// Counts `bytes` as used. If that exceeds the ceiling, returns the total that was requested.
     fn take(&self, bytes: usize) -> Result<(), usize> {
         let wanted = |used: usize| used.checked_add(bytes).filter(|wanted| *wanted <= self.ceiling);
         match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, wanted) {
@@ -31,20 +33,20 @@ impl Memory {
         }
     }
 
-    /// Counts bytes that the host keeps for the guest, until the reservation is dropped.
+    /// Returns a reservation for bytes that the host keeps for the guest. Released when dropped.
     pub(crate) fn reserve(self: &Arc<Self>) -> Reservation {
         Reservation { memory: Arc::clone(self), bytes: 0 }
     }
 }
 
-/// Bytes that the host keeps for a guest.
+/// Bytes that the host keeps for a guest, counted until this is dropped.
 pub(crate) struct Reservation {
     memory: Arc<Memory>,
     bytes: usize,
 }
 
 impl Reservation {
-    /// Counts `bytes` more. Whether they are within the ceiling.
+    /// Counts `bytes` more. Returns whether they are within the ceiling.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let fits = self.memory.take(bytes).is_ok();
         if fits {
@@ -61,28 +63,28 @@ impl Drop for Reservation {
 }
 
 impl Limiter {
-    /// A limiter with a ceiling in bytes.
+    /// Returns a limiter with a ceiling in bytes.
     pub(crate) fn new(ceiling: usize) -> Self {
         Self(Arc::new(Memory { ceiling, used: AtomicUsize::new(0), peak: AtomicUsize::new(0) }))
     }
 
-    /// Bytes that may still be used.
+    /// Returns the bytes that may still be used.
     pub(crate) fn left(&self) -> usize {
         self.0.ceiling.saturating_sub(self.0.used.load(Ordering::Relaxed))
     }
 
-    /// The most that was in use.
+    /// Returns the peak of the bytes in use.
     pub(crate) fn peak(&self) -> usize {
         self.0.peak.load(Ordering::Relaxed)
     }
 
-    /// What it counts in.
+    /// Returns the counter.
     pub(crate) fn memory(&self) -> &Arc<Memory> {
         &self.0
     }
 
-    /// Over the ceiling the guest is stopped rather than told `-1`: most guests would answer that with a trap that says
-    /// nothing of memory.
+    /// Over the ceiling the guest is stopped. With `-1` as the result, most guests would trap with a message that does
+    /// not mention memory.
     fn grow(&mut self, current: usize, desired: usize) -> wasmtime::Result<bool> {
         self.0.take(desired.saturating_sub(current)).map(|()| true).map_err(|wanted| {
             let (wanted, limit) = (format!("{wanted} bytes of memory and tables"), format!("{} bytes", self.0.ceiling));
@@ -93,7 +95,7 @@ impl Limiter {
 
 impl ResourceLimiter for Limiter {
     fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
-        // Past its own declared maximum the growth fails by itself, and must not be counted.
+        // Growth over the declared maximum fails in the engine and must not be counted.
         if maximum.is_some_and(|maximum| desired > maximum) && desired <= self.0.ceiling {
             return Ok(true);
         }

@@ -1,3 +1,5 @@
+//! The limits of calls: those that `config.toml` sets, and the fixed ones.
+
 use std::time::Duration;
 
 use patchbay_core::RootLimits;
@@ -87,37 +89,38 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Elements that one table may have: large dispatch tables have thousands.
+    /// Maximum elements of one table; large dispatch tables have thousands.
     pub(crate) const TABLE_ELEMENTS: usize = 100_000;
-    /// Memories of one component: language runtimes use three or four.
+    /// Maximum memories of one component; language runtimes use three or four.
     pub(crate) const MEMORIES: u32 = 16;
-    /// Tables of one component.
+    /// Maximum tables of one component.
     pub(crate) const TABLES: u32 = 64;
-    /// Memories and tables that a slot of the pool holds: what a typical component has. One with more takes several slots.
+    /// Memories and tables in one slot of the pool: those of a typical component. A component with more takes several
+    /// slots.
     pub(crate) const MEMORIES_PER_SLOT: u32 = 4;
     pub(crate) const TABLES_PER_SLOT: u32 = 8;
-    /// How many calls of tools by tools nest. Enough for one that looks up, one that reads, and one between them.
+    /// Maximum nesting of calls of tools by tools. Enough for a tool that searches, one that reads, and one between them.
     pub(crate) const DEPTH: u32 = 4;
-    /// Nested calls of one depth that run at once; each depth has places of its own.
+    /// Nested calls of one depth that run concurrently; each depth has its own slots.
     pub(crate) const NESTED_CALLS: u32 = 16;
-    /// Things of `wasi:*` that a guest may hold: streams, requests, answers.
+    /// Maximum `wasi:*` resources of a guest, such as streams, requests and responses.
     pub(crate) const WASI_RESOURCES: usize = 256;
-    /// Bytes that one read of randomness may give.
+    /// Maximum bytes of one read of randomness.
     pub(crate) const RANDOM_BYTES: u64 = 1 << 20;
-    /// Room in the pool beside its slots. What a call gave back is cleared in batches, and while that goes on it is in
-    /// nobody's hands.
+    /// Extra entries in the pool. Freed entries are decommitted in batches and are not available meanwhile.
     pub(crate) const IN_CLEARING: u32 = 64;
-    /// Core instances of one component: a Python component needs several dozen.
+    /// Maximum core instances of one component; a Python component needs several dozen.
     pub(crate) const CORE_INSTANCES: u32 = 128;
-    /// Live component-model handles: the contract has no resources, so that few can be of any use.
+    /// Maximum live component-model handles. Few are useful, because the contract has no resources.
     pub(crate) const HANDLES: usize = 1_000;
-    /// Tools of one component, and the bytes of one tool's description and schema: what a model can be shown.
+    /// Maximum tools of one component, and maximum bytes of one tool's description and schema, so that a model can be
+    /// shown all.
     pub(crate) const TOOLS: usize = 64;
     pub(crate) const DESCRIPTION_BYTES: usize = 8 << 10;
     pub(crate) const SCHEMA_BYTES: usize = 64 << 10;
 
-    /// Bytes that each name on the path of a write counts against `write_bytes`: about what a file or a directory takes
-    /// on the disk even if it is empty.
+    /// Bytes that each name on the path of a write counts against `write_bytes`: about the disk space of an empty file or
+    /// directory.
     pub(crate) const NAME_ON_DISK: u64 = 4_096;
 
     pub(crate) fn time(&self) -> Duration {

@@ -1,3 +1,5 @@
+//! Checks and cleans what components return: their tools and the content of answers.
+
 use std::{collections::BTreeSet, fmt};
 
 use patchbay_core::{Name, ToolSpec, text};
@@ -9,37 +11,37 @@ use crate::{
     state::GuestState,
 };
 
-/// One piece of an answer. Text is cleaned, JSON parsed and cleaned.
+/// One part of an answer. Text is cleaned; JSON is parsed and cleaned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Text.
     Text(String),
-    /// One JSON value, the texts in it cleaned.
+    /// A JSON value with cleaned texts.
     Json(Value),
     /// Bytes.
     Blob {
-        /// What they are.
+        /// The media type.
         media_type: String,
         /// The bytes.
         data: Vec<u8>,
     },
     /// A file of the workspace.
     Link {
-        /// Relative path.
+        /// The path relative to the workspace.
         path: String,
-        /// What it is.
+        /// The media type.
         media_type: String,
     },
-    /// Something that this host does not know.
+    /// A kind of content that this host does not know.
     Other {
-        /// What it calls itself.
+        /// The name of the kind.
         name: String,
-        /// What it holds.
+        /// The value as text.
         value: String,
     },
 }
 
-/// As a person, and another tool, read it. Bytes are named, not shown.
+/// The text for a person or another tool. Bytes are described, not shown.
 impl fmt::Display for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -52,7 +54,7 @@ impl fmt::Display for Content {
     }
 }
 
-/// A value as an answer: a text stands for itself. Cleaned.
+/// A value as content: a string becomes text. Cleaned.
 impl From<Value> for Content {
     fn from(value: Value) -> Self {
         match clean_json(value) {
@@ -62,7 +64,7 @@ impl From<Value> for Content {
     }
 }
 
-/// Checks what a component says of its tools.
+/// Checks the tools that a component declares.
 pub(crate) fn read_tools(tools: Vec<Tool>) -> Result<Vec<ToolSpec>, Failure> {
     if tools.len() > Limits::TOOLS {
         return invalid(format!("{} tools, at most {} are allowed", tools.len(), Limits::TOOLS));
@@ -102,7 +104,8 @@ pub(crate) fn read_tools(tools: Vec<Tool>) -> Result<Vec<ToolSpec>, Failure> {
     Ok(specs)
 }
 
-/// Cleans the texts of a schema. A name is not changed: the input must have the property that the tool reads.
+/// Cleans the texts of a schema. Property names are not changed, because the input must use the names that the tool
+/// reads.
 fn clean_schema(schema: Value, tool: &Name) -> Result<Value, Failure> {
     match unclean_key(&schema) {
         Some(key) => invalid(format!(
@@ -113,7 +116,7 @@ fn clean_schema(schema: Value, tool: &Name) -> Result<Value, Failure> {
     }
 }
 
-/// The first key that cleaning would change. The depth is the parser's.
+/// Returns the first key that cleaning would change. The parser bounds the depth.
 fn unclean_key(value: &Value) -> Option<&str> {
     match value {
         Value::Array(items) => items.iter().find_map(unclean_key),
@@ -124,11 +127,11 @@ fn unclean_key(value: &Value) -> Option<&str> {
     }
 }
 
-/// Checks and cleans a tool's answer.
+/// Checks and cleans the answer of a tool.
 pub(crate) fn read_content(content: Vec<WitContent>, state: &mut GuestState) -> Result<Vec<Content>, Failure> {
     let mut out = Vec::with_capacity(content.len());
     for piece in content {
-        // What a piece costs to keep, besides its bytes: an answer of a million empty texts is large, too.
+        // The cost of a part besides its bytes, so that a million empty texts are bounded, too.
         state.count_output(PIECE_OVERHEAD)?;
         out.push(match piece {
             WitContent::Text(text) => {
@@ -159,7 +162,7 @@ pub(crate) fn read_content(content: Vec<WitContent>, state: &mut GuestState) -> 
     Ok(out)
 }
 
-/// Cleans every text in a value: an escape in JSON is a character again once it is parsed. Its depth is the parser's.
+/// Cleans every text in a value: an escape in JSON is a character again after parsing. The parser bounds the depth.
 fn clean_json(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(text::clean(&text)),

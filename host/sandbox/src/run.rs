@@ -1,4 +1,5 @@
-//! How a guest runs, of whichever world: its places in the pool, its store, its budgets, and what it is called that stops it.
+//! Runs a guest of either world: takes slots of the pool, creates the store, enforces the budgets, and classifies what
+//! stopped it.
 
 use std::sync::Arc;
 
@@ -14,9 +15,10 @@ use crate::{
 };
 
 impl Sandbox {
-    /// As many places in the pool as a component takes. Whoever drops them before the store finds the pool full for the next call.
+    /// Waits for the pool slots that a component needs. The permit must outlive the store; otherwise the next call can
+    /// find the pool full.
     ///
-    /// A nested call has places of its own depth, so that a call never waits for one that waits for it.
+    /// A nested call uses slots of its own depth, so that a call never waits for one that waits for it.
     pub(crate) async fn slots(&self, slots: u32, depth: u32) -> Result<OwnedSemaphorePermit, Failure> {
         let places = self.slot_pools.at(depth);
         let free = Arc::clone(&places.free).acquire_many_owned(slots.min(places.most));
@@ -24,7 +26,7 @@ impl Sandbox {
         free.await.map_err(|error| Failure::Unavailable(error.to_string()))
     }
 
-    /// A store for one call, with all its budgets but the wall clock's timer. What the guest logs and prints goes to `log`.
+    /// Returns a store for one call with all budgets except the clock. The guest's log and output go to `log`.
     pub(crate) fn store(
         &self,
         budget: Budget,
@@ -38,21 +40,21 @@ impl Sandbox {
         store.set_fuel(fuel).map_err(invalid)?;
         store.set_hostcall_fuel(output_bytes);
         store.set_max_component_handles(Limits::HANDLES);
-        // At each tick a running guest lets others run, and is stopped when its time is over.
+        // At each tick a running guest yields, and is stopped if its time is over.
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(move |store| {
             let state = store.data();
             if state.budget.clock.time_left().is_zero() {
                 return Err(state.budget.late().into());
             }
-            // Calls of `wasi:*` are counted where nothing can be refused, and so judged here.
+            // Calls of `wasi:*` are counted where no error can be returned, so they are checked here.
             state.spent.check_host_calls(&state.budget)?;
             Ok(UpdateDeadline::Yield(1))
         });
         Ok(store)
     }
 
-    /// One fresh instance, and what `work` makes of it, within all the store's budgets.
+    /// Runs `work` on a fresh instance, within all budgets of the store.
     pub(crate) async fn run<W: PluginWorld, T>(
         &self,
         component: &LinkedComponent<W>,
@@ -67,7 +69,7 @@ impl Sandbox {
     }
 }
 
-/// A function of an instance that there is already, within all the store's budgets.
+/// Runs `work` on an existing instance, within all budgets of the store.
 pub(crate) async fn run_existing<T>(
     store: &mut Store<GuestState>,
     work: impl AsyncFnOnce(&mut Store<GuestState>) -> wasmtime::Result<T>,
@@ -77,20 +79,20 @@ pub(crate) async fn run_existing<T>(
     within(store, run).await
 }
 
-/// `work`, within the wall clock and the host calls of the store's budget.
+/// Runs `work` within the clock and the host calls of the store's budget.
 async fn within<T>(
     store: &mut Store<GuestState>,
     work: impl AsyncFnOnce(&mut Store<GuestState>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let clock = store.data().budget.clock.clone();
-    // Behind the epochs: a blocked host call sees no tick.
+    // A blocked host call does not see epoch ticks.
     let answer = clock.limit(work(store)).await;
     let state = store.data();
     state.spent.check_host_calls(&state.budget)?;
     answer.unwrap_or_else(|| Err(state.budget.late()))
 }
 
-/// Finds out by type what stopped a guest; `other` names what is left over.
+/// Finds the failure that stopped a guest by the type of the error; `other` converts unknown errors.
 fn classify(error: wasmtime::Error, state: &GuestState, other: impl FnOnce(wasmtime::Error) -> Failure) -> Failure {
     let budget = &state.budget;
     let trap = |reason: String| Failure::Trap { reason, printed: state.last_lines() };
@@ -112,14 +114,14 @@ fn classify(error: wasmtime::Error, state: &GuestState, other: impl FnOnce(wasmt
     if let Some(full) = error.downcast_ref::<PoolConcurrencyLimitError>() {
         return Failure::Unavailable(format!("{full}; try again, or lower limits.concurrent_calls"));
     }
-    // The engine keeps this one type to itself; a hostile guest in the tests pins its words.
+    // The type is private to the engine; a test in `tests/hostile` pins the text.
     if error.root_cause().to_string().starts_with(HOSTCALL_FUEL_EXHAUSTED) {
         return Failure::Output { limit: budget.output_bytes };
     }
     other(error)
 }
 
-/// What is left after a guest ran: it broke the canonical ABI, by bad UTF-8 or a pointer that leads nowhere.
+/// Returns the failure for other errors: the guest violated the canonical ABI, such as by invalid UTF-8 or a bad pointer.
 fn broken(error: wasmtime::Error) -> Failure {
     Failure::InvalidOutput(text::excerpt(&error.root_cause().to_string(), 400))
 }

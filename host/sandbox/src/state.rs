@@ -1,4 +1,4 @@
-//! What a store carries for one call: its budget, what it may do and reach, and what it has used.
+//! The data of a store for one call: its budget, permits, services and usage.
 
 use std::{
     collections::BTreeSet,
@@ -13,36 +13,36 @@ use crate::{
     limiter::Limiter, wasi::Wasi,
 };
 
-/// The host's side of what a guest may call.
+/// The host services that a guest can call.
 #[derive(Clone)]
 pub struct Services {
-    /// The skill's store, bound to skill, session and workspace.
+    /// The skill's key-value store, scoped to skill, session and workspace.
     pub kv: Arc<dyn Kv>,
-    /// Who sends its requests.
+    /// Sends its requests.
     pub http: Arc<dyn Http>,
-    /// Who runs the tools that it calls.
+    /// Runs the tools that it calls.
     pub tools: Arc<dyn ToolCaller>,
-    /// Who asks the model of the agent that runs it; none where no agent does.
+    /// Runs completions of the agent's model; `None` if the call has no agent.
     pub inference: Option<Arc<dyn Inference>>,
     /// The files of the workspace.
     pub workspace: Arc<dyn WorkspaceFiles>,
     /// Bytes that the skill has written to the workspace in this session, counted against `limits.write_bytes`.
     pub written: Arc<AtomicU64>,
-    /// Asks a person for what is not granted; `None` where no person can be asked.
+    /// Asks a person for missing capabilities; `None` if no person can be asked.
     pub permit_source: Option<Arc<dyn PermitSource>>,
     /// Receives the partial output of the call.
     pub progress: Arc<dyn ProgressSink>,
-    /// Receives its log.
+    /// Receives the guest's log.
     pub log: Arc<dyn LogSink>,
 }
 
-/// Asks a person for a permit that a call lacks.
+/// Asks a person for a capability that a call lacks.
 pub trait PermitSource: Send + Sync {
-    /// Asks whether the call may use `capability`; returns the answer. The clock of the call stands still meanwhile.
+    /// Asks whether the call may use `capability` and returns the answer. The clock of the call is paused meanwhile.
     fn request<'a>(&'a self, capability: &'a Capability) -> BoxFuture<'a, bool>;
 }
 
-/// What one call may do, the host's side of it, and what it did with both. Shared with what runs beside the guest.
+/// The permits and services of one call, and their use. Shared with tasks that run beside the guest.
 pub(crate) struct CallAccess {
     /// The permits when the call began.
     pub(crate) permits: Arc<Permits>,
@@ -53,10 +53,10 @@ pub(crate) struct CallAccess {
 
 #[derive(Default)]
 struct Account {
-    /// The first denial: if the skill fails, the host's own words about it are shown, not the skill's.
+    /// The first denial. If the skill fails, this is shown instead of the skill's message.
     denied: Option<Denial>,
     used: BTreeSet<Capability>,
-    /// The permits with what a person allowed since the call began; `None` while nothing was allowed.
+    /// The permits with everything that a person has allowed since the call began; `None` if nothing was allowed.
     extended: Option<Arc<Permits>>,
 }
 
@@ -65,15 +65,15 @@ impl CallAccess {
         Self { permits, services, clock, account: Mutex::default() }
     }
 
-    /// Returns the permits of this moment.
+    /// Returns the current permits.
     pub(crate) fn permits(&self) -> Arc<Permits> {
         Arc::clone(self.account().extended.as_ref().unwrap_or(&self.permits))
     }
 
-    /// Checks that the call may use `capability`, and notes its use. May ask a person.
+    /// Checks that the call may use `capability`, and records its use. May ask a person.
     pub(crate) async fn permit(&self, capability: &Capability) -> Result<(), WitError> {
         if self.permits.check(capability).is_err() {
-            // In a box: a denial is rare, and must not make the future of every host call larger.
+            // Boxed: a denial is rare, and must not enlarge the future of every host call.
             let permitted = Box::pin(self.permitted(|permits| Ok(permits.check(capability)?)));
             permitted.await.map_err(|fault| self.tell(fault))?;
         }
@@ -81,8 +81,7 @@ impl CallAccess {
         Ok(())
     }
 
-    /// Returns what `check` returns for the permits of this moment. Each grant that it lacks is asked for, where there is a
-    /// person to ask.
+    /// Runs `check` with the current permits. Asks a person for each missing grant, if possible, and checks again.
     pub(crate) async fn permitted<T>(&self, check: impl Fn(&Permits) -> Result<T, Fault>) -> Result<T, Fault> {
         loop {
             let denial = match check(&self.permits()) {
@@ -95,12 +94,12 @@ impl CallAccess {
         }
     }
 
-    /// Asks for what `denial` says is not granted; returns whether it is allowed now.
+    /// Asks for the capability of `denial`. Returns whether it is allowed now.
     async fn ask(&self, denial: &Denial) -> bool {
         let (Some(source), Some(capability)) = (&self.services.permit_source, denial.grantable()) else {
             return false;
         };
-        // A yes that changes nothing is not asked for.
+        // Not asked if a grant would not lift the denial.
         if self.permits().granting(capability).is_none() {
             return false;
         }
@@ -122,7 +121,7 @@ impl CallAccess {
         }
     }
 
-    /// Remembers a denial; returns it for the guest.
+    /// Records a denial and returns it for the guest.
     pub(crate) fn deny(&self, denial: Denial) -> WitError {
         let message = denial.to_string();
         self.account().denied.get_or_insert(denial);
@@ -138,7 +137,7 @@ fn denied(message: String) -> WitError {
     WitError { kind: "denied".to_owned(), message }
 }
 
-/// What a store carries: the budget of one call and what it may reach.
+/// The data of a store: the budget of one call, its permits and its services.
 pub(crate) struct GuestState {
     pub(crate) limits: Arc<Limits>,
     pub(crate) budget: Budget,
@@ -146,11 +145,11 @@ pub(crate) struct GuestState {
     pub(crate) limiter: Limiter,
     pub(crate) log_lines: u32,
     pub(crate) log_bytes: usize,
-    /// Log, standard output and standard error of the guest.
+    /// The guest's log, standard output and standard error.
     pub(crate) log: Arc<LastLines>,
-    /// `None` while a component is asked what it is, and for an adapter: then nothing is granted.
+    /// `None` while a component is asked for its tools, and for an adapter; then no capability is granted.
     pub(crate) access: Option<Arc<CallAccess>>,
-    /// Made when first used: most components do without.
+    /// Created at first use: most components do not use WASI.
     pub(crate) wasi: Option<Box<Wasi>>,
 }
 
@@ -174,7 +173,7 @@ impl GuestState {
         }
     }
 
-    /// Returns the last lines that the guest printed, also one that it did not end, and forgets them.
+    /// Returns the last lines that the guest printed, including an unfinished one, and clears them.
     pub(crate) fn last_lines(&self) -> Vec<String> {
         if let Some(wasi) = &self.wasi {
             wasi.end_lines();
@@ -182,30 +181,31 @@ impl GuestState {
         self.log.take()
     }
 
-    /// Counts one host call; over the limit the guest is stopped.
+    /// Counts one host call. Over the limit, the guest is stopped.
     pub(crate) fn count_host_call(&mut self) -> wasmtime::Result<()> {
         self.spent.host_calls = self.spent.host_calls.saturating_add(1);
         Ok(self.spent.check_host_calls(&self.budget)?)
     }
 
-    /// Counts bytes that go out; over the limit the guest is stopped.
+    /// Counts output bytes. Over the limit, the guest is stopped.
     pub(crate) fn count_output(&mut self, bytes: usize) -> Result<(), Failure> {
         self.spent.output(bytes, &self.budget)
     }
 
-    /// The host's side; `None` while a component is asked what it is, and for an adapter.
+    /// Returns the host services; `None` while a component is asked for its tools, and for an adapter.
     pub(crate) fn services(&self) -> Option<&Services> {
         self.access.as_ref().map(|access| &access.services)
     }
 
-    /// What the call may do and reach; else the error for the guest.
+    /// Returns permits and services, or the error for the guest.
     pub(crate) fn access(&self) -> Result<&Arc<CallAccess>, WitError> {
         let nothing =
             || denied("nothing is granted to an adapter, nor while a component is asked what it is".to_owned());
         self.access.as_ref().ok_or_else(nothing)
     }
 
-    /// What the call may do and reach, if it may use `capability`; else the error for the guest. May ask a person.
+    /// Returns permits and services if the call may use `capability`, otherwise the error for the guest. May ask a
+    /// person.
     pub(crate) fn permit<'a>(
         &self,
         capability: &'a Capability,
@@ -218,12 +218,12 @@ impl GuestState {
         }
     }
 
-    /// The first thing that was denied to the call.
+    /// Returns the first denial of the call.
     pub(crate) fn take_denial(&self) -> Option<Denial> {
         self.access.as_ref()?.account().denied.take()
     }
 
-    /// The capabilities that the call used.
+    /// Returns the capabilities that the call used.
     pub(crate) fn take_used(&self) -> BTreeSet<Capability> {
         self.access.as_ref().map(|access| std::mem::take(&mut access.account().used)).unwrap_or_default()
     }

@@ -1,17 +1,19 @@
+//! The actions that an adapter returns, and the inputs with which the caller resumes it.
+
 use std::time::Duration;
 
 use patchbay_core::completion::{FailureKind, Finish, StreamEvent};
 
 use crate::Auth;
 
-/// What an adapter wants done. Texts are cleaned, sizes bounded; nothing else is checked.
+/// An action that an adapter requests. Texts are cleaned and sizes bounded; nothing else is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Send a request; the answer of an earlier one is dropped.
+    /// Send a request; the response of an earlier one is dropped.
     Send(AdapterRequest),
-    /// Wait, then go on with [`Input::Timer`].
+    /// Wait, then resume with [`Input::Timer`].
     Wait(Duration),
-    /// Tell whoever asked.
+    /// Forward an event to the caller of the completion.
     Emit(StreamEvent),
     /// The completion is done.
     Finish(Finish),
@@ -19,16 +21,16 @@ pub enum Action {
     Fail(AdapterFailure),
 }
 
-/// A request that an adapter wants sent.
+/// A request that an adapter asks the host to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterRequest {
-    /// The method.
+    /// The HTTP method.
     pub method: String,
-    /// To be joined to the operator's base URL.
+    /// Path and query, joined to the operator's base URL.
     pub path_and_query: String,
     /// Names and values.
     pub headers: Vec<(String, String)>,
-    /// Which credential goes where; [`Auth::credential`] is the id of the adapter's manifest.
+    /// The credentials and their placement; [`Auth::credential`] is an id from the adapter's manifest.
     pub auth: Vec<Auth>,
     /// The body, in order.
     pub body: Vec<BodyPiece>,
@@ -39,29 +41,29 @@ pub struct AdapterRequest {
 pub enum BodyPiece {
     /// Bytes as they are.
     Bytes(Vec<u8>),
-    /// The bytes of [`Running::blob`](super::Running::blob) of this id, in base64.
+    /// The bytes of the [`Running::blob`](super::Running::blob) with this id, in base64.
     BlobBase64(u32),
 }
 
-/// What came of an action.
+/// The result of an action, with which the adapter is resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// The head of an answer.
+    /// The head of a response.
     Head {
-        /// The status.
+        /// The HTTP status.
         status: u16,
         /// Names, in lower case, and values.
         headers: Vec<(String, String)>,
     },
-    /// More of its body.
+    /// A part of the body.
     Chunk(Vec<u8>),
-    /// Its body is whole.
+    /// The end of the body.
     End,
-    /// There is no answer, or no more of it.
+    /// The request or its response failed.
     TransportFailed {
         /// How it failed.
         kind: TransportKind,
-        /// For a person, without a secret.
+        /// A message for a person, without secrets.
         message: String,
     },
     /// The wait is over.
@@ -71,20 +73,20 @@ pub enum Input {
 /// How a connection failed. [`TransportKind::as_str`] is the word of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportKind {
-    /// There was no connection.
+    /// The connection could not be opened.
     Connect,
-    /// A limit of time ran out.
+    /// A time limit was exceeded.
     Timeout,
     /// The connection ended before the answer was complete.
     Reset,
-    /// The answer is over a limit of size.
+    /// The response exceeds a size limit.
     TooLarge,
-    /// The answer cannot be read.
+    /// The response cannot be read.
     Failed,
 }
 
 impl TransportKind {
-    /// Returns the word that the contract of adapters has for it.
+    /// Returns the word that the contract of adapters uses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Connect => "connect",
@@ -96,28 +98,28 @@ impl TransportKind {
     }
 }
 
-/// How an adapter sees a failure.
+/// A failure as reported by the adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterFailure {
-    /// What kind it is.
+    /// The kind of failure.
     pub kind: FailureKind,
-    /// What the provider said, cleaned.
+    /// The provider's message, cleaned.
     pub message: String,
-    /// The status, where there was an answer.
+    /// The HTTP status, if there was a response.
     pub http_status: Option<u16>,
     /// The provider's own code.
     pub code: Option<String>,
-    /// Whether to try again.
+    /// Whether to retry.
     pub retry: RetryHint,
 }
 
-/// Whether to try again.
+/// Whether to retry a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryHint {
     /// It would fail again.
     Never,
-    /// After a while.
+    /// After a delay chosen by the host.
     Backoff,
-    /// After as long as the provider says.
+    /// After the delay that the provider requests.
     After(Duration),
 }

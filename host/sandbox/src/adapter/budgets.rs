@@ -1,51 +1,53 @@
+//! The budgets of an adapter for one completion, and the part of them that is left after each step.
+
 use std::time::Duration;
 
 use patchbay_core::Code;
 
 use crate::Failure;
 
-/// What the adapter of one completion may use, besides what its sandbox's [`Limits`](crate::Limits) say: the ceiling on
-/// memory, and by step the host calls. `[exchange]` in `config.toml` sets them.
+/// The budgets of an adapter for one completion, in addition to its sandbox's [`Limits`](crate::Limits) for memory and
+/// for host calls by step. `[exchange]` in `config.toml` sets them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Budgets {
-    /// Fuel of one step, about one unit an instruction.
+    /// Fuel of one step, about one unit for each instruction.
     pub step_fuel: u64,
     /// Fuel of all steps together.
     pub fuel: u64,
-    /// Wall clock of one step, in milliseconds.
+    /// Time of one step in milliseconds.
     pub step_ms: u64,
-    /// Actions that one step may give.
+    /// Actions that one step may return.
     pub step_actions: u32,
     /// Actions of all steps together.
     pub actions: u32,
-    /// Bytes of all that one step gives: a request's body stands in it.
+    /// Bytes of everything that one step returns, including request bodies.
     pub step_bytes: usize,
 }
 
-/// What an adapter used too much of. The text names the key that sets the limit.
+/// A budget that an adapter exceeded. The message names the key that sets the limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Exceeded {
     /// Fuel of one step.
     #[error("the adapter used up its fuel of {0} units for one step (exchange.step_fuel)")]
     StepFuel(u64),
-    /// Fuel in all.
+    /// Fuel of all steps.
     #[error("the adapter used up its fuel of {0} units for one completion (exchange.fuel)")]
     Fuel(u64),
-    /// Wall clock of one step, in milliseconds.
+    /// Time of one step, in milliseconds.
     #[error("the adapter ran over its time of {0} ms for one step (exchange.step_ms)")]
     StepTime(u64),
     /// Memory and tables.
     #[error("the adapter wants {wanted} and may have {limit} (exchange.memory_bytes)")]
     Memory {
-        /// What it wanted, with its unit.
+        /// The requested amount, with its unit.
         wanted: String,
-        /// What it may have, with its unit.
+        /// The limit, with its unit.
         limit: String,
     },
     /// Actions of one step.
     #[error("the adapter gave more than {0} actions in one step (exchange.step_actions)")]
     StepActions(u32),
-    /// Actions in all.
+    /// Actions of all steps.
     #[error("the adapter gave more than {0} actions in one completion (exchange.actions)")]
     Actions(u32),
     /// Bytes of one step.
@@ -54,7 +56,7 @@ pub enum Exceeded {
 }
 
 impl Exceeded {
-    /// The stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> Code {
         match self {
             Self::StepFuel(_) | Self::Fuel(_) => Code::LimitFuel,
@@ -65,7 +67,7 @@ impl Exceeded {
     }
 }
 
-/// What is left of the budgets, from step to step.
+/// The budgets that are left after each step.
 pub(super) struct Left {
     budgets: Budgets,
     fuel: u64,
@@ -77,22 +79,22 @@ impl Left {
         Self { fuel: budgets.fuel, actions: budgets.actions, budgets: budgets.clone() }
     }
 
-    /// Fuel of the next step.
+    /// Returns the fuel for the next step.
     pub(super) fn step_fuel(&self) -> u64 {
         self.budgets.step_fuel.min(self.fuel)
     }
 
-    /// Wall clock of the next step.
+    /// Returns the time for the next step.
     pub(super) fn step_time(&self) -> Duration {
         Duration::from_millis(self.budgets.step_ms)
     }
 
-    /// Counts what a step used of its fuel.
+    /// Counts the fuel that a step used.
     pub(super) fn use_fuel(&mut self, used: u64) {
         self.fuel = self.fuel.saturating_sub(used);
     }
 
-    /// Counts what a step gave.
+    /// Counts the actions that a step returned.
     pub(super) fn take_actions(&mut self, count: usize) -> Result<(), Failure> {
         let Budgets { step_actions, actions, .. } = self.budgets;
         let count = u32::try_from(count).unwrap_or(u32::MAX);
@@ -103,7 +105,7 @@ impl Left {
         Ok(())
     }
 
-    /// A failure of a step, in the words of the exchange.
+    /// Converts a failure of a step to one that names the limit of the exchange.
     pub(super) fn name(&self, failure: Failure) -> Failure {
         let Budgets { step_fuel, fuel, step_ms, step_bytes, .. } = self.budgets;
         Failure::Exceeded(match failure {

@@ -1,3 +1,5 @@
+//! The manifest of an adapter: its name, models, and suggested address and credential. All values are checked.
+
 use std::{collections::BTreeSet, fmt};
 
 use patchbay_core::{Name, completion::ThinkingLevel, text};
@@ -5,24 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Failure, Limits, bindings::adapter::patchbay::provider::types as wit};
 
-/// What an adapter says of itself. Checked: names are valid, texts cleaned and on one line, lists and sizes bounded.
+/// The manifest of an adapter. Checked: names are valid, texts cleaned and on one line, lists and sizes bounded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdapterManifest {
-    /// What the provider is called where the operator says nothing else.
+    /// The provider's name, unless the operator sets another one.
     pub name: Name,
-    /// For people.
+    /// The name for people.
     pub display_name: String,
     /// The adapter's version.
     pub version: String,
-    /// Which models it serves besides the catalogue.
+    /// Prefixes of the models that it serves besides those of the catalogue.
     pub model_prefixes: Vec<String>,
-    /// The catalogue, in its order.
+    /// The catalogue of models, in order.
     pub models: Vec<ModelEntry>,
-    /// Where it would like its requests to go: a suggestion.
+    /// Suggested base URL of its requests.
     pub default_base_url: Option<String>,
-    /// The secret that it needs: a suggestion.
+    /// The secret that it needs.
     pub credential: Option<CredentialHint>,
-    /// Pairs beside these.
+    /// Additional name-value pairs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra: Vec<(String, String)>,
 }
@@ -30,63 +32,63 @@ pub struct AdapterManifest {
 /// A model of a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelEntry {
-    /// Its id.
+    /// The model's id.
     pub id: String,
-    /// How large it is among its like.
+    /// The relative size of the model.
     pub size: ModelSize,
-    /// Thinking levels that completion offers.
+    /// Thinking levels offered for completion.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suggested_levels: Vec<ThinkingLevel>,
-    /// Media types that a message to it may carry.
+    /// Media types that a message to the model may contain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub input_media: Vec<String>,
-    /// Tokens that it can read, where known.
+    /// Size of the context window in tokens, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
-    /// Whether its provider gives it up.
+    /// Whether the provider is going to remove the model.
     #[serde(default)]
     pub deprecated: bool,
 }
 
-/// How large a model is among its like.
+/// The size of a model relative to others of the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ModelSize {
-    /// Quick and cheap.
+    /// Fast and cheap.
     Small,
     /// For most work.
     Normal,
-    /// The best there is.
+    /// The most capable.
     Large,
-    /// Nobody said.
+    /// Not specified.
     Unknown,
 }
 
 /// A secret that an adapter needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CredentialHint {
-    /// What its requests name it by.
+    /// The id by which requests refer to it.
     pub id: String,
-    /// A word for people, such as `api-key`.
+    /// The kind of secret, for people, such as `api-key`.
     pub scheme: String,
-    /// The environment variable where it is usually kept.
+    /// The environment variable where it is usually stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env: Option<String>,
-    /// The page that gives one.
+    /// The page where a person can obtain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obtain_url: Option<String>,
 }
 
-/// What a thinking level comes to for a model, in words. Cleaned, each on one line.
+/// The effect of a thinking level on a model, as text. Cleaned, each on one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThinkingPlan {
-    /// Lines for the person.
+    /// Description, by line.
     pub description: Vec<String>,
-    /// What the person should know first.
+    /// A warning that is shown first.
     pub warning: Option<String>,
 }
 
-/// What a manifest may hold: more is of no use to a person who picks a model.
+/// Bounds of a manifest; more would not help a person to choose a model.
 const LINE_CHARS: usize = 80;
 const PREFIXES: usize = 32;
 const PREFIX_CHARS: usize = 64;
@@ -101,7 +103,7 @@ const PLAN_LINES: usize = 8;
 const PLAN_LINE_CHARS: usize = 200;
 
 impl ModelSize {
-    /// The word that says so.
+    /// Returns the word of the size.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Small => "small",
@@ -113,7 +115,7 @@ impl ModelSize {
 }
 
 impl AdapterManifest {
-    /// Checks what an adapter says of itself.
+    /// Checks the manifest of an adapter.
     pub(super) fn read(manifest: wit::Manifest) -> Result<Self, Failure> {
         let name = manifest.name.parse().or_else(|error| invalid(format!("the name: {error}")))?;
         let display_name = line("display-name", &manifest.display_name, LINE_CHARS)?;
@@ -206,7 +208,7 @@ impl CredentialHint {
 }
 
 impl ThinkingPlan {
-    /// Checks and cleans what an adapter says of a level.
+    /// Checks and cleans an adapter's explanation of a thinking level.
     pub(super) fn read(plan: wit::ThinkingPlan) -> Result<Self, Failure> {
         at_most("lines of description", plan.description.len(), PLAN_LINES)?;
         let description = plan.description.iter().map(|text| line("line of description", text, PLAN_LINE_CHARS));
@@ -215,7 +217,7 @@ impl ThinkingPlan {
     }
 }
 
-/// A cleaned text for people, on one line.
+/// Returns a cleaned, non-empty text on one line.
 fn line(what: &str, value: &str, max: usize) -> Result<String, Failure> {
     let line = text::clean_line(value);
     if line.is_empty() || line.chars().count() > max {
@@ -234,7 +236,7 @@ fn is_variable(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-/// Without parameters.
+/// Returns whether `media` is a media type without parameters.
 fn is_media_type(media: &str) -> bool {
     let token = |token: &str| {
         let is_symbol = |byte: u8| b"!#$&-^_.+*".contains(&byte);

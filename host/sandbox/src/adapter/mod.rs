@@ -1,6 +1,6 @@
-//! Adapters of providers: what one says of itself, and the instance that serves one completion.
+//! Adapters of providers: their manifest, and the instance that serves one completion. `provider` uses both.
 //!
-//! An adapter has no capabilities but its log: it says what is to be done, and the caller does it.
+//! An adapter has no capability except its log: it returns actions, which the caller performs.
 
 mod action;
 mod budgets;

@@ -1,3 +1,5 @@
+//! A completion in progress: one adapter instance that is resumed step by step.
+
 use std::sync::Arc;
 
 use patchbay_core::completion::{Blob, CompletionRequest};
@@ -18,28 +20,28 @@ use crate::{
     state::GuestState,
 };
 
-/// The instance that serves one completion. It holds its place in the pool until it is dropped.
+/// The instance that serves one completion. It keeps its pool slots until it is dropped.
 pub struct Running {
-    /// None once a step has failed, or was given up: what is left of the instance is not called again.
+    /// `None` after a step failed or was cancelled: the instance must not be called again.
     guest: Option<ProviderPlugin>,
     store: Store<GuestState>,
     left: Left,
     deltas: Deltas,
     blobs: Vec<Blob>,
-    /// Given back after the store is gone: fields are dropped in their order.
+    /// Released after the store is dropped: fields are dropped in order.
     _slots: OwnedSemaphorePermit,
 }
 
 impl Running {
-    /// The bytes that the adapter knows by `id`.
+    /// Returns the blob that the adapter refers to by `id`.
     pub fn blob(&self, id: u32) -> Option<&Blob> {
         self.blobs.get(id as usize)
     }
 
-    /// Goes on with what came.
+    /// Resumes the adapter with `input`. Returns its next actions.
     ///
     /// # Errors
-    /// A [`Failure`]; the instance is of no use any more then, nor is one whose step was given up.
+    /// A [`Failure`]. The instance cannot be used again after a failed or cancelled step.
     pub async fn resume(&mut self, input: Input) -> Result<Vec<Action>, Failure> {
         let over = || Failure::Unavailable("this completion has failed before and does not go on".to_owned());
         let guest = self.guest.take().ok_or_else(over)?;
@@ -53,7 +55,7 @@ impl Running {
         Ok(actions)
     }
 
-    /// Counts what a step took, and reads what it gave.
+    /// Counts the fuel of a step and reads its actions.
     fn close_step(&mut self, fuel: u64, actions: Vec<wit::Action>) -> Result<Vec<Action>, Failure> {
         self.left.use_fuel(fuel.saturating_sub(self.store.get_fuel().unwrap_or(0)));
         self.left.take_actions(actions.len())?;
@@ -61,11 +63,11 @@ impl Running {
     }
 }
 
-/// Gives the store what the next step may use; gives the fuel of that.
+/// Sets the limits of the next step. Returns its fuel.
 fn open_step(store: &mut Store<GuestState>, left: &Left) -> Result<u64, Failure> {
     let fuel = left.step_fuel();
     store.set_fuel(fuel).map_err(invalid)?;
-    // Ticks went by since the last step.
+    // Ticks have passed since the previous step.
     store.set_epoch_deadline(1);
     let state = store.data_mut();
     state.spent = Spent::default();
@@ -75,8 +77,8 @@ fn open_step(store: &mut Store<GuestState>, left: &Left) -> Result<u64, Failure>
 }
 
 impl Sandbox {
-    /// Begins a completion in a fresh instance: what serves it, and its first actions. `options` are the operator's settings;
-    /// what the adapter logs goes to `log`.
+    /// Begins a completion in a fresh instance. Returns the instance and its first actions. `options` are the operator's
+    /// settings; the adapter's log goes to `log`.
     ///
     /// # Errors
     /// A [`Failure`].

@@ -1,4 +1,4 @@
-//! Between the contract's types and the crate's own.
+//! Converts between the types of the contract and those of this crate.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -13,7 +13,7 @@ use patchbay_core::{
 use super::{Action, AdapterFailure, AdapterRequest, BodyPiece, Input, RetryHint};
 use crate::{Auth, Failure, RequestedPlacement, bindings::adapter::patchbay::provider::types as wit};
 
-/// What an adapter is asked, and the blobs of it by their ids.
+/// Converts a completion request, and returns its blobs, indexed by id.
 pub(super) fn request(request: CompletionRequest, options: &[(String, String)]) -> (wit::CompletionRequest, Vec<Blob>) {
     let mut blobs = Vec::new();
     let request = wit::CompletionRequest {
@@ -68,10 +68,10 @@ fn block(block: Block, blobs: &mut Vec<Blob>) -> wit::Block {
     }
 }
 
-/// What an adapter is told of a blob, which is the next one from now on.
+/// Adds a blob and returns its reference for the adapter.
 fn held(blob: Blob, blobs: &mut Vec<Blob>) -> wit::BlobRef {
     let held = wit::BlobRef {
-        // A conversation with so many does not fit into memory.
+        // A conversation with more blobs does not fit into memory.
         id: u32::try_from(blobs.len()).unwrap_or(u32::MAX),
         media_type: blob.media_type.clone(),
         name: blob.name.clone(),
@@ -98,17 +98,17 @@ impl From<Input> for wit::Input {
     }
 }
 
-/// How much of what an API calls things is kept, in characters.
+/// Maximum characters of names that an API uses.
 const WORD_CHARS: usize = 200;
 const MESSAGE_CHARS: usize = 2_000;
-/// Bytes of a tool call's id: it goes back as it came, or not at all.
+/// Maximum bytes of a tool call's id. A longer one is rejected, because it must be returned unchanged.
 const ID_BYTES: usize = 512;
 const PATH_BYTES: usize = 16 << 10;
 const HEADERS: usize = 100;
 const HEADER_BYTES: usize = 64 << 10;
 const CREDENTIALS: usize = 8;
 
-/// What an adapter wants done: texts cleaned, sizes bounded.
+/// Converts an action of an adapter: texts cleaned, sizes bounded.
 pub(super) fn action(action: wit::Action, deltas: &mut Deltas) -> Result<Action, Failure> {
     Ok(match action {
         wit::Action::Send(request) => Action::Send(send(request)?),
@@ -170,12 +170,13 @@ fn word(word: &str) -> String {
     text::excerpt(word, WORD_CHARS)
 }
 
-/// What must be known of the pieces of blocks that came before, to clean those that come.
+/// State of the earlier deltas that is needed to clean the next ones.
 #[derive(Default)]
 pub(super) struct Deltas {
-    /// Blocks whose deltas are JSON: that is cleaned when it is whole and parsed, its escapes can hold anything.
+    /// Blocks whose deltas are JSON. JSON is cleaned when it is complete and parsed, because escapes can contain any
+    /// character.
     raw: BTreeSet<u32>,
-    /// The block whose last delta ended with a carriage return: a line feed may follow in the next.
+    /// The block whose last delta ended with a carriage return; the next can begin with its line feed.
     returned: Option<u32>,
 }
 

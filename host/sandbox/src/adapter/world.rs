@@ -1,3 +1,5 @@
+//! The world of adapters: loading one, and asking it for its manifest and its thinking levels.
+
 use std::sync::Arc;
 
 use patchbay_core::{Digest, completion::ThinkingLevel};
@@ -20,14 +22,14 @@ use crate::{
     state::GuestState,
 };
 
-/// The world that an adapter implements. Answers are kept by digest and world.
+/// The world of adapters. Answers are stored by digest and world.
 pub const WORLD: &str = "patchbay:provider@0.1";
 
 /// A provider's adapter, compiled and checked, ready to be instantiated.
 pub struct LoadedAdapter(pub(super) LinkedComponent<ProviderPluginPre<GuestState>>);
 
 impl LoadedAdapter {
-    /// The digest of its bytes.
+    /// Returns the digest of the adapter's bytes.
     pub fn digest(&self) -> Digest {
         self.0.digest
     }
@@ -56,10 +58,10 @@ impl PluginWorld for ProviderPluginPre<GuestState> {
     }
 }
 
-// An interface of types alone.
+// The interface contains only types.
 impl provider::types::Host for GuestState {}
 
-/// Links what adapters may import of the contract.
+/// Links the imports of the contract that adapters may use.
 pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     fn own(state: &mut GuestState) -> &mut GuestState {
         state
@@ -78,10 +80,10 @@ impl Sandbox {
         self.adapters.get(digest, async { Ok(LoadedAdapter(self.ready(digest, bytes.into()).await?)) }).await
     }
 
-    /// Asks an adapter what it is, with a small budget.
+    /// Asks an adapter for its manifest, with a small budget.
     ///
     /// # Errors
-    /// A [`Failure`]; [`Failure::InvalidOutput`] where the answer breaks the contract.
+    /// A [`Failure`]; [`Failure::InvalidOutput`] if the answer violates the contract.
     pub async fn describe_adapter(&self, adapter: &LoadedAdapter) -> Result<AdapterManifest, Failure> {
         let ask = async |guest: ProviderPlugin, store: &mut Store<GuestState>| {
             guest.patchbay_provider_adapter().call_describe(store).await
@@ -89,10 +91,10 @@ impl Sandbox {
         AdapterManifest::read(self.ask(adapter, ask).await?)
     }
 
-    /// Asks an adapter what a thinking level comes to for a model, in a fresh instance with a small budget.
+    /// Asks an adapter for the effect of a thinking level on a model, in a fresh instance with a small budget.
     ///
     /// # Errors
-    /// A [`Failure`]; [`Failure::InvalidOutput`] where the answer breaks the contract.
+    /// A [`Failure`]; [`Failure::InvalidOutput`] if the answer violates the contract.
     pub async fn explain_thinking(
         &self,
         adapter: &LoadedAdapter,
@@ -106,7 +108,7 @@ impl Sandbox {
         ThinkingPlan::read(self.ask(adapter, ask).await?)
     }
 
-    /// Asks a fresh instance, with a small budget. What it prints goes to the operator's log.
+    /// Calls a fresh instance with a small budget. Its output goes to the operator's log.
     async fn ask<T>(
         &self,
         adapter: &LoadedAdapter,

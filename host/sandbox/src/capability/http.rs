@@ -10,47 +10,47 @@ use crate::{
     state::{CallAccess, GuestState},
 };
 
-/// A request as a guest makes it: nothing in it has been checked.
+/// A request of a guest. Nothing is checked yet.
 #[derive(Clone, Debug)]
 pub struct HttpRequest {
     /// The method.
     pub method: String,
-    /// The whole URL.
+    /// The complete URL.
     pub url: String,
     /// Names and values.
     pub headers: Vec<(String, String)>,
-    /// Credentials that the host is to put in.
+    /// Credentials that the host adds.
     pub auth: Vec<Auth>,
     /// The body, if it has one.
     pub body: Option<Vec<u8>>,
-    /// How long it may take, at most what is left to the call.
+    /// Time limit; at most the rest of the call's time.
     pub timeout: Duration,
 }
 
-/// A credential and where it goes. The guest names it and never sees it.
+/// A credential and its placement. The guest names it and never sees the secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Auth {
     /// The credential's name.
     pub credential: String,
-    /// Where it goes.
+    /// Where the host puts the secret.
     pub placement: RequestedPlacement,
 }
 
-/// Where a credential goes.
+/// Where the host puts a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestedPlacement {
-    /// A header.
+    /// In a header.
     Header {
-        /// Its name.
+        /// The header's name.
         name: String,
-        /// What stands before the secret, such as `Bearer `.
+        /// Text before the secret, such as `Bearer `.
         prefix: String,
     },
-    /// A parameter of the query.
+    /// In a parameter of the query, by name.
     Query(String),
 }
 
-/// An answer, bounded and scrubbed of every secret.
+/// A response, bounded and with every secret removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpResponse {
     /// The status.
@@ -61,16 +61,15 @@ pub struct HttpResponse {
     pub body: Vec<u8>,
 }
 
-/// Who sends requests: checks each against what the call may do, and sends it by the process's one way out.
+/// Sends requests: checks each against the permits and sends it through `egress`.
 pub trait Http: Send + Sync {
-    /// Checks whether a request to `url` with the credentials of `auth` is permitted, before anything of its body is
-    /// accepted.
+    /// Checks whether a request to `url` with the credentials of `auth` is permitted, before any of its body is accepted.
     ///
     /// # Errors
-    /// The [`Fault`] that [`Http::send`] would return for it.
+    /// The [`Fault`] that [`Http::send`] would return for this request.
     fn check(&self, url: &str, auth: &[Auth], permits: &Permits) -> Result<(), Fault>;
 
-    /// Sends a request. Gives the answer and the capabilities that it took.
+    /// Sends a request. Returns the response and the capabilities that it used.
     fn send<'a>(
         &'a self,
         request: HttpRequest,
@@ -78,17 +77,17 @@ pub trait Http: Send + Sync {
     ) -> BoxFuture<'a, Result<(HttpResponse, Vec<Capability>), Fault>>;
 }
 
-/// Checks whether a request to `url` may be sent. May ask a person.
+/// Checks whether a request to `url` is permitted. May ask a person.
 pub(crate) async fn check(access: &CallAccess, url: &str) -> Result<(), WitError> {
     let checked = access.permitted(|permits| access.services.http.check(url, &[], permits)).await;
     checked.map_err(|fault| access.tell(fault))
 }
 
-/// The one function behind `patchbay:host/http` and `wasi:http`. May ask a person.
+/// Sends a request of `patchbay:host/http` or `wasi:http`. May ask a person.
 pub(crate) async fn send(access: &CallAccess, request: HttpRequest) -> Result<HttpResponse, WitError> {
     let http = &access.services.http;
     if access.services.permit_source.is_some() {
-        // Whatever else is wrong with the request is for `send` to find.
+        // Other errors of the request are reported by `send`.
         let (url, auth) = (&request.url, &request.auth);
         let _ = access.permitted(|permits| http.check(url, auth, permits)).await;
     }

@@ -9,16 +9,17 @@ use crate::{
     state::GuestState,
 };
 
-/// The tokens of a request of `bytes` bytes, estimated before it is sent. Text has three to four bytes a token; a low number of
-/// bytes keeps the estimate from being too small.
+/// Returns the estimated tokens of a request of `bytes` bytes, before it is sent. Text has three to four bytes for each
+/// token; a low number of bytes avoids an estimate that is too small.
 pub fn estimated_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(3)
 }
 
-/// Who asks the model of the agent that runs the tool.
+/// Runs completions of the model of the agent that runs the tool.
 pub trait Inference: Send + Sync {
-    /// Has a model answer `prompt`, with `tokens` for both, which are at least their [`estimated_tokens`]. Returns the answer, and
-    /// the tokens that were used, however it ended. Dropping the future cancels the request, whose tokens count nevertheless.
+    /// Completes `prompt` with at most `tokens` for prompt and answer, which are at least their [`estimated_tokens`].
+    /// Returns the answer, and the tokens used even on failure. Dropping the future cancels the request; its tokens are
+    /// still counted.
     fn complete<'a>(
         &'a self,
         system: &'a str,
@@ -35,7 +36,7 @@ impl wit::Host for GuestState {
             Err(denied) => return Ok(Err(denied)),
         };
         let Some(inference) = &access.services.inference else {
-            return Ok(Err(told("unavailable", "no model is there for this call to ask".to_owned())));
+            return Ok(Err(guest_error("unavailable", "no model is there for this call to ask".to_owned())));
         };
         let most = self.budget.output_bytes;
         if system.len().saturating_add(prompt.len()) > most {
@@ -45,15 +46,15 @@ impl wit::Host for GuestState {
         let estimate = estimated_tokens(system.len() + prompt.len());
         if left == 0 {
             let message = format!("the call has used up its {limit} tokens (limits.inference_tokens)");
-            return Ok(Err(told("quota", message)));
+            return Ok(Err(guest_error("quota", message)));
         }
         if estimate > left {
             let message = format!(
                 "the prompt has about {estimate} tokens, and the call may use {left} more of its {limit} (limits.inference_tokens); send a shorter prompt"
             );
-            return Ok(Err(told("quota", message)));
+            return Ok(Err(guest_error("quota", message)));
         }
-        // Counted before the request, so that a call which is stopped meanwhile has used them.
+        // Counted before the request, so that a call that is stopped meanwhile has used them.
         let before = self.spent.inference_tokens;
         self.spent.inference_tokens = before.saturating_add(estimate);
         let (answer, used) = inference.complete(&system, &prompt, left).await;
@@ -67,16 +68,16 @@ impl wit::Host for GuestState {
 }
 
 impl GuestState {
-    /// Tokens that models may still take.
+    /// Returns the tokens that the call may still use.
     pub(crate) fn inference_tokens_left(&self) -> u64 {
         self.budget.inference_tokens.saturating_sub(self.spent.inference_tokens)
     }
 }
 
 fn too_large(what: &str, most: usize) -> WitError {
-    told("too-large", format!("the {what} has more than {most} bytes (limits.output_bytes)"))
+    guest_error("too-large", format!("the {what} has more than {most} bytes (limits.output_bytes)"))
 }
 
-fn told(kind: &str, message: String) -> WitError {
+fn guest_error(kind: &str, message: String) -> WitError {
     WitError { kind: kind.to_owned(), message }
 }

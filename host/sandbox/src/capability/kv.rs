@@ -1,4 +1,4 @@
-//! `patchbay:host/kv`: a small durable store of the skill's own.
+//! `patchbay:host/kv`: a small durable store for each skill.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::{
     state::GuestState,
 };
 
-/// The store behind the capability, bound to one skill, session and workspace.
+/// The store behind the capability, scoped to one skill, session and workspace.
 pub trait Kv: Send + Sync {
-    /// The entry of a key.
+    /// Returns the entry of a key.
     fn get<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<Option<KvEntry>, KvError>>;
-    /// Writes an entry if its version is `expect` (0: there is none; absent: whatever). Gives the new version.
-    /// Durable when it answers.
+    /// Writes an entry if its version is `expect` (0: no entry; `None`: any version). Returns the new version. The entry
+    /// is durable when this returns.
     fn put<'a>(
         &'a self,
         scope: Scope,
@@ -24,9 +24,9 @@ pub trait Kv: Send + Sync {
         value: Vec<u8>,
         expect: Option<u64>,
     ) -> BoxFuture<'a, Result<u64, KvError>>;
-    /// Deletes an entry; whether there was one.
+    /// Deletes an entry. Returns whether it existed.
     fn delete<'a>(&'a self, scope: Scope, key: &'a str) -> BoxFuture<'a, Result<bool, KvError>>;
-    /// Keys with a prefix, sorted by bytes, at most `limit`, after `after`.
+    /// Returns keys with a prefix that follow `after`, sorted by bytes, at most `limit`.
     fn keys<'a>(
         &'a self,
         scope: Scope,
@@ -37,8 +37,9 @@ pub trait Kv: Send + Sync {
 }
 
 impl GuestState {
-    /// Every function of the capability begins so. The outer error stops the guest, the inner one is returned to it.
-    async fn kv(&mut self) -> Told<Arc<dyn Kv>> {
+    /// Counts the host call and checks the permit; every function of the capability calls it first. The outer error stops
+    /// the guest, the inner one is returned to it.
+    async fn kv(&mut self) -> KvResult<Arc<dyn Kv>> {
         self.count_host_call()?;
         Ok(self.permit(&Capability::Kv).await.map(|access| Arc::clone(&access.services.kv)))
     }
@@ -52,36 +53,36 @@ fn scope(scope: wit::Scope) -> Scope {
     }
 }
 
-fn told(error: KvError) -> WitError {
+fn guest_error(error: KvError) -> WitError {
     WitError { kind: error.kind().to_owned(), message: error.to_string() }
 }
 
-type Told<T> = wasmtime::Result<Result<T, WitError>>;
+type KvResult<T> = wasmtime::Result<Result<T, WitError>>;
 
 impl wit::Host for GuestState {
-    async fn get(&mut self, within: wit::Scope, key: String) -> Told<Option<wit::Entry>> {
+    async fn get(&mut self, within: wit::Scope, key: String) -> KvResult<Option<wit::Entry>> {
         let kv = match self.kv().await? {
             Ok(kv) => kv,
             Err(denied) => return Ok(Err(denied)),
         };
         let entry = kv.get(scope(within), &key).await;
-        Ok(entry.map(|entry| entry.map(|KvEntry { value, version }| wit::Entry { value, version })).map_err(told))
+        Ok(entry.map(|entry| entry.map(|KvEntry { value, version }| wit::Entry { value, version })).map_err(guest_error))
     }
 
-    async fn put(&mut self, within: wit::Scope, key: String, value: Vec<u8>, expect: Option<u64>) -> Told<u64> {
+    async fn put(&mut self, within: wit::Scope, key: String, value: Vec<u8>, expect: Option<u64>) -> KvResult<u64> {
         let kv = match self.kv().await? {
             Ok(kv) => kv,
             Err(denied) => return Ok(Err(denied)),
         };
-        Ok(kv.put(scope(within), &key, value, expect).await.map_err(told))
+        Ok(kv.put(scope(within), &key, value, expect).await.map_err(guest_error))
     }
 
-    async fn delete(&mut self, within: wit::Scope, key: String) -> Told<bool> {
+    async fn delete(&mut self, within: wit::Scope, key: String) -> KvResult<bool> {
         let kv = match self.kv().await? {
             Ok(kv) => kv,
             Err(denied) => return Ok(Err(denied)),
         };
-        Ok(kv.delete(scope(within), &key).await.map_err(told))
+        Ok(kv.delete(scope(within), &key).await.map_err(guest_error))
     }
 
     async fn keys(
@@ -90,11 +91,11 @@ impl wit::Host for GuestState {
         prefix: String,
         after: Option<String>,
         limit: u32,
-    ) -> Told<Vec<String>> {
+    ) -> KvResult<Vec<String>> {
         let kv = match self.kv().await? {
             Ok(kv) => kv,
             Err(denied) => return Ok(Err(denied)),
         };
-        Ok(kv.keys(scope(within), &prefix, after.as_deref(), limit).await.map_err(told))
+        Ok(kv.keys(scope(within), &prefix, after.as_deref(), limit).await.map_err(guest_error))
     }
 }

@@ -1,29 +1,29 @@
-//! `patchbay:host/log`: diagnostics for the operator. Always granted, bounded.
+//! `patchbay:host/log`: diagnostics for the operator. Needs no grant; bounded.
 
 use patchbay_core::text;
 
 use crate::{Failure, bindings::patchbay::host::log as wit, state::GuestState};
 
-/// How much a line matters.
+/// The severity of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogLevel {
-    /// For whoever debugs the skill.
+    /// For developers of the skill.
     Debug,
-    /// What happened.
+    /// Normal operation.
     Info,
-    /// Something to look at.
+    /// A possible problem.
     Warn,
-    /// Something failed.
+    /// A failure.
     Error,
 }
 
-/// Where a guest's log goes.
+/// Receives a guest's log.
 pub trait LogSink: Send + Sync {
-    /// Takes one line, already cleaned and bounded.
+    /// Writes one line, which is cleaned and bounded.
     fn write(&self, level: LogLevel, message: &str);
 }
 
-/// The plugin whose line is logged.
+/// The plugin that wrote the line.
 #[derive(Clone, Copy, Debug)]
 pub enum PluginLog<'a> {
     /// A skill, by name.

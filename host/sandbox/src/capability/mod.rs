@@ -1,8 +1,7 @@
-//! What a guest may call. One module a capability, each of the same shape: the trait that the host's side implements
-//! (where there is one), and the functions of the WIT interface over [`GuestState`], which can be called in a test with no
-//! component at all.
+//! The host functions that a guest can call. Each capability has a module with the trait that the host implements (if
+//! any) and the functions of the WIT interface over [`GuestState`], which tests can call without a component.
 //!
-//! Every function first counts itself against the call's budget, then checks its permit, which may ask a person.
+//! Every function first counts itself against the call's budget, then checks its permit, which can ask a person.
 
 pub(crate) mod http;
 pub(crate) mod inference;

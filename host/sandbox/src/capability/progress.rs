@@ -1,12 +1,12 @@
-//! `patchbay:host/progress`: partial output of a running tool. Always granted, bounded with the result.
+//! `patchbay:host/progress`: partial output of a running tool. Needs no grant; bounded together with the result.
 
 use patchbay_core::text;
 
 use crate::{bindings::patchbay::host::progress as wit, state::GuestState};
 
-/// Who hears how a tool gets on.
+/// Receives the partial output of a tool.
 pub trait ProgressSink: Send + Sync {
-    /// Takes one piece, already cleaned and bounded.
+    /// Reports one piece, which is cleaned and bounded.
     fn report(&self, text: &str);
 }
 

@@ -1,7 +1,7 @@
-//! `patchbay:host/tools`: another tool of the session, within what is left of the caller's budget.
+//! `patchbay:host/tools`: calls another tool of the session within the rest of the caller's budget.
 //!
-//! Linked by hand: the fuel that the other tool used is taken from the caller's store, which the generated trait cannot
-//! reach.
+//! Linked by hand: the fuel of the called tool is subtracted from the caller's store, which the generated trait cannot
+//! access.
 
 use patchbay_policy::Capability;
 use wasmtime::{StoreContextMut, component::Linker};
@@ -10,10 +10,10 @@ use crate::{
     BoxFuture, Budget, Fault, Finished, Limits, bindings::patchbay::host::types::Error as WitError, state::GuestState,
 };
 
-/// Who runs the tools that a tool calls: by the same path as every other call.
+/// Runs tools for a tool, by the same path as every other call.
 pub trait ToolCaller: Send + Sync {
-    /// Runs a tool, by its full name, with the text of its input, within `budget`. Returns its answer as text, and what it
-    /// used of the budget, however it ended.
+    /// Runs a tool, by full name, with JSON text as input, within `budget`. Returns the answer as text and the usage,
+    /// even on failure.
     fn call<'a>(&'a self, tool: &'a str, input: &'a str, budget: Budget) -> BoxFuture<'a, Finished<String, Fault>>;
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
 }
 
 impl GuestState {
-    /// Calls another tool with what is left, `fuel` of it. Gives its answer and the fuel that it used.
+    /// Calls another tool with the remaining budget, including `fuel`. Returns its answer and the fuel that it used.
     pub(crate) async fn call_tool(
         &mut self,
         tool: &str,

@@ -21,7 +21,7 @@ impl GuestState {
         Ok(self.permit(capability).await)
     }
 
-    /// Counts a write of `bytes` bytes to `path` against what the skill may write in this session; over it, the guest is
+    /// Counts a write of `bytes` bytes to `path` against the skill's limit in this session. Over the limit, the guest is
     /// stopped.
     fn count_written(&self, access: &CallAccess, path: &str, bytes: usize) -> Result<(), Failure> {
         let names = path.split('/').count().min(patchbay_workspace::limits::DEPTH);
@@ -34,7 +34,7 @@ impl GuestState {
 }
 
 impl CallAccess {
-    /// Converts an error for the guest. What the person can allow is a denial, which is shown in the host's own words.
+    /// Converts an error for the guest. A denial that the person can lift is shown in the host's words.
     fn file_error(&self, error: FilesError) -> WitError {
         match error {
             FilesError::File(FileError::Instructions { path }) => self.deny(self.permits.deny_instructions(path)),

@@ -1,5 +1,6 @@
-//! `wasi:clocks`. Until `clock` is granted, time begins at a fixed moment, goes on by a fixed step at each reading, and by
-//! its length at each sleep, which is over at once: the same call reads the same times in every run.
+//! `wasi:clocks`. Until `clock` is granted, time is virtual: it starts at a fixed moment, advances by a fixed step at
+//! each reading, and by the full duration at each sleep, which returns at once. The same call reads the same times in
+//! every run.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -16,16 +17,16 @@ use wasmtime_wasi::p2::{
 use super::Wasi;
 use crate::state::GuestState;
 
-/// Where virtual time begins: 2020-01-01T00:00:00Z, in seconds since 1970.
+/// Start of virtual time: 2020-01-01T00:00:00Z, in seconds since 1970.
 const BEGINNING: u64 = 1_577_836_800;
-/// How far it goes on at each reading.
+/// Advance of virtual time at each reading.
 const STEP: Duration = Duration::from_millis(1);
 
 /// The time that a guest reads.
 pub(super) enum Clock {
-    /// The real one, and when the guest began.
+    /// Real time, with the start of the guest.
     Real(Instant),
-    /// How much of virtual time is over.
+    /// Virtual time, with its elapsed part.
     Virtual(Duration),
 }
 
@@ -34,7 +35,7 @@ impl Clock {
         if real { Self::Real(Instant::now()) } else { Self::Virtual(Duration::ZERO) }
     }
 
-    /// Time since the guest began.
+    /// Returns the time since the guest started.
     fn elapsed(&mut self) -> Duration {
         match self {
             Self::Real(start) => start.elapsed(),
@@ -45,10 +46,10 @@ impl Clock {
         }
     }
 
-    /// Time since 1970.
+    /// Returns the time since 1970.
     fn now(&mut self) -> Duration {
         match self {
-            // A clock before 1970 is out of order; there is nothing better to tell.
+            // A system clock before 1970 is wrong; there is no better value to return.
             Self::Real(_) => SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
             Self::Virtual(_) => Duration::from_secs(BEGINNING).saturating_add(self.elapsed()),
         }
@@ -61,7 +62,7 @@ impl Clock {
         }
     }
 
-    /// A sleep, which takes real time only where time is real.
+    /// Returns a sleep, which takes real time only on the real clock.
     fn sleep(&mut self, duration: Duration) -> Sleep {
         match self {
             Self::Real(_) => Sleep { until: tokio::time::Instant::now().checked_add(duration), over: false },
@@ -73,7 +74,7 @@ impl Clock {
     }
 }
 
-/// `until` none and not `over`: so long that nobody can tell the end.
+/// A sleep. Without `until` and not `over`, it never ends.
 struct Sleep {
     until: Option<tokio::time::Instant>,
     over: bool,
@@ -83,7 +84,7 @@ struct Sleep {
 impl Pollable for Sleep {
     async fn ready(&mut self) {
         match self.until {
-            // Others may run all the same: who polls in a loop must not hold the thread.
+            // Yields, because a guest that polls in a loop must not block the thread.
             _ if self.over => tokio::task::yield_now().await,
             Some(until) => tokio::time::sleep_until(until).await,
             None => std::future::pending().await,

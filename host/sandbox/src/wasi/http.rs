@@ -1,4 +1,4 @@
-//! `wasi:http` by the way of `patchbay:host/http`: the same checks, the same way out, no sender of its own.
+//! `wasi:http` through `patchbay:host/http`: the same checks and the same sender.
 
 use std::sync::Arc;
 
@@ -16,19 +16,19 @@ use crate::{
     state::{CallAccess, GuestState},
 };
 
-/// Requests of one call that are sent at once; the others wait, and nothing of their bodies is read.
+/// Concurrent requests of one call. Others wait, and their bodies are not read.
 const AT_ONCE: usize = 4;
-/// Bytes of one write to a request's body, of which two may wait to be read.
+/// Bytes of one write to a request's body; two such writes can wait to be read.
 const CHUNK: usize = 64 << 10;
-/// The same where no request can be sent: enough for the guest to reach the answer that says so.
+/// The same if no request can be sent: enough for the guest to reach the error.
 const CHUNK_IN_VAIN: usize = 4 << 10;
 
-/// What sends the requests of a guest that speaks `wasi:http`.
+/// Sends the requests of a guest that uses `wasi:http`.
 pub(super) struct Hooks {
-    /// `None` where nothing is granted.
+    /// `None` if no capability is granted.
     access: Option<Arc<CallAccess>>,
     budget: Budget,
-    /// Where bodies count, until the guest has read them.
+    /// Counts bodies until the guest has read them.
     memory: Arc<Memory>,
     places: Arc<Semaphore>,
 }
@@ -48,7 +48,7 @@ impl WasiHttpHooks for Hooks {
         if self.access.is_some() { CHUNK } else { CHUNK_IN_VAIN }
     }
 
-    /// Egress sets it.
+    /// Egress sets the header.
     fn set_host_header(&mut self) -> bool {
         false
     }
@@ -62,7 +62,7 @@ impl WasiHttpHooks for Hooks {
         let (access, budget) = (self.access.clone(), self.budget.clone());
         let (memory, places) = (Arc::clone(&self.memory), Arc::clone(&self.places));
         Box::new(async move {
-            // The permit first: without it no byte of the body is read, and what waits of it is freed.
+            // The permit is checked first: without it, no byte of the body is read, and buffered bytes are freed.
             let access = access.ok_or(Error::HttpRequestDenied)?;
             capability::http::check(&access, &request.uri().to_string()).await.map_err(error)?;
             let _place = places.acquire().await;
@@ -76,7 +76,7 @@ impl WasiHttpHooks for Hooks {
     }
 }
 
-/// The whole request, its body bounded as everything that a guest hands out, and counted in `kept`.
+/// Reads the complete request. The body is bounded like all output of a guest and counted in `kept`.
 async fn read(
     request: Request<WasiBody>,
     budget: &Budget,
@@ -87,7 +87,7 @@ async fn read(
     let limit = budget.output_bytes;
     let mut whole = Vec::new();
     while let Some(frame) = body.frame().await {
-        // Trailers are left out.
+        // Trailers are ignored.
         let Ok(data) = frame?.into_data() else { continue };
         if whole.len() + data.len() > limit || !kept.grow(data.len()) {
             return Err(Error::HttpRequestBodySize(Some(limit as u64)));
@@ -96,7 +96,7 @@ async fn read(
     }
     let mut headers = Vec::with_capacity(parts.headers.len());
     for (name, value) in &parts.headers {
-        // It follows from the body.
+        // Computed from the body.
         if name == header::CONTENT_LENGTH {
             continue;
         }
@@ -119,7 +119,7 @@ async fn read(
     })
 }
 
-/// The body of an answer, which counts as the call's memory until nothing refers to it.
+/// The body of a response, counted as the call's memory until it is dropped.
 struct ReservedBody {
     body: Vec<u8>,
     _reservation: Reservation,
@@ -140,7 +140,7 @@ fn answer(response: HttpResponse, mut reservation: Reservation) -> Result<Respon
     let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
     let mut answer = Response::builder().status(status).body(body).map_err(|_| Error::HttpProtocolError)?;
     for (name, value) in headers {
-        // A header that this form cannot hold is left out rather than the whole answer.
+        // A header that cannot be represented is omitted; the response is kept.
         if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::try_from(value)) {
             answer.headers_mut().append(name, value);
         }
@@ -148,7 +148,7 @@ fn answer(response: HttpResponse, mut reservation: Reservation) -> Result<Respon
     Ok(answer)
 }
 
-/// The words of `wasi:http` for what went wrong.
+/// Returns the error of `wasi:http` for a failure.
 fn error(error: WitError) -> Error {
     match error.kind.as_str() {
         "denied" => Error::HttpRequestDenied,

@@ -1,9 +1,9 @@
-//! WASI 0.2, closed and virtual, for the languages whose runtimes want it: no files, sockets, environment or arguments,
-//! an empty standard input, output into the bounded log, and a clock and a randomness that are the same in every run until
-//! `clock` and `random` are granted. `wasi:http` goes the way of `patchbay:host/http`.
+//! WASI 0.2, closed and virtual, for languages whose runtimes need it: no files, sockets, environment or arguments; an
+//! empty standard input; output to the bounded log; a clock and randomness that are the same in every run until `clock`
+//! and `random` are granted. `wasi:http` uses `patchbay:host/http`.
 //!
-//! Calls of `wasi:*` count as host calls. They are counted where wasmtime-wasi asks for its context, once a call; nothing
-//! can be refused there, so that the limit is judged at the next tick of the wall clock and at the end.
+//! Calls of `wasi:*` count as host calls. They are counted where wasmtime-wasi requests its context, once for each call.
+//! No error can be returned there, so the limit is checked at the next epoch tick and at the end.
 
 mod clock;
 mod http;
@@ -19,7 +19,7 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 use crate::{Limits, LogLevel, state::GuestState};
 
-/// What a store carries for WASI.
+/// The WASI state of a store.
 pub(crate) struct Wasi {
     ctx: WasiCtx,
     table: ResourceTable,
@@ -30,7 +30,7 @@ pub(crate) struct Wasi {
     printed: [stdio::Stream; 2],
 }
 
-/// Any number will do: it is the same for all.
+/// Seed of the virtual randomness; any fixed number works.
 const SEED: u64 = 0x5061_7463_6862_6179;
 
 impl Wasi {
@@ -61,21 +61,21 @@ impl Wasi {
         }
     }
 
-    /// Prints the lines that have no end yet.
+    /// Prints unfinished lines.
     pub(crate) fn end_lines(&self) {
         self.printed.iter().for_each(stdio::Stream::end_line);
     }
 }
 
 impl GuestState {
-    /// What WASI needs, made when it is first asked for. Counts one host call.
+    /// Returns the WASI state, created at first use. Counts one host call.
     fn wasi(&mut self) -> &mut Wasi {
         self.spent.host_calls = self.spent.host_calls.saturating_add(1);
         let wasi = self.wasi.take().unwrap_or_else(|| Box::new(Wasi::new(self)));
         self.wasi.insert(wasi)
     }
 
-    /// Whether `capability` is granted; if so, it counts as used.
+    /// Returns whether `capability` is granted, and records its use.
     fn is_used(&self, capability: &Capability) -> bool {
         let granted = self.access.as_ref().filter(|access| access.permits.allows(capability));
         granted.inspect(|access| access.note_use(capability)).is_some()
@@ -96,7 +96,7 @@ impl WasiHttpView for GuestState {
     }
 }
 
-/// Links WASI 0.2, with a clock of our own.
+/// Links WASI 0.2 with the host's own clock.
 pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;

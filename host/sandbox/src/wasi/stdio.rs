@@ -1,5 +1,5 @@
-//! Standard output and standard error of a guest. They go to its log line by line, until the log is full; the guest goes on
-//! then. The last lines are kept all the same, for its trap.
+//! Standard output and standard error of a guest. They go to its log by line until the log is full; then the guest
+//! continues without. The last lines are always kept, for a trap.
 
 use std::{
     mem,
@@ -17,7 +17,7 @@ use wasmtime_wasi::{
 
 use crate::{Limits, LogLevel, last_lines::LastLines};
 
-/// Both streams of one guest, which share what the log may take.
+/// Both streams of one guest, with a common bound.
 #[derive(Clone)]
 pub(super) struct GuestOutput {
     room: Arc<Mutex<Room>>,
@@ -29,7 +29,7 @@ struct Room {
     bytes: usize,
 }
 
-/// One of the streams.
+/// One of the two streams.
 #[derive(Clone)]
 pub(super) struct Stream {
     output: GuestOutput,
@@ -37,7 +37,7 @@ pub(super) struct Stream {
     level: LogLevel,
 }
 
-/// What was written of a line that has no end yet.
+/// An unfinished line.
 struct PendingLine {
     bytes: Vec<u8>,
     output: GuestOutput,
@@ -82,7 +82,7 @@ impl Stream {
     fn write(&self, mut bytes: &[u8]) {
         let mut line = lock(&self.line);
         if self.output.is_full() && bytes.len() > LastLines::BYTES {
-            // Only the last lines matter now. A guest must not make the host read the rest for nothing.
+            // Only the last lines matter now; the host does not process the rest.
             bytes = &bytes[bytes.len() - LastLines::BYTES..];
             line.bytes.clear();
         }
@@ -92,13 +92,13 @@ impl Stream {
             self.output.print(self.level, &whole);
             bytes = &bytes[end + 1..];
         }
-        // A line without an end is cut where neither the log nor the last lines would take more of it.
+        // An unfinished line is cut where neither the log nor the last lines would take more.
         let most = lock(&self.output.room).bytes.saturating_add(1).max(LastLines::BYTES);
         let room = most.saturating_sub(line.bytes.len());
         line.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// Prints the line that has no end yet.
+    /// Prints the unfinished line.
     pub(super) fn end_line(&self) {
         lock(&self.line).end();
     }
@@ -122,7 +122,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Bytes of one write.
+/// Maximum bytes of one write.
 const CHUNK: usize = 64 << 10;
 
 #[wasmtime_wasi::async_trait]
