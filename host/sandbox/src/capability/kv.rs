@@ -66,7 +66,9 @@ impl wit::Host for GuestState {
             Err(denied) => return Ok(Err(denied)),
         };
         let entry = kv.get(scope(within), &key).await;
-        Ok(entry.map(|entry| entry.map(|KvEntry { value, version }| wit::Entry { value, version })).map_err(guest_error))
+        Ok(entry
+            .map(|entry| entry.map(|KvEntry { value, version }| wit::Entry { value, version }))
+            .map_err(guest_error))
     }
 
     async fn put(&mut self, within: wit::Scope, key: String, value: Vec<u8>, expect: Option<u64>) -> KvResult<u64> {
