@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use patchbay_core::{EventKind, LineId, MessageKind, Outcome};
 use patchbay_provider::Settings;
-use patchbay_sandbox::Limits;
-use patchbay_session::{Received, Session, Submitted, Subscription};
+use patchbay_sandbox::{BoxFuture, Limits};
+use patchbay_session::{Approval, Approver, Question, Received, Session, Submitted, Subscription};
 use patchbay_tests::{
     binary::Patchbay,
-    guest::Guest,
+    guest::{ECHO, Guest},
     host::{host, host_with},
 };
 use tokio::time::timeout;
@@ -126,6 +126,47 @@ async fn commands_are_answered_and_stored_while_a_tool_runs() {
     assert!(session.stop(spinning.id()));
     assert!(!wait_for_end(spinning).await.is_ok());
     assert_eq!(stored_texts(&session, MessageKind::Command).await[..2], ["/reload_skills", "/model demo-big"]);
+}
+
+/// Answers every question with the same.
+struct FakePerson(Approval);
+
+impl Approver for FakePerson {
+    fn approve(&self, _: Question) -> BoxFuture<'_, Approval> {
+        Box::pin(async { self.0 })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_is_asked_for_grants_where_a_front_gives_an_approver() {
+    let patchbay = Patchbay::new();
+    let put = "(call $put (i32.const 2) (i32.const 310) (i32.const 1) (i32.const 300) (i32.const 4) (i32.const 0) \
+               (i64.const 0) (i32.const 512))";
+    // Fails with the kind and message at 300.
+    let denied = "(if (i32.load8_u (i32.const 512)) (then (i32.store8 (i32.const 0) (i32.const 1)) \
+                  (i32.store (i32.const 4) (i32.const 300)) (i32.store (i32.const 8) (i32.const 4)) \
+                  (i32.store (i32.const 12) (i32.const 300)) (i32.store (i32.const 16) (i32.const 4)) \
+                  (return (i32.const 0))))";
+    let import = "\n(import \"patchbay:host/kv@0.1.0\" \"put\" (func $put (param i32 i32 i32 i32 i32 i32 i64 i32)))\n";
+    let data = "\n(data (i32.const 300) \"done\")\n(data (i32.const 310) \"k\")\n";
+    let guest = Guest::calling(&format!("{put} {denied} {ECHO}")).with(import).with(data);
+    let skill_md =
+        "---\ninvocation_mode: tool_dispatch\ncommand: keep\ncommand_tool: run\ncapabilities: [{name: kv}]\n---\n";
+    patchbay.write("home/config/skills/keeper.wasm", guest.packaged(skill_md));
+    let session = session(&patchbay).await;
+    let (typed, called) = ("/keep {}", "call keeper__run {}");
+    for approver in [None, Some(Arc::new(FakePerson(Approval::No)))] {
+        if let Some(approver) = approver {
+            session.set_approver(approver);
+        }
+        assert_eq!(ended(session.submit(typed)).await.code.as_str(), "denied");
+        assert_eq!(ended(session.submit(called)).await.code.as_str(), "answered");
+        assert!(rows(&session, MessageKind::Tool).await.pop().unwrap().contains("kv"), "the model reads the denial");
+    }
+    session.set_approver(Arc::new(FakePerson(Approval::Once)));
+    assert_eq!(ended(session.submit(typed)).await.code.as_str(), "tool_result");
+    assert_eq!(ended(session.submit(called)).await.code.as_str(), "answered");
+    assert_eq!(rows(&session, MessageKind::Tool).await.pop().unwrap(), "{}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use std::{
 use patchbay_tests::{
     answers::json_lines,
     binary::{Patchbay, Ran, ran},
-    guest::{self, Guest},
+    guest::{self, ECHO, Guest},
 };
 use serde_json::json;
 
@@ -172,6 +172,27 @@ fn inspect_shows_the_last_lines_before_a_trap() {
     assert!(!patchbay.line("/skills").contains("no[2Jcon"));
     let log = fs::read_to_string(patchbay.home().join("state/patchbay.log")).unwrap();
     assert!(log.lines().any(|line| line.contains("plugin") && line.contains("no[2Jcon")), "{log}");
+}
+
+/// The log of a process says which session, turn and call each of its lines belongs to.
+#[test]
+fn log_lines_name_their_session_turn_and_call() {
+    let patchbay = Patchbay::new();
+    let guest = Guest::calling(&format!("(call $write (i32.const 3) (i32.const 131072) (i32.const 1)) {ECHO}"));
+    let guest = guest.with(
+        "\n(import \"patchbay:host/log@0.1.0\" \"write\" (func $write (param i32 i32 i32)))\n(data (i32.const 131072) \"!\")\n",
+    );
+    let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand: shout\ncommand_tool: run\n---\n";
+    patchbay.write("home/config/skills/shout.wasm", guest.packaged(skill_md));
+    patchbay.exec(&["/shout {}", "call shout__run {}"]);
+    let log = fs::read_to_string(patchbay.home().join("state/patchbay.log")).unwrap();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("shout__run") && line.contains("plugin: !")).collect();
+    let [typed, called] = lines[..] else { panic!("{log}") };
+    let session = format!("session{{id={}", patchbay.last_session());
+    for line in [typed, called] {
+        assert!(line.contains(&session) && line.contains("call{id="), "{line}");
+    }
+    assert!(!typed.contains("turn{") && called.contains("turn{agent="), "{typed}\n{called}");
 }
 
 /// What a person looks at a plugin with is no weaker than what loads it.

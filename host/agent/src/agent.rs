@@ -5,29 +5,33 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use patchbay_core::{AgentId, EventKind};
+use patchbay_core::{AgentId, EventKind, PrincipalId};
 use patchbay_events::EventLog;
 use patchbay_sandbox::ProgressSink;
 use patchbay_store::Hold;
-use patchbay_tools::Tools;
+use patchbay_tools::{ApprovalSlot, Tools};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::{Chosen, CompactionSettings, Model};
 
 /// The identity of an agent.
 #[derive(Clone, Debug)]
-pub struct AgentIds {
+pub struct AgentPlace {
     /// The right to write its session.
     pub hold: Hold,
     /// The agent's own id.
     pub agent: AgentId,
     /// Canonical path of the workspace.
     pub workspace: String,
+    /// The person on whose behalf it works.
+    pub principal: PrincipalId,
+    /// Who answers questions about grants.
+    pub approvals: ApprovalSlot,
 }
 
 /// An agent: a conversation, a model, and the tools that it may call.
 pub struct Agent {
-    pub(crate) ids: AgentIds,
+    pub(crate) place: AgentPlace,
     pub(crate) log: Arc<EventLog>,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) tools: Arc<Tools>,
@@ -46,19 +50,19 @@ pub struct TurnPermit {
 impl Agent {
     /// Creates the agent `ids`, which writes to `log` and uses the model `chosen`.
     pub fn new(
-        ids: AgentIds,
+        place: AgentPlace,
         log: Arc<EventLog>,
         model: Arc<dyn Model>,
         tools: Arc<Tools>,
         settings: CompactionSettings,
         chosen: Chosen,
     ) -> Arc<Self> {
-        Arc::new(Self { ids, log, model, tools, settings, chosen: Mutex::new(chosen), turn: Arc::default() })
+        Arc::new(Self { place, log, model, tools, settings, chosen: Mutex::new(chosen), turn: Arc::default() })
     }
 
     /// Returns the agent's id.
     pub fn id(&self) -> AgentId {
-        self.ids.agent
+        self.place.agent
     }
 
     /// Returns the chosen model.
@@ -96,7 +100,7 @@ impl Agent {
 
     /// Returns a sink that publishes progress of `tool` as events of this agent.
     pub fn progress(&self, tool: &str) -> Arc<dyn ProgressSink> {
-        Arc::new(ToolProgress { log: Arc::clone(&self.log), agent: self.ids.agent, tool: tool.to_owned() })
+        Arc::new(ToolProgress { log: Arc::clone(&self.log), agent: self.place.agent, tool: tool.to_owned() })
     }
 }
 

@@ -22,7 +22,7 @@ mod toolbox;
 mod turn;
 mod use_skill;
 
-pub use agent::{Agent, AgentIds, TurnPermit};
+pub use agent::{Agent, AgentPlace, TurnPermit};
 pub use compaction::CompactionSettings;
 pub use context::system_context;
 pub use inference::AgentInference;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use patchbay_core::{
-    Asker, CallId, Code, PrincipalId, ToolRecord, ToolRecordPart,
+    Asker, CallId, Code, ToolRecord, ToolRecordPart,
     completion::{ToolCall, ToolDeclaration},
     text,
 };
@@ -12,7 +12,7 @@ use patchbay_skill::Snapshot;
 use patchbay_tools::{CallContext, EffectFlag, Internal, ResolvedTool, ToolError, Tools};
 use serde_json::Value;
 
-use crate::{AgentIds, parts, use_skill::UseSkill};
+use crate::{AgentPlace, parts, use_skill::UseSkill};
 
 /// Limit in bytes of a tool's text for the model, about thirty thousand tokens. Longer text is cut with a note.
 const RESULT_BYTES: usize = 128 << 10;
@@ -51,20 +51,20 @@ impl Toolbox {
     /// Returns the context of a call by the model of agent `ids`; nested calls share it.
     pub(crate) fn context(
         &self,
-        ids: &AgentIds,
+        place: &AgentPlace,
         progress: Arc<dyn ProgressSink>,
         inference: Arc<dyn Inference>,
     ) -> Arc<CallContext> {
         Arc::new(CallContext {
-            asker: Asker::Agent(ids.agent),
-            principal: PrincipalId::LOCAL,
-            hold: ids.hold.clone(),
-            agent: ids.agent,
-            workspace: ids.workspace.clone(),
+            asker: Asker::Agent(place.agent),
+            principal: place.principal.clone(),
+            hold: place.hold.clone(),
+            agent: place.agent,
+            workspace: place.workspace.clone(),
             snapshot: Arc::clone(&self.snapshot),
             progress,
             inference: Some(inference),
-            approvals: None,
+            approvals: place.approvals.get(),
             line: None,
             effect: EffectFlag::default(),
         })

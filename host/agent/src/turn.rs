@@ -118,7 +118,7 @@ impl Agent {
     }
 
     async fn rows(&self) -> Result<Vec<Row>, Outcome> {
-        self.log.store().conversation(self.ids.agent).await.map_err(store_failed)
+        self.log.store().conversation(self.place.agent).await.map_err(store_failed)
     }
 
     fn read(&self, rows: &[Row], choice: &Choice, about: &ModelInfo) -> Conversation {
@@ -137,7 +137,7 @@ impl Agent {
     ) -> Result<(), Outcome> {
         let window = about.context_window.unwrap_or(self.settings.context_window);
         let text = format!("The conversation has some {size} of the model's {window} tokens: it is summarised.");
-        self.log.publish(self.ids.agent, EventKind::Notice { text });
+        self.log.publish(self.place.agent, EventKind::Notice { text });
         let messages = self.read(plan.rows, choice, about).messages;
         let mut quiet = SummarySink::default();
         let request = compaction::request(messages, window, like);
@@ -194,7 +194,7 @@ impl Agent {
             };
         let at = DeltaPosition { turn: turn.began, answer, ..DeltaPosition::default() };
         let (log, receiver_buffer) = (Arc::clone(&self.log), Arc::clone(&buffer));
-        let mut receiver = AnswerSink { log, agent: self.ids.agent, at, buffer: receiver_buffer };
+        let mut receiver = AnswerSink { log, agent: self.place.agent, at, buffer: receiver_buffer };
         let asked = self.model.complete(choice, request, &mut receiver);
         let kept = async {
             let mut tick = interval(CHECKPOINT);
@@ -203,7 +203,7 @@ impl Agent {
                 tokio::select! { () = buffer.block.notified() => {}, _ = tick.tick() => {} }
                 let piece = buffer.if_new(|received| {
                     let mut written = std::mem::take(&mut received.written);
-                    let piece = written.next(self.ids.agent, &received.parts, |added| record(received, None, added));
+                    let piece = written.next(self.place.agent, &received.parts, |added| record(received, None, added));
                     received.written = written;
                     piece
                 });
@@ -240,7 +240,7 @@ impl Agent {
     ) -> Result<(), Outcome> {
         let inference = Arc::new(AgentInference::new(self, turn.cancel.clone()));
         let progress = self.progress(&call.name);
-        let context = toolbox.context(&self.ids, progress, inference);
+        let context = toolbox.context(&self.place, progress, inference);
         let called = self.unless_cancelled(turn, toolbox.call(id, call, &context)).await;
         let (shown, answer) = match called {
             Ok(answered) => answered,
@@ -256,7 +256,7 @@ impl Agent {
         let repeated = repeats.notice(call, &answer);
         self.commit_row(MessageKind::Tool, shown, json!(answer), vec![id]).await?;
         if let Some(text) = repeated {
-            self.log.publish(self.ids.agent, EventKind::Notice { text });
+            self.log.publish(self.place.agent, EventKind::Notice { text });
         }
         Ok(())
     }
@@ -283,7 +283,7 @@ impl Agent {
         data: serde_json::Value,
         settles: Vec<CallId>,
     ) -> Result<u64, Outcome> {
-        let agent = self.ids.agent;
+        let agent = self.place.agent;
         let change = SessionChange {
             ends_partial: (kind == MessageKind::Assistant).then_some(agent),
             settles,
@@ -303,7 +303,7 @@ impl Agent {
             Stop::ContentFilter => "The provider's filter cut the answer off.",
             Stop::EndTurn | Stop::ToolUse | Stop::Other => return,
         };
-        self.log.publish(self.ids.agent, EventKind::Notice { text: text.to_owned() });
+        self.log.publish(self.place.agent, EventKind::Notice { text: text.to_owned() });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use patchbay_core::{Asker, CallId, Code, MessageKind, Outcome, PrincipalId, text};
+use patchbay_core::{Asker, CallId, Code, MessageKind, Outcome, text};
 use patchbay_sandbox::Content;
 use patchbay_skill::{InvocationMode, Skill};
 use patchbay_tools::{CallContext, ResolvedTool, ToolInvocation, input_from_text};
@@ -43,15 +43,15 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
         Err(error) => return error.into(),
     };
     let context = Arc::new(CallContext {
-        asker: Asker::Person(PrincipalId::LOCAL),
-        principal: PrincipalId::LOCAL,
+        asker: Asker::Person(session.owner.clone()),
+        principal: session.owner.clone(),
         hold: session.log().hold().clone(),
         agent: line.agent.id(),
         workspace: session.workspace().to_owned(),
         snapshot: Arc::clone(&state.snapshot),
         progress: line.agent.progress(&tool),
         inference: Some(line.inference()),
-        approvals: None,
+        approvals: session.approvals.get(),
         // As it was typed, but for white space around the input.
         line: Some(format!("{command} {input}", input = typed).trim_end().to_owned()),
         effect: line.effect.clone(),

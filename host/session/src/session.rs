@@ -3,12 +3,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use patchbay_agent::{Agent, AgentIds, Chosen};
-use patchbay_core::{Outcome, SessionId};
+use patchbay_agent::{Agent, AgentPlace, Chosen};
+use patchbay_core::{Outcome, PrincipalId, SessionId};
 use patchbay_events::{Broadcast, EventLog, Subscription, TokenBudget};
 use patchbay_provider::Choice;
 use patchbay_skill::Snapshot;
 use patchbay_store::{AgentModel, Hold, SessionRow};
+use patchbay_tools::{ApprovalSlot, Approver};
 use tokio_util::sync::DropGuard;
 
 use crate::{Host, agents::Agents, lines::RunningLines, lock::SessionLock, notices, persona::Persona};
@@ -17,6 +18,9 @@ use crate::{Host, agents::Agents, lines::RunningLines, lock::SessionLock, notice
 pub struct Session {
     pub(crate) host: Arc<Host>,
     workspace: String,
+    /// The person that it belongs to.
+    pub(crate) owner: PrincipalId,
+    pub(crate) approvals: ApprovalSlot,
     pub(crate) home_notice: Option<String>,
     state: Mutex<SessionState>,
     agents: Mutex<Agents>,
@@ -56,9 +60,16 @@ impl Session {
         let Opened { hold, row, persona, snapshot, last_seq, model, tokens, home_notice } = opened;
         let budget = TokenBudget::new(tokens, host.tools.sandbox().limits().session_tokens);
         let log = EventLog::new(hold.clone(), host.store.clone(), last_seq, budget, Broadcast::default());
-        let ids = AgentIds { hold, agent: row.agent, workspace: row.workspace.clone() };
+        let approvals = ApprovalSlot::default();
+        let place = AgentPlace {
+            hold,
+            agent: row.agent,
+            workspace: row.workspace.clone(),
+            principal: row.owner.clone(),
+            approvals: approvals.clone(),
+        };
         let root = Agent::new(
-            ids,
+            place,
             Arc::clone(&log),
             Arc::clone(&host.providers) as Arc<dyn patchbay_agent::Model>,
             Arc::clone(&host.tools),
@@ -71,6 +82,8 @@ impl Session {
         Arc::new(Self {
             host,
             workspace: row.workspace,
+            owner: row.owner,
+            approvals,
             home_notice,
             state: Mutex::new(SessionState { persona: Arc::new(persona), snapshot: Arc::new(snapshot) }),
             agents: Mutex::new(Agents::new(root)),
@@ -110,6 +123,12 @@ impl Session {
     /// Whether a turn runs at this moment, of any agent.
     pub fn is_answering(&self) -> bool {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|agent| agent.is_answering())
+    }
+
+    /// Has `approver` ask the person for what a skill is not granted, from the next call on. Without an approver such a call
+    /// is denied, with the command that grants it.
+    pub fn set_approver(&self, approver: Arc<dyn Approver>) {
+        self.approvals.set(approver);
     }
 
     /// Closes the session: takes no more lines, stops those that run, waits until what came of them is committed, and gives

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -56,6 +57,28 @@ pub struct Approvals {
     allowed: Mutex<BTreeSet<Subject>>,
     /// Questions without an answer yet.
     open: Mutex<BTreeMap<Subject, WeakShared<BoxFuture<'static, Approval>>>>,
+}
+
+/// The approvals of one session, shared by the session and its agents. Empty until a front gives an approver.
+#[derive(Clone, Default)]
+pub struct ApprovalSlot(Arc<Mutex<Option<Arc<Approvals>>>>);
+
+impl fmt::Debug for ApprovalSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApprovalSlot").field("has_approver", &self.get().is_some()).finish()
+    }
+}
+
+impl ApprovalSlot {
+    /// Has `approver` answer all questions from the next call on.
+    pub fn set(&self, approver: Arc<dyn Approver>) {
+        *lock(&self.0) = Some(Approvals::new(approver));
+    }
+
+    /// The approvals; `None` where no front can ask a person.
+    pub fn get(&self) -> Option<Arc<Approvals>> {
+        lock(&self.0).clone()
+    }
 }
 
 impl Approvals {

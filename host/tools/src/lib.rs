@@ -48,7 +48,7 @@ use patchbay_skill::{Skill, Snapshot, changed_files};
 use patchbay_store::{KvStore, Rules, Store, StoreError};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
-pub use approval::{Approval, Approvals, Approver, Question};
+pub use approval::{Approval, ApprovalSlot, Approvals, Approver, Question};
 pub use call::{CallContext, EffectFlag, ResolvedTool, SkillTool, ToolInvocation};
 pub use describe::{Asked, Described, Group, ask_component, not_asked};
 pub use error::ToolError;

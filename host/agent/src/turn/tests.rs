@@ -15,10 +15,10 @@ use patchbay_provider::{ModelInfo, Selector, Sink};
 use patchbay_sandbox::{BoxFuture, Limits, Sandbox};
 use patchbay_skill::{Platform, SnapshotRules, build};
 use patchbay_store::{KvStore, NewSnapshot, SessionRow, Store};
-use patchbay_tools::Tools;
+use patchbay_tools::{ApprovalSlot, Tools};
 
 use super::*;
-use crate::{AgentIds, Chosen, CompactionSettings, Model, ModelOverride};
+use crate::{AgentPlace, Chosen, CompactionSettings, Model, ModelOverride};
 
 /// A scripted answer.
 enum Reply {
@@ -188,9 +188,15 @@ impl TestAgent {
             Arc::new(ScriptedModel { does: Mutex::new(does.into_iter().collect()), asked: Mutex::default(), about });
         let budget = TokenBudget::new(0, ceiling);
         let log = EventLog::new(hold.clone(), store.clone(), 0, budget, Broadcast::default());
-        let ids = AgentIds { hold, agent, workspace: "/".to_owned() };
+        let place = AgentPlace {
+            hold,
+            agent,
+            workspace: "/".to_owned(),
+            principal: PrincipalId::LOCAL,
+            approvals: ApprovalSlot::default(),
+        };
         let agent = Agent::new(
-            ids,
+            place,
             Arc::clone(&log),
             Arc::clone(&script) as _,
             tools,
