@@ -14,7 +14,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::{Chosen, CompactionSettings, Model};
 
-/// The identity of an agent.
+/// What an agent works with besides its conversation: its session, its workspace, its person.
 #[derive(Clone, Debug)]
 pub struct AgentPlace {
     /// The right to write its session.
