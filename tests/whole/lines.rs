@@ -159,14 +159,17 @@ async fn a_person_is_asked_for_grants_where_a_front_gives_an_approver() {
         if let Some(approver) = approver {
             session.set_approver(approver);
         }
-        assert_eq!(ended(session.submit(typed)).await.code.as_str(), "denied");
-        assert_eq!(ended(session.submit(called)).await.code.as_str(), "answered");
-        assert!(rows(&session, MessageKind::Tool).await.pop().unwrap().contains("kv"), "the model reads the denial");
+        assert_eq!(wait_for_end(session.submit(typed)).await.code.as_str(), "denied");
+        assert_eq!(wait_for_end(session.submit(called)).await.code.as_str(), "answered");
+        assert!(
+            stored_texts(&session, MessageKind::Tool).await.pop().unwrap().contains("kv"),
+            "the model reads the denial"
+        );
     }
     session.set_approver(Arc::new(FakePerson(Approval::Once)));
-    assert_eq!(ended(session.submit(typed)).await.code.as_str(), "tool_result");
-    assert_eq!(ended(session.submit(called)).await.code.as_str(), "answered");
-    assert_eq!(rows(&session, MessageKind::Tool).await.pop().unwrap(), "{}");
+    assert_eq!(wait_for_end(session.submit(typed)).await.code.as_str(), "tool_result");
+    assert_eq!(wait_for_end(session.submit(called)).await.code.as_str(), "answered");
+    assert_eq!(stored_texts(&session, MessageKind::Tool).await.pop().unwrap(), "{}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

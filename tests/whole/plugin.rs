@@ -186,7 +186,8 @@ fn log_lines_name_their_session_turn_and_call() {
     patchbay.write("home/config/skills/shout.wasm", guest.packaged(skill_md));
     patchbay.exec(&["/shout {}", "call shout__run {}"]);
     let log = fs::read_to_string(patchbay.home().join("state/patchbay.log")).unwrap();
-    let lines: Vec<&str> = log.lines().filter(|line| line.contains("shout__run") && line.contains("plugin: !")).collect();
+    let lines: Vec<&str> =
+        log.lines().filter(|line| line.contains("shout__run") && line.contains("plugin: !")).collect();
     let [typed, called] = lines[..] else { panic!("{log}") };
     let session = format!("session{{id={}", patchbay.last_session());
     for line in [typed, called] {
