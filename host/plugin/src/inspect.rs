@@ -12,7 +12,7 @@ use patchbay_session::{HostPlatform, INTERNAL_TOOLS, RESERVED};
 use patchbay_skill::{
     Candidate, DescribedTools, Manifest, Problem, SnapshotRules, check_skill, discover_one, embedded_skill_md, files,
 };
-use patchbay_tools::{Asked, ask_component, not_asked};
+use patchbay_tools::{DescribeOutcome, describe_component, blocked_problem};
 use serde::Serialize;
 
 /// The contents of a plugin, and its problems. `patchbay plugin inspect --json` prints it.
@@ -134,9 +134,9 @@ impl Inspector {
     async fn tools(&self, report: &mut InspectionReport, bytes: Vec<u8>) -> io::Result<DescribedTools> {
         let digest = Digest::of(&bytes);
         if (self.is_blocked)(digest).await? {
-            return Ok(Err(not_asked(&digest)));
+            return Ok(Err(blocked_problem(&digest)));
         }
-        let Asked { answer, failure } = ask_component(&self.skills, digest, bytes).await;
+        let DescribeOutcome { answer, failure } = describe_component(&self.skills, digest, bytes).await;
         report.printed = failure.map(|failure| failure.printed().to_vec()).unwrap_or_default();
         Ok(answer)
     }

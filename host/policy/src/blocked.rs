@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_name_the_command() {
+    fn block_message_contains_the_unblock_command() {
         let digest = Digest::of(b"x");
         let words = |whole| Blocked { digest, whole, skill: "calc".parse().unwrap() }.to_string();
         let lift = format!("is blocked. To lift it: patchbay plugin unblock {digest}");

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_reads_back_as_written() {
+    fn capability_text_round_trips() {
         for text in [
             "kv",
             "workspace-read",
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_one() {
+    fn other_texts_are_not_capabilities() {
         for text in [
             "",
             "KV",
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_cover_what_they_say() {
+    fn host_patterns_cover_the_right_requests() {
         // Pattern, host, port, whether it is the scheme's own, covered.
         for (pattern, host, port, own, covered) in [
             ("example.com", "example.com", 443, true, true),
@@ -287,12 +287,12 @@ mod tests {
             let Ok(Capability::Http(parsed)) = format!("http:{pattern}").parse() else { panic!("{pattern}") };
             assert_eq!(parsed.covers(host, port, own), covered, "{pattern} and {host}:{port}");
         }
-        // No text comes to this pattern, and if one did, it would cover no address.
+        // No text parses to this pattern; it would not cover an address anyway.
         assert!(!HostPattern::Below("0.0.1".to_owned(), None).covers("127.0.0.1", 443, true));
     }
 
     #[test]
-    fn an_exact_pattern_names_what_can_be_written() {
+    fn exact_pattern_exists_for_writable_hosts_only() {
         assert_eq!(HostPattern::exactly("example.com", Some(8443)).unwrap().to_string(), "example.com:8443");
         for host in ["", "example.com.", "Example.com", "[::1]", "a b", "1.2.3", "*", "*.example.com"] {
             assert_eq!(HostPattern::exactly(host, None), None, "{host}");

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn asked_and_granted_or_denied_with_the_command() {
+    fn capability_needs_manifest_and_grant() {
         let kv = Capability::Kv;
         let granted = |standing| vec![Grant { capability: Capability::Kv, standing }];
         let not_asked = permits(&[], granted(Standing::Holds));
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_names_a_command_for_each_root() {
+    fn denial_contains_the_grant_command_of_each_root() {
         let any = [Capability::Http(HostPattern::Any)];
         for (root, command) in [
             (Root::User, "patchbay grant add notes 'http:*'"),
@@ -391,13 +391,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bundled_skill_cannot_be_made_to_ask() {
+    fn denial_of_bundled_skill_does_not_suggest_editing_it() {
         let denial = permits_of(Root::Bundled, &[], vec![]).check(&Capability::Kv).unwrap_err().to_string();
         assert!(!denial.contains("Add it") && denial.contains("bundled skill that does not ask for it"), "{denial}");
     }
 
     #[test]
-    fn writing_in_a_home_folder_needs_its_own_yes() {
+    fn writing_in_a_home_folder_needs_write_trust() {
         let (read, write) = (Capability::WorkspaceRead, Capability::WorkspaceWrite);
         let both = [read.clone(), write.clone()];
         let granted = || both.iter().map(|it| Grant::holding(it.clone())).collect::<Vec<_>>();
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn grant_lifts_a_denial_only_where_it_is_enough() {
+    fn grant_lifts_a_denial_only_if_sufficient() {
         let write = Capability::WorkspaceWrite;
         let asked = [Capability::Kv, write.clone()];
         let stale = vec![Grant { capability: Capability::Kv, standing: Standing::Changed(vec![]) }];
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn stale_grant_says_what_changed() {
+    fn stale_grant_names_changed_files() {
         let kv = Capability::Kv;
         let denial = |standing| {
             let stale = permits(std::slice::from_ref(&kv), vec![Grant { capability: Capability::Kv, standing }]);
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_needs_a_pattern_that_is_asked_for_and_granted() {
+    fn request_needs_a_pattern_in_manifest_and_grants() {
         // Asked, granted, host, port, whether it is the scheme's own, the pattern that allows it.
         type Row = (&'static [&'static str], &'static [&'static str], &'static str, u16, bool, Option<&'static str>);
         #[rustfmt::skip]
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denied_request_says_what_to_do() {
+    fn denied_request_names_the_next_step() {
         let denial = |permits: Permits, host, port, own| permits.check_http(host, port, own).unwrap_err().to_string();
         assert_eq!(
             denial(http(&["*", "*.org", "a.org"], &[], &["*"]), "a.org", 443, true),

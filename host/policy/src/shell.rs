@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_where_a_shell_would_read_them_otherwise() {
+    fn words_are_quoted_for_the_shell() {
         for (word, expected) in [
             ("kv", "kv"),
             ("http:api.example.com:8443", "http:api.example.com:8443"),

@@ -172,13 +172,13 @@ impl Artefacts {
             Err(_) => return Err(over_time()),
         };
         match output.end {
-            End::Code(0) => Ok(output.out),
-            End::Code(1) => Err(Failure::InvalidComponent(output.words())),
-            End::Code(2) => Err(Failure::Unavailable(format!("the compiler failed: {}", output.words()))),
-            End::Signal(SIGXCPU) => Err(over_time()),
-            End::Signal(SIGKILL) => Err(Failure::Compile(CompileLimit::Killed)),
+            CompilerExit::Code(0) => Ok(output.out),
+            CompilerExit::Code(1) => Err(Failure::InvalidComponent(output.words())),
+            CompilerExit::Code(2) => Err(Failure::Unavailable(format!("the compiler failed: {}", output.words()))),
+            CompilerExit::Signal(SIGXCPU) => Err(over_time()),
+            CompilerExit::Signal(SIGKILL) => Err(Failure::Compile(CompileLimit::Killed)),
             // Out of memory: the allocator aborts, a thread cannot be started, or the compiler reports it.
-            End::Code(_) | End::Signal(_) => {
+            CompilerExit::Code(_) | CompilerExit::Signal(_) => {
                 Err(Failure::Compile(CompileLimit::Memory { limit_bytes: limits.compile_bytes }))
             }
         }
@@ -207,7 +207,7 @@ impl Artefacts {
         let ((), out, err) = tokio::join!(feed, out.read_to_end(&mut artefact), err.read_to_end(&mut words));
         out?;
         err?;
-        let end = End::of(child.wait().await?);
+        let end = CompilerExit::of(child.wait().await?);
         Ok(CompilerOutput { end, out: artefact, err: words })
     }
 }
@@ -221,12 +221,12 @@ const SIGKILL: i32 = 9;
 const SIGXCPU: i32 = 24;
 
 /// How the compiler ended.
-enum End {
+enum CompilerExit {
     Code(i32),
     Signal(i32),
 }
 
-impl End {
+impl CompilerExit {
     fn of(status: std::process::ExitStatus) -> Self {
         #[cfg(unix)]
         let signal = std::os::unix::process::ExitStatusExt::signal(&status);
@@ -240,7 +240,7 @@ impl End {
 }
 
 struct CompilerOutput {
-    end: End,
+    end: CompilerExit,
     out: Vec<u8>,
     err: Vec<u8>,
 }
@@ -270,7 +270,7 @@ fn private_folder(folder: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(folder)?;
     let ours = tempfile::tempfile_in(folder)?.metadata()?.uid();
     if !found.is_dir() || found.uid() != ours || found.mode() & 0o077 != 0 {
-        let message = "it must be a folder of yours that nobody else may use (mode 0700)";
+        let message = "the folder must belong to you and have mode 0700";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
     Ok(())
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_large_component_is_compiled_again_with_all_the_memory() {
+    async fn large_component_is_compiled_again_with_full_memory() {
         let folder = tempfile::tempdir().unwrap();
         let artefacts = script(folder.path(), "[ $1 -gt 1073741824 ] || exit 3; printf \"$1 $2\"");
         assert_eq!(words(artefacts.compile(b"x", &Limits::default()).await), "8589934592 120");
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_compiler_at_a_time_has_more_than_its_share() {
+    async fn one_compiler_at_a_time_exceeds_the_memory_share() {
         let folder = tempfile::tempdir().unwrap();
         let lock = folder.path().join("running");
         let body = format!(
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_limit_that_stopped_the_compiler_is_named() {
+    async fn compiler_failure_names_the_limit() {
         let limits = Limits { compile_ms: 10_000, ..Limits::default() };
         for (end, expected) in [
             ("kill -XCPU $$", "limit_compile: compiling the component took more than 10000 ms (limits.compile_ms)"),

@@ -138,7 +138,7 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     #[tokio::test]
-    async fn work_that_waits_is_stopped_in_time() {
+    async fn waiting_work_is_stopped_in_time() {
         let clock = CallClock::lasting(MS(20));
         assert_eq!(clock.limit(async { 1 }).await, Some(1));
         assert_eq!(clock.limit(std::future::pending::<()>()).await, None);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn paused_clock_stands_still() {
+    async fn paused_clock_does_not_run() {
         let clock = CallClock::lasting(MS(100));
         let work = async {
             let first = clock.pause();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn clock_that_resumes_runs_out() {
+    async fn resumed_clock_runs_out() {
         let clock = CallClock::lasting(MS(30));
         let pause = clock.pause();
         let limited = clock.limit(std::future::pending::<()>());

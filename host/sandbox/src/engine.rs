@@ -187,7 +187,7 @@ impl Sandbox {
         let sandbox = Arc::clone(self);
         let done = tokio::task::spawn_blocking(move || work(&sandbox, sandbox.parts()?)).await;
         done.unwrap_or_else(|error| {
-            Err(Failure::Unavailable(format!("compiling a component did not end well: {error}")))
+            Err(Failure::Unavailable(format!("compiling a component panicked or was cancelled: {error}")))
         })
     }
 

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_within_is_read_to_its_end() {
+    fn nested_module_is_read_to_its_end() {
         let shape = shape(&[COMPONENT, &[1, 13], MODULE, &[5, 3, 1, 0, 2]].concat()).unwrap();
         assert_eq!((shape.needs.memories, shape.needs.memory_bytes), (1, 2 * PAGE));
         // Where the cut falls between two sections, the parser sees an end like any other; found by fuzzing.
@@ -279,7 +279,7 @@ mod tests {
 
     /// The parser's words have several lines where a module within has a bad head; found by fuzzing.
     #[test]
-    fn what_is_damaged_is_said_on_one_line() {
+    fn damage_is_reported_on_one_line() {
         let words = refused(&[COMPONENT, &[1, 8], b"\x05\x02\0\x01\x0d\0\x01\0"]);
         assert!(words.starts_with("damaged or cut short: ") && !words.contains('\n'), "{words}");
     }

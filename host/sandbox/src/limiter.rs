@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memories_and_tables_draw_on_one_ceiling() {
+    fn memories_and_tables_share_a_ceiling() {
         let mut limiter = Limiter::new(1000);
         assert!(limiter.memory_growing(0, 400, None).unwrap());
         assert!(limiter.memory_growing(0, 400, None).unwrap());
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_draw_on_the_same_ceiling_until_they_are_gone() {
+    fn bodies_count_until_they_are_dropped() {
         let mut limiter = Limiter::new(1000);
         let mut body = limiter.memory().reserve();
         assert!(body.grow(600) && !body.grow(500) && body.grow(100));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_a_bound_of_its_own() {
+    fn tables_have_their_own_bound() {
         let mut limiter = Limiter::new(64 << 20);
         assert!(limiter.table_growing(0, Limits::TABLE_ELEMENTS, None).unwrap());
         // What a pool gives as the maximum is its own bound, too.
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declared_maximum_is_the_guests_own_affair() {
+    fn growth_over_declared_maximum_is_not_counted() {
         let mut limiter = Limiter::new(1000);
         assert!(limiter.memory_growing(0, 500, Some(400)).unwrap());
         assert_eq!(limiter.left(), 1000);

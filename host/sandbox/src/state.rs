@@ -75,7 +75,7 @@ impl CallAccess {
         if self.permits.check(capability).is_err() {
             // Boxed: a denial is rare, and must not enlarge the future of every host call.
             let permitted = Box::pin(self.permitted(|permits| Ok(permits.check(capability)?)));
-            permitted.await.map_err(|fault| self.tell(fault))?;
+            permitted.await.map_err(|fault| self.guest_error(fault))?;
         }
         self.note_use(capability);
         Ok(())

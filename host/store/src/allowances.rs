@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_claims_first_has_it_whichever_process_it_is() {
+    async fn first_claim_of_a_prefix_wins_across_processes() {
         let home = tempfile::tempdir().unwrap();
         let (one, other) = (Store::open(home.path()).unwrap(), Store::open(home.path()).unwrap());
         let claim = |store: &Store, name: &str, prefixes: &[&str]| {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_secret_is_allowed_to_one_provider() {
+    async fn secret_is_allowed_to_one_provider() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let wanted = |url: &str, variable: &str| Allowance { base_url: url.to_owned(), variable: variable.to_owned() };

@@ -65,7 +65,7 @@ impl ComponentFolder {
             _ => StoreError::io(&path)(error),
         })?;
         if Digest::of(&bytes) != *digest {
-            // Out of the way, so that a reload finds it missing and stores it anew.
+            // Deleted, so that a reload finds it missing and stores it again.
             let _ = fs::remove_file(&path);
             return Err(StoreError::ComponentDamaged(*digest));
         }

@@ -130,9 +130,9 @@ impl Database {
     /// Adds a row of the journal; waits only for room in the queue. If the future is dropped while it waits, the row is
     /// added without room.
     pub(crate) async fn add_row(&self, row: NewRow) {
-        let mut late = Late { queue: &self.queue, row: Some(row) };
+        let mut unqueued = UnqueuedRow { queue: &self.queue, row: Some(row) };
         self.queue.room().await;
-        if let Some(row) = late.row.take() {
+        if let Some(row) = unqueued.row.take() {
             self.queue.add_row(row);
         }
     }
@@ -183,12 +183,12 @@ fn logged(what: &'static str, job: impl FnOnce(&Connection) -> Result<(), StoreE
 }
 
 /// A row that waits for room in the queue. Added without room if its future is dropped.
-struct Late<'a> {
+struct UnqueuedRow<'a> {
     queue: &'a Queue,
     row: Option<NewRow>,
 }
 
-impl Drop for Late<'_> {
+impl Drop for UnqueuedRow<'_> {
     fn drop(&mut self) {
         if let Some(row) = self.row.take() {
             self.queue.add_row_now(row);

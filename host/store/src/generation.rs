@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_decision_changes_the_number_and_hides_it_meanwhile() {
+    fn decisions_change_the_generation() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("generation");
         let (ours, theirs) = (Generation::open(&path).unwrap(), Generation::open(&path).unwrap());

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn decisions_of_other_processes_are_seen_at_the_next_call() {
+    async fn decisions_of_other_processes_apply_to_the_next_call() {
         let folder = tempfile::tempdir().unwrap();
         // Two stores of one folder share nothing but the files, as two processes do.
         let (ours, theirs) = (Store::open(folder.path()).unwrap(), Store::open(folder.path()).unwrap());
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_cached_while_a_decision_is_half_committed() {
+    async fn rules_are_not_cached_during_a_commit() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         let component = patchbay_core::Digest::of(b"component");

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn files_are_remembered_by_root_and_program_and_forgotten() {
+    async fn file_records_are_kept_by_root_and_program() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let seen = async |folder: &str, program: &str| {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_row_that_does_not_read_is_passed_over() {
+    async fn unreadable_file_record_is_ignored() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let good = file("good", "1", None);

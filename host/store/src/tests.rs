@@ -1,3 +1,5 @@
+//! Tests of opening the store, sessions, components, blocks and key-value state.
+
 use std::collections::BTreeMap;
 
 use patchbay_core::{AgentId, Digest, MessageKind, PrincipalId, SessionId, kv::KvError};
@@ -38,7 +40,7 @@ fn migrations_apply_to_an_empty_database() {
 }
 
 #[test]
-fn a_newer_database_is_refused() {
+fn newer_database_is_rejected() {
     let home = tempfile::tempdir().unwrap();
     drop(Store::open(home.path()).unwrap());
     rusqlite::Connection::open(home.path().join("patchbay.db"))
@@ -65,13 +67,13 @@ fn open_at_once(home: &std::path::Path) {
 }
 
 #[test]
-fn ten_opens_at_once_set_up_one_store() {
+fn concurrent_opens_set_up_one_store() {
     let home = tempfile::tempdir().unwrap();
     open_at_once(home.path());
 }
 
 #[test]
-fn ten_opens_at_once_migrate_an_old_store_once() {
+fn concurrent_opens_migrate_once() {
     for version in 1..crate::MIGRATIONS.len() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("patchbay.db");
@@ -88,7 +90,7 @@ fn ten_opens_at_once_migrate_an_old_store_once() {
 }
 
 #[test]
-fn a_session_comes_back_and_a_change_is_one() {
+fn session_round_trips_with_a_committed_change() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let store = Store::open(home.path()).unwrap();
@@ -125,7 +127,7 @@ fn a_session_comes_back_and_a_change_is_one() {
 }
 
 #[test]
-fn a_change_that_fails_leaves_nothing() {
+fn failed_change_is_rolled_back() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let store = Store::open(home.path()).unwrap();
@@ -147,7 +149,7 @@ fn a_change_that_fails_leaves_nothing() {
 }
 
 #[test]
-fn collection_takes_what_no_session_has() {
+fn gc_deletes_unused_snapshots_and_components() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let store = Store::open(home.path()).unwrap();
@@ -166,7 +168,7 @@ fn collection_takes_what_no_session_has() {
 }
 
 #[test]
-fn a_damaged_component_is_noticed() {
+fn damaged_component_is_detected() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let store = Store::open(home.path()).unwrap();
@@ -184,7 +186,7 @@ fn a_damaged_component_is_noticed() {
 }
 
 #[test]
-fn what_is_held_is_not_collected_before_a_row_names_it() {
+fn gc_keeps_retained_components() {
     let home = tempfile::tempdir().unwrap();
     let (store, other) = (Store::open(home.path()).unwrap(), Store::open(home.path()).unwrap());
     let one = snapshot(&store, "one", &[b"component"]);
@@ -196,7 +198,7 @@ fn what_is_held_is_not_collected_before_a_row_names_it() {
 }
 
 #[test]
-fn a_component_of_another_size_is_not_there() {
+fn component_of_another_size_is_missing() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let mut held = store.retain_components().unwrap();
@@ -206,7 +208,7 @@ fn a_component_of_another_size_is_not_there() {
 }
 
 #[test]
-fn answers_are_kept_by_component_and_world() {
+fn descriptions_are_stored_by_component_and_world() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let store = Store::open(home.path()).unwrap();
@@ -221,7 +223,7 @@ fn answers_are_kept_by_component_and_world() {
 }
 
 #[test]
-fn a_block_holds_until_it_is_lifted_in_every_process_and_after_a_collection() {
+fn block_applies_to_every_process_and_survives_gc() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let (store, other) = (Store::open(home.path()).unwrap(), Store::open(home.path()).unwrap());
@@ -248,7 +250,7 @@ fn a_block_holds_until_it_is_lifted_in_every_process_and_after_a_collection() {
 }
 
 #[test]
-fn components_are_found_by_the_beginning_of_their_digits() {
+fn components_are_found_by_digest_prefix() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let store = Store::open(home.path()).unwrap();

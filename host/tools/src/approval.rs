@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn yes_for_the_session_holds_for_the_same_files() {
+    async fn session_approval_applies_to_the_same_files() {
         let (person, approvals) = approvals(Approval::Session);
         for files in [b"one", b"one", b"two"] {
             assert_eq!(approvals.ask(Digest::of(files), question(Capability::Kv)).await, Approval::Session);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn question_outlives_the_call_that_asked_it_first() {
+    async fn question_outlives_its_first_call() {
         let (person, approvals) = approvals(Approval::Once);
         let digest = Digest::of(b"files");
         let ask = || approvals.ask(digest, question(Capability::Kv));

@@ -80,7 +80,7 @@ pub(crate) fn bundled(json: &str) -> Option<(Digest, Arc<[ToolSpec]>)> {
 }
 
 /// The result of asking a component for its tools.
-pub struct Asked {
+pub struct DescribeOutcome {
     /// The tools, or the problem that a snapshot shows.
     pub answer: DescribedTools,
     /// The failure of the sandbox, if any; then `answer` is a problem.
@@ -88,25 +88,25 @@ pub struct Asked {
 }
 
 /// Compiles a component and asks it for its tools. Used for loading and inspecting a skill, so that both agree.
-pub async fn ask_component(sandbox: &Arc<Sandbox>, digest: Digest, bytes: Vec<u8>) -> Asked {
+pub async fn describe_component(sandbox: &Arc<Sandbox>, digest: Digest, bytes: Vec<u8>) -> DescribeOutcome {
     let described = match sandbox.load(digest, bytes).await {
         Ok(loaded) => sandbox.describe(&loaded).await,
         Err(failure) => Err(failure),
     };
     match described {
-        Ok(tools) => Asked { answer: check_schemas(tools).await.map(Arc::from), failure: None },
+        Ok(tools) => DescribeOutcome { answer: check_schemas(tools).await.map(Arc::from), failure: None },
         Err(failure) => {
             let message = match failure.code() {
                 Code::InvalidComponent => format!("{failure}."),
                 code => format!("Asked for its tools, it ended with {code}: {failure}."),
             };
-            Asked { answer: Err(Problem::new(Code::InvalidComponent, message)), failure: Some(failure) }
+            DescribeOutcome { answer: Err(Problem::new(Code::InvalidComponent, message)), failure: Some(failure) }
         }
     }
 }
 
 /// Returns the problem of a blocked component, which has no tools.
-pub fn not_asked(component: &Digest) -> Problem {
+pub fn blocked_problem(component: &Digest) -> Problem {
     let message = format!(
         "The component is blocked, so that it was not asked for its tools. To lift it: patchbay plugin unblock {component}"
     );
@@ -185,7 +185,7 @@ impl Tools {
             if !self.store.is_blocked(&digest).await? {
                 return Ok(None);
             }
-            answers.insert(digest, Err(not_asked(&digest)));
+            answers.insert(digest, Err(blocked_problem(&digest)));
         }
         Ok(Some(answers))
     }
@@ -266,10 +266,10 @@ impl Tools {
         let digest = component.digest();
         // The component is blocked: its code must not run, even if an answer is stored.
         if self.store.is_blocked(&digest).await? {
-            return Ok((digest, Ok(Err(not_asked(&digest)))));
+            return Ok((digest, Ok(Err(blocked_problem(&digest)))));
         }
         let Ok(bytes) = self.bytes(component).await else { return Ok((digest, Err(Changed))) };
-        let Asked { mut answer, failure } = ask_component(&self.sandbox, digest, bytes).await;
+        let DescribeOutcome { mut answer, failure } = describe_component(&self.sandbox, digest, bytes).await;
         let own_fault = matches!(&answer, Err(problem) if problem.code == Code::Internal);
         let limit =
             failure.as_ref().is_some_and(|failure| matches!(failure.code(), Code::LimitCompile | Code::LimitTime));

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn without_text_the_hint_says_what_is_required() {
+    fn missing_text_error_contains_the_hint() {
         let web = tool(json!({"type": "object", "required": ["url"], "properties": {"url": {"type": "string"}}}));
         let outcome = |hint| Outcome::from(input_from_text(&web, "", "/web", hint).unwrap_err());
         let schema = json!({"schema": web.input_schema});
@@ -147,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_schema_is_an_invalid_component() {
+    fn rejected_schema_is_an_invalid_component() {
         let refused = tool(json!({"type": "object", "$ref": "#/x"}));
         let error = input_from_text(&refused, "", "/x", None).unwrap_err();
         assert_eq!(Outcome::from(error).code, Code::InvalidComponent);
     }
 
     #[test]
-    fn the_schema_is_shown_cleaned() {
+    fn schema_is_shown_cleaned() {
         let deceit = tool(json!({"type": "object", "required": ["a", "b"], "title": "x\u{9b}2J\u{202e}y"}));
         let error = input_from_text(&deceit, "", "/x", None).unwrap_err();
         assert_eq!(
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_and_other_schemas() {
+    fn empty_text_with_other_schemas() {
         let none = tool(json!({"type": "object"}));
         assert_eq!(input_from_text(&none, "", "/x", None), Ok(json!({})));
         assert!(input_from_text(&none, "text", "/x", None).is_err());

@@ -22,7 +22,7 @@ pub(crate) struct ReadyComponent {
 }
 
 /// Why a component is not ready.
-pub(crate) enum NotReady {
+pub(crate) enum LoadError {
     Store(StoreError),
     Failure(Failure),
 }
@@ -36,7 +36,7 @@ impl ReadyComponent {
 
 impl Tools {
     /// Returns the component `digest` of `skill`, ready to be called.
-    pub(crate) async fn ready(&self, skill: &Skill, digest: Digest) -> Result<Arc<ReadyComponent>, NotReady> {
+    pub(crate) async fn ready(&self, skill: &Skill, digest: Digest) -> Result<Arc<ReadyComponent>, LoadError> {
         match self.ready_cache.get(&digest) {
             Some(ready) => Ok(ready),
             // Boxed: it is rare, and must not enlarge the future of every call.
@@ -44,9 +44,9 @@ impl Tools {
         }
     }
 
-    async fn make_ready(&self, skill: &Skill, digest: Digest) -> Result<Arc<ReadyComponent>, NotReady> {
-        let bytes = self.store.component(&digest).await.map_err(NotReady::Store)?;
-        let component = self.sandbox.load(digest, bytes).await.map_err(NotReady::Failure)?;
+    async fn make_ready(&self, skill: &Skill, digest: Digest) -> Result<Arc<ReadyComponent>, LoadError> {
+        let bytes = self.store.component(&digest).await.map_err(LoadError::Store)?;
+        let component = self.sandbox.load(digest, bytes).await.map_err(LoadError::Failure)?;
         let schemas = compile(Arc::clone(&skill.tools)).await;
         let ready = Arc::new(ReadyComponent { component, schemas });
         self.ready_cache.insert(digest, Arc::clone(&ready));

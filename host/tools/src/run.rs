@@ -9,7 +9,7 @@ use crate::{
     CallContext, ResolvedTool, ToolError, ToolInvocation, Tools, blocked,
     call::SkillTool,
     internal,
-    ready::NotReady,
+    ready::LoadError,
     record::{CallRecord, RunningCall},
     services::CallServices,
 };
@@ -55,8 +55,8 @@ impl Tools {
         }
         let failed = |failure| ToolError::Failure { tool: full_name.to_owned(), failure };
         let ready = self.ready(skill, component).await.map_err(|error| match error {
-            NotReady::Store(error) => error.into(),
-            NotReady::Failure(failure) => failed(failure),
+            LoadError::Store(error) => error.into(),
+            LoadError::Failure(failure) => failed(failure),
         })?;
         let schema = ready.schema(&spec.name).ok_or_else(|| ToolError::NotFound(full_name.to_owned()))?;
         let schema = schema.as_ref().map_err(|error| ToolError::Schema(error.of_tool(full_name)))?;

@@ -68,13 +68,13 @@ impl Exceeded {
 }
 
 /// The budgets that are left after each step.
-pub(super) struct Left {
+pub(super) struct RemainingBudgets {
     budgets: Budgets,
     fuel: u64,
     actions: u32,
 }
 
-impl Left {
+impl RemainingBudgets {
     pub(super) fn new(budgets: &Budgets) -> Self {
         Self { fuel: budgets.fuel, actions: budgets.actions, budgets: budgets.clone() }
     }

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_well_is_cleaned_and_kept() {
+    fn valid_manifest_is_cleaned_and_accepted() {
         let read = AdapterManifest::read(manifest()).unwrap();
         assert_eq!((read.name.as_str(), &read.display_name[..]), ("acme", "Acme Models"));
         assert_eq!(read.extra, [("api-label".to_owned(), "Acme API".to_owned())]);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn each_breach_is_named_with_its_value() {
+    fn manifest_errors_name_the_value() {
         type Break = Box<dyn Fn(&mut wit::Manifest)>;
         let prefix = |text: &str| -> Break {
             let text = text.to_owned();

@@ -8,7 +8,7 @@ use wasmtime::Store;
 
 use super::{
     Action, Budgets, Input, LoadedAdapter,
-    budgets::Left,
+    budgets::RemainingBudgets,
     wire::{self, Deltas},
 };
 use crate::{
@@ -25,7 +25,7 @@ pub struct Running {
     /// `None` after a step failed or was cancelled: the instance must not be called again.
     guest: Option<ProviderPlugin>,
     store: Store<GuestState>,
-    left: Left,
+    left: RemainingBudgets,
     deltas: Deltas,
     blobs: Vec<Blob>,
     /// Released after the store is dropped: fields are dropped in order.
@@ -64,7 +64,7 @@ impl Running {
 }
 
 /// Sets the limits of the next step. Returns its fuel.
-fn open_step(store: &mut Store<GuestState>, left: &Left) -> Result<u64, Failure> {
+fn open_step(store: &mut Store<GuestState>, left: &RemainingBudgets) -> Result<u64, Failure> {
     let fuel = left.step_fuel();
     store.set_fuel(fuel).map_err(invalid)?;
     // Ticks have passed since the previous step.
@@ -92,7 +92,7 @@ impl Sandbox {
     ) -> Result<(Running, Vec<Action>), Failure> {
         let slots = self.slots(adapter.0.slots, 0).await?;
         let (request, blobs) = wire::request(request, options);
-        let left = Left::new(budgets);
+        let left = RemainingBudgets::new(budgets);
         let budget = Budget { output_bytes: budgets.step_bytes, ..Budget::whole(&self.limits) };
         let mut store = self.store(budget, log, None)?;
         let fuel = open_step(&mut store, &left)?;

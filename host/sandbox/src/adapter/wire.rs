@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_handed_on_as_it_is_within_its_bounds() {
+    fn adapter_request_is_unchanged_within_bounds() {
         let placement = RequestedPlacement::Header { name: "authorization".into(), prefix: "Bearer ".into() };
         let expected = AdapterRequest {
             method: "POST".into(),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_an_api_are_cleaned_and_short() {
+    fn api_names_are_cleaned_and_cut() {
         let finish = wit::Finish { stop: "paused".into(), raw: "p\u{1b}[2J\nq".into() };
         let expected = Finish { stop: Stop::Other, raw: "p[2J q".into() };
         assert_eq!(read(wit::Action::Finish(finish)), Ok(Action::Finish(expected)));
@@ -307,7 +307,7 @@ mod tests {
 
     /// It goes back to the API as it came: a changed one would be another.
     #[test]
-    fn a_tool_calls_id_is_a_short_line_or_nothing() {
+    fn tool_call_id_is_a_short_line() {
         let start = |id: &str| {
             let kind = wit::BlockKind::ToolCall(wit::ToolHead { id: id.into(), name: "run\n".into() });
             read(wit::Action::Emit(wit::Event::BlockStart(wit::BlockStart { index: 1, kind })))

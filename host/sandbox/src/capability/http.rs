@@ -80,7 +80,7 @@ pub trait Http: Send + Sync {
 /// Checks whether a request to `url` is permitted. May ask a person.
 pub(crate) async fn check(access: &CallAccess, url: &str) -> Result<(), WitError> {
     let checked = access.permitted(|permits| access.services.http.check(url, &[], permits)).await;
-    checked.map_err(|fault| access.tell(fault))
+    checked.map_err(|fault| access.guest_error(fault))
 }
 
 /// Sends a request of `patchbay:host/http` or `wasi:http`. May ask a person.
@@ -96,7 +96,7 @@ pub(crate) async fn send(access: &CallAccess, request: HttpRequest) -> Result<Ht
             used.iter().for_each(|capability| access.note_use(capability));
             Ok(response)
         }
-        Err(fault) => Err(access.tell(fault)),
+        Err(fault) => Err(access.guest_error(fault)),
     }
 }
 

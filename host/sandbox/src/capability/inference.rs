@@ -62,7 +62,7 @@ impl wit::Host for GuestState {
         Ok(match answer {
             Ok(answer) if answer.len() > most => Err(too_large("answer", most)),
             Ok(answer) => Ok(text::clean(&answer)),
-            Err(fault) => Err(access.tell(fault)),
+            Err(fault) => Err(access.guest_error(fault)),
         })
     }
 }

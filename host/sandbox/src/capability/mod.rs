@@ -27,22 +27,22 @@ use crate::{
 /// Why the host's side did not do what a guest asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The call may not do it.
+    /// The call lacks a permit.
     #[error("{0}")]
     Denied(#[from] Denial),
-    /// It could not be done.
+    /// The operation failed.
     #[error("{message}")]
     Failed {
-        /// The stable word that the guest is told, as `wit/host/host.wit` lists them.
+        /// The stable kind of the error, one of those in `wit/host/host.wit`.
         kind: String,
-        /// For a person, without a secret.
+        /// A message for a person, without secrets.
         message: String,
     },
 }
 
 impl CallAccess {
-    /// What the guest is told of a fault. A denial is remembered.
-    pub(crate) fn tell(&self, fault: Fault) -> WitError {
+    /// Converts a fault for the guest. A denial is recorded.
+    pub(crate) fn guest_error(&self, fault: Fault) -> WitError {
         match fault {
             Fault::Denied(denial) => self.deny(denial),
             Fault::Failed { kind, message } => WitError { kind, message },

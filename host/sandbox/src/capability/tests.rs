@@ -163,7 +163,7 @@ fn files(folder: &Path) -> Arc<LocalFiles> {
 }
 
 #[tokio::test]
-async fn kv_works_when_asked_and_granted() {
+async fn kv_needs_manifest_and_grant() {
     use kv::Host as _;
     let (mut state, _) = state(Limits::default(), &[Capability::Kv], &[Capability::Kv]);
     let put = state.put(kv::Scope::User, "k".into(), b"v".to_vec(), Some(0)).await.unwrap();
@@ -181,7 +181,7 @@ async fn kv_works_when_asked_and_granted() {
 }
 
 #[tokio::test]
-async fn kv_is_denied_in_the_hosts_own_words() {
+async fn kv_denial_is_the_message_of_the_host() {
     use kv::Host as _;
     for (asked, words) in [
         (&[][..], "its SKILL.md does not ask for it"),
@@ -196,7 +196,7 @@ async fn kv_is_denied_in_the_hosts_own_words() {
 }
 
 #[tokio::test]
-async fn nothing_is_granted_and_nobody_listens_while_a_component_is_asked_for_its_tools() {
+async fn describing_a_component_grants_nothing() {
     let mut state = {
         let limits = Limits::default();
         let budget = Budget::whole(&limits);
@@ -259,7 +259,7 @@ fn request(url: &str) -> http::Request {
 }
 
 #[tokio::test]
-async fn a_request_has_the_time_it_asks_for_or_what_is_left() {
+async fn request_timeout_is_bounded_by_the_call() {
     let http: Capability = "http:example.com".parse().unwrap();
     let (mut allowed, fake) = state(Limits::default(), std::slice::from_ref(&http), std::slice::from_ref(&http));
     let response = http::Host::send(&mut allowed, request("https://example.com/a")).await.unwrap().unwrap();
@@ -275,7 +275,7 @@ async fn a_request_has_the_time_it_asks_for_or_what_is_left() {
 }
 
 #[tokio::test]
-async fn another_tool_draws_on_what_is_left() {
+async fn nested_call_uses_the_remaining_budget() {
     let limits = Limits { host_calls: 101, output_bytes: 1000, ..Limits::default() };
     let (mut state, fake) = state(limits, &[Capability::Tools], &[Capability::Tools]);
     let (answer, fuel) = state.call_tool("a__b", "{}", 900).await.unwrap();
@@ -291,7 +291,7 @@ async fn another_tool_draws_on_what_is_left() {
 }
 
 #[tokio::test]
-async fn files_of_the_workspace_want_their_grants() {
+async fn workspace_files_need_grants() {
     let both = [Capability::WorkspaceRead, Capability::WorkspaceWrite];
     let (mut denied, _) = state(Limits::default(), &both, &[]);
     for told in [
@@ -317,7 +317,7 @@ async fn files_of_the_workspace_want_their_grants() {
 }
 
 #[tokio::test]
-async fn instructions_and_home_folders_want_a_yes_of_their_own() {
+async fn instructions_and_home_folders_need_write_trust() {
     let write = [Capability::WorkspaceWrite];
     let folder = tempfile::tempdir().unwrap();
     let in_place = |holds_home, trusted| {
@@ -350,7 +350,7 @@ async fn instructions_and_home_folders_want_a_yes_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_skill_writes_no_more_than_its_limit() {
+async fn writes_stop_at_the_limit() {
     let write = [Capability::WorkspaceWrite];
     let folder = tempfile::tempdir().unwrap();
     let (mut state, _) = state(Limits { write_bytes: 10_000, ..Limits::default() }, &write, &write);
@@ -371,7 +371,7 @@ async fn complete(state: &mut GuestState, prompt: &str) -> Result<String, (Strin
 }
 
 #[tokio::test]
-async fn inference_wants_its_grant_and_a_model() {
+async fn inference_needs_grant_and_model() {
     let asked = [Capability::Inference];
     let (mut denied, fake) = state(Limits::default(), &asked, &[]);
     let (kind, message) = complete(&mut denied, "p").await.unwrap_err();
@@ -392,7 +392,7 @@ async fn inference_wants_its_grant_and_a_model() {
 }
 
 #[tokio::test]
-async fn inference_stays_within_its_tokens_and_bytes() {
+async fn inference_is_bounded_in_tokens_and_bytes() {
     let asked = [Capability::Inference];
     let limits = Limits { inference_tokens: 10, output_bytes: 20, ..Limits::default() };
     let (mut state, fake) = state(limits, &asked, &asked);
@@ -426,7 +426,7 @@ async fn inference_stays_within_its_tokens_and_bytes() {
 
 /// The wall clock drops the future; what the provider took by then is not known, and the estimate counts.
 #[tokio::test]
-async fn inference_that_is_given_up_counts_its_estimate() {
+async fn cancelled_inference_counts_its_estimate() {
     struct HangingInference;
     impl Inference for HangingInference {
         fn complete<'a>(&'a self, _: &'a str, _: &'a str, _: u64) -> BoxFuture<'a, (Result<String, Fault>, u64)> {
@@ -465,7 +465,7 @@ fn asking(allows: bool, time_ms: u64, asked: &[Capability]) -> (GuestState, Arc<
 }
 
 #[tokio::test]
-async fn person_is_asked_for_what_is_not_granted() {
+async fn person_is_asked_for_missing_grants() {
     use kv::Host as _;
     let (mut state, person) = asking(true, 100, &[Capability::Kv]);
     let clock = state.budget.clock.clone();
@@ -503,7 +503,7 @@ async fn person_is_asked_for_a_request() {
 }
 
 #[test]
-fn a_call_that_may_ask_a_model_has_its_time_for_that() {
+fn call_with_inference_has_extra_time() {
     let limits = Limits { time_ms: 1_000, inference_ms: 60_000, ..Limits::default() };
     let whole = Budget::whole(&limits);
     assert_eq!(whole.late(), Failure::Time { limit_ms: 1_000 });

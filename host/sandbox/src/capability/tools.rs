@@ -59,7 +59,7 @@ impl GuestState {
         self.spent.host_calls = self.spent.host_calls.saturating_add(usage.host_calls);
         self.spent.inference_tokens = self.spent.inference_tokens.saturating_add(usage.inference_tokens);
         self.count_output(usage.output_bytes)?;
-        Ok((result.map_err(|fault| access.tell(fault)), usage.fuel))
+        Ok((result.map_err(|fault| access.guest_error(fault)), usage.fuel))
     }
 }
 

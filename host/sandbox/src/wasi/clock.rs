@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn virtual_time_goes_on_by_readings_and_sleeps_alone() {
+    fn virtual_time_advances_by_readings_and_sleeps_only() {
         let run = || {
             let mut clock = Clock::new(false);
             let first = (clock.now(), clock.elapsed());
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sleep_overflows() {
+    fn sleeps_do_not_overflow() {
         let mut clock = Clock::new(false);
         clock.sleep(Duration::MAX);
         clock.sleep(Duration::MAX);

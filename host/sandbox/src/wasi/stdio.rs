@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_whole_and_the_last_one_too() {
+    fn lines_are_logged_whole_including_the_last() {
         let heard = printed(&Limits::default(), |out, err| {
             out.write(b"one\ntw");
             err.write(b"oops\n");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_cut_off_with_a_word() {
+    fn excess_output_is_cut_with_a_notice() {
         let few = Limits { log_lines: 3, ..Limits::default() };
         let heard = printed(&few, |out, _| out.write(&b"x\n".repeat(10_000)));
         assert_eq!(heard.len(), 3);

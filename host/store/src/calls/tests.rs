@@ -1,3 +1,5 @@
+//! Tests of calls with effects: open, interrupted and settled.
+
 use patchbay_core::{Code, Digest, PrincipalId};
 
 use super::*;
@@ -107,7 +109,7 @@ async fn interrupted_call_ends_as_unknown_once() {
 }
 
 #[tokio::test]
-async fn call_whose_begin_was_given_up_has_one_row() {
+async fn call_with_dropped_begin_has_one_row() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
     let hold = held(&store).await;

@@ -1,3 +1,5 @@
+//! Tests of holds: writes of earlier holds, session state and partial answers.
+
 use patchbay_core::{AgentId, Digest, MessageKind, PrincipalId, SessionId};
 
 use super::*;
@@ -39,7 +41,7 @@ fn fenced<T: std::fmt::Debug>(result: Result<T, StoreError>) {
 }
 
 #[tokio::test]
-async fn every_write_of_an_earlier_hold_is_refused() {
+async fn writes_of_an_earlier_hold_are_rejected() {
     let home = tempfile::tempdir().unwrap();
     // Two stores of one folder share nothing but the files, as two processes do.
     let (ours, theirs) = (Store::open(home.path()).unwrap(), Store::open(home.path()).unwrap());
@@ -62,7 +64,7 @@ async fn every_write_of_an_earlier_hold_is_refused() {
 }
 
 #[tokio::test]
-async fn state_of_a_session_needs_its_hold() {
+async fn session_state_needs_the_current_hold() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let kv = KvStore::open(home.path(), store.clone()).unwrap();
@@ -84,7 +86,7 @@ async fn state_of_a_session_needs_its_hold() {
 }
 
 #[tokio::test]
-async fn a_hold_counts_rows_of_older_builds() {
+async fn hold_counts_rows_of_older_builds() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let (hold, agent) = session(&store).await;
@@ -98,7 +100,7 @@ async fn a_hold_counts_rows_of_older_builds() {
 }
 
 #[tokio::test]
-async fn partial_answers_are_recovered_once_in_the_order_of_their_pieces() {
+async fn partial_answers_are_recovered_once_in_order() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let (hold, agent) = session(&store).await;
@@ -124,7 +126,7 @@ async fn partial_answers_are_recovered_once_in_the_order_of_their_pieces() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_gone_cannot_be_held() {
+async fn removed_session_cannot_be_held() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let nothing = store.hold(SessionId::random()).await;
@@ -133,7 +135,7 @@ async fn a_session_that_is_gone_cannot_be_held() {
 
 /// A session of a build before the fence has rows, and no epoch.
 #[tokio::test]
-async fn sessions_of_earlier_builds_are_held_and_go_on() {
+async fn sessions_of_earlier_builds_can_be_held() {
     let home = tempfile::tempdir().unwrap();
     let mut connection = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
     let steps = crate::MIGRATIONS[..9].iter().map(|sql| rusqlite_migration::M::up(sql)).collect();

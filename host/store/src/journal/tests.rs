@@ -1,3 +1,5 @@
+//! Tests of the journal: writing, filtering, contents and trimming.
+
 use patchbay_core::PrincipalId;
 use proptest::prelude::*;
 
@@ -37,7 +39,7 @@ async fn all(store: &Store, filter: &JournalFilter) -> Vec<JournalRow> {
 }
 
 #[test]
-fn a_row_reads_back_as_it_was_written() {
+fn journal_row_round_trips() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let settings = JournalSettings { content: true, ..JournalSettings::default() };
@@ -61,7 +63,7 @@ fn a_row_reads_back_as_it_was_written() {
 }
 
 #[test]
-fn contents_are_kept_only_where_the_operator_says_so_and_never_whole_books() {
+fn journal_contents_are_opt_in_and_bounded() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let store = Store::open(home.path()).unwrap();
@@ -84,12 +86,12 @@ fn contents_are_kept_only_where_the_operator_says_so_and_never_whole_books() {
 }
 
 #[test]
-fn what_is_put_into_the_queue_is_there_when_the_store_is_closed() {
+fn queued_rows_are_written_when_the_store_closes() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let store = Store::open(home.path()).unwrap();
         let session = SessionId::random();
-        // More than the queue holds, with nobody who waits for anything.
+        // More rows than the queue holds, without a waiting caller.
         for n in 0..1_000 {
             store.journal_at_once(JournalRow { at: n, ..row("a", session) });
         }
@@ -105,7 +107,7 @@ fn what_is_put_into_the_queue_is_there_when_the_store_is_closed() {
 }
 
 #[test]
-fn a_row_that_waited_for_room_when_its_caller_went_is_there_too() {
+fn row_of_a_dropped_future_is_written() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let store = Store::open(home.path()).unwrap();
@@ -131,7 +133,7 @@ fn a_row_that_waited_for_room_when_its_caller_went_is_there_too() {
 }
 
 #[test]
-fn rows_come_before_what_is_written_after_them() {
+fn rows_are_committed_before_later_writes() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let store = Store::open(home.path()).unwrap();
@@ -144,7 +146,7 @@ fn rows_come_before_what_is_written_after_them() {
 }
 
 #[test]
-fn a_filter_gives_its_rows_in_order_and_the_newest_are_found() {
+fn journal_filter_returns_rows_in_order() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let store = Store::open(home.path()).unwrap();
@@ -179,7 +181,7 @@ fn a_filter_gives_its_rows_in_order_and_the_newest_are_found() {
 }
 
 #[test]
-fn a_removed_session_leaves_its_calls_and_not_their_contents() {
+fn removing_a_session_keeps_rows_without_contents() {
     use crate::{NewSnapshot, SessionRow};
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
@@ -207,7 +209,7 @@ fn a_removed_session_leaves_its_calls_and_not_their_contents() {
 }
 
 #[test]
-fn a_row_that_cannot_be_read_is_said() {
+fn unreadable_journal_row_is_an_error() {
     for spoil in [
         "calls SET outcome = 'well'",
         "calls SET grants = '{'",
@@ -230,7 +232,7 @@ fn a_row_that_cannot_be_read_is_said() {
 }
 
 #[test]
-fn rows_of_earlier_builds_stay() {
+fn journal_rows_of_earlier_builds_are_kept() {
     let home = tempfile::tempdir().unwrap();
     let mut connection = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
     let steps = crate::MIGRATIONS[..8].iter().map(|sql| rusqlite_migration::M::up(sql)).collect();
@@ -275,7 +277,7 @@ fn rows_of_earlier_builds_stay() {
 }
 
 #[test]
-fn what_trimmed_rows_had_in_common_goes_too() {
+fn trimming_deletes_unused_call_sites() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let store = Store::open(home.path()).unwrap().with_journal(JournalSettings { content: false, keep: 1 });
@@ -300,7 +302,7 @@ proptest! {
 
     /// However many rows come, at least the newest `keep` are there, and at most some more.
     #[test]
-    fn the_journal_does_not_grow_for_ever(keep in 1u32..200, count in 1i64..500) {
+    fn journal_size_is_bounded(keep in 1u32..200, count in 1i64..500) {
         let home = tempfile::tempdir().unwrap();
         runtime().block_on(async {
             let settings = JournalSettings { content: false, keep };

@@ -64,7 +64,7 @@ impl CallServices {
     fn place(&self, auth: Auth, permits: &Permits) -> Result<(Placed, Capability), Fault> {
         let name: Name = auth.credential.parse().map_err(|_| Fault::Failed {
             kind: "invalid".to_owned(),
-            message: format!("'{}' is no credential's name", text::excerpt(&auth.credential, 80)),
+            message: format!("'{}' is not a valid credential name", text::excerpt(&auth.credential, 80)),
         })?;
         let capability = Capability::Credential(name.clone());
         permits.check(&capability)?;
