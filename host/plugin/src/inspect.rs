@@ -12,7 +12,7 @@ use patchbay_session::{HostPlatform, INTERNAL_TOOLS, RESERVED};
 use patchbay_skill::{
     Candidate, DescribedTools, Manifest, Problem, SnapshotRules, check_skill, discover_one, embedded_skill_md, files,
 };
-use patchbay_tools::{DescribeOutcome, describe_component, blocked_problem};
+use patchbay_tools::{DescribeOutcome, blocked_problem, describe_component};
 use serde::Serialize;
 
 /// The contents of a plugin, and its problems. `patchbay plugin inspect --json` prints it.

@@ -50,7 +50,7 @@ use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
 pub use approval::{Approval, ApprovalSlot, Approvals, Approver, Question};
 pub use call::{CallContext, EffectFlag, ResolvedTool, SkillTool, ToolInvocation};
-pub use describe::{DescribeOutcome, Described, Group, describe_component, blocked_problem};
+pub use describe::{DescribeOutcome, Described, Group, blocked_problem, describe_component};
 pub use error::ToolError;
 pub use input::{InputError, input_from_text};
 pub use internal::{Internal, InternalError};
