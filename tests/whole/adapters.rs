@@ -1,4 +1,4 @@
-//! `patchbay plugin` with the adapters of providers: from a folder to a component, and what a component is.
+//! `patchbay plugin build` and `inspect` with provider adapters.
 
 use std::{fs, path::Path};
 
@@ -22,10 +22,10 @@ fn build_without_skill_md_makes_an_adapter() {
         format!("{}: {} bytes\nprovider scripted: Scripted\nmodel scripted-1: normal\n", file.display(), built.len());
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), &*words, ""));
     assert_eq!(built, Adapter::default().component(), "nothing is embedded");
-    // The folder is the provider's as well.
+    // The folder of the provider works too.
     assert_eq!(patchbay.run(&["plugin", "inspect", "scripted"]).code, Some(0));
 
-    // What is built is looked at.
+    // The result is validated.
     patchbay.write("workspace/other/README.md", "");
     let ran = patchbay.run(&["plugin", "build", "other", "--wasm", "core.wasm"]);
     assert_eq!(ran.code, Some(1));
@@ -35,7 +35,7 @@ fn build_without_skill_md_makes_an_adapter() {
     assert_eq!(last, wrong);
 }
 
-/// The bundled ones are built by the same way.
+/// The bundled adapters are built in the same way.
 #[test]
 fn rust_sources_become_an_adapter() {
     let patchbay = Patchbay::new();

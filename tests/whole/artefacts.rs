@@ -1,4 +1,4 @@
-//! Compiled components on disk: used again, checked before, and never trusted further than that.
+//! Compiled components on disk: they are reused, and checked before each use.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
 use patchbay_tests::{binary::Patchbay, guest::Guest};
 use serde_json::json;
 
-/// The artefacts, sorted.
+/// Returns the paths of all artefacts, sorted.
 fn artefacts(patchbay: &Patchbay) -> Vec<PathBuf> {
     let folder = patchbay.home().join("cache/aot");
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -19,7 +19,7 @@ fn artefacts(patchbay: &Patchbay) -> Vec<PathBuf> {
 
 const DAMAGED: &str = "the compiled component on disk is not what was written; compiling it anew";
 
-/// A home that has compiled three of the bundled components.
+/// Creates a home with three compiled bundled components.
 fn used() -> Patchbay {
     let patchbay = Patchbay::new();
     let ran = patchbay.exec(&["/calc 1 + 1", "/json a {\"a\": 1}", "/note list"]);
@@ -37,7 +37,7 @@ fn bundled_component_is_compiled_on_first_call() {
     assert_eq!(artefacts(&patchbay).len(), 1);
 }
 
-/// What the binary says of a bundled component is what the component says.
+/// The embedded description of a bundled component equals that of the component.
 #[test]
 fn embedded_metadata_matches_the_components() {
     let patchbay = Patchbay::new();
@@ -87,7 +87,7 @@ fn damaged_artefact_is_recompiled_and_logged() {
     assert!(again == originals, "compiling is not deterministic");
 }
 
-/// Native code that the engine itself made, but of another component: the engine would run it.
+/// Native code of another component, written by the engine itself: the engine would run it.
 #[test]
 fn forged_artefact_is_not_run() {
     let patchbay = used();
@@ -101,7 +101,7 @@ fn forged_artefact_is_not_run() {
     assert_eq!(patchbay.log().matches(DAMAGED).count(), 3);
 }
 
-/// A file that stands there before anything was compiled has no digest in the database.
+/// A file that exists before the first compilation has no digest in the database.
 #[test]
 fn planted_artefact_is_not_run() {
     let (patchbay, other) = (Patchbay::new(), used());

@@ -1,4 +1,4 @@
-//! A blocked component runs nowhere, at once, whatever it was granted.
+//! Blocks: a blocked component never runs, immediately and despite its grants.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use patchbay_tests::{answers::json_lines, binary::Patchbay, guest::Guest};
 const SKILL_MD: &str = "---\ninvocation_mode: tool_dispatch\ncommand: echo\ncommand_tool: run\n---\n";
 const ECHO: &str = "home/config/skills/echo.wasm";
 
-/// A home with the skill `echo`, and the digest of its component.
+/// Creates a home with the skill `echo`; returns the digest of its component too.
 fn echoing() -> (Patchbay, String) {
     let patchbay = Patchbay::new();
     patchbay.write(ECHO, Guest::default().packaged(SKILL_MD));
@@ -17,7 +17,7 @@ fn echoing() -> (Patchbay, String) {
     (patchbay, digest)
 }
 
-/// What a command of the binary prints when all goes well.
+/// Runs the binary, asserts success, and returns its output.
 fn said(patchbay: &Patchbay, arguments: &[&str]) -> String {
     let ran = patchbay.run(arguments);
     assert_eq!((ran.code, &*ran.err), (Some(0), ""), "{arguments:?}");
@@ -36,7 +36,7 @@ fn block_and_unblock_apply_immediately_to_a_running_session() {
     let words = format!("Error: component {digest} of skill 'echo' is blocked. To lift it: {command}");
     assert_eq!(blocked.message(), words);
     assert_eq!(live.message("/calc 1"), "1", "others run on");
-    // The words name the command: as a person would paste it.
+    // The message names the command; it is run as it stands.
     let (_, command) = blocked.message().split_once("To lift it: patchbay ").unwrap();
     said(&patchbay, &command.split(' ').collect::<Vec<_>>());
     assert_eq!(live.message("/echo {}"), "{}");
@@ -70,7 +70,7 @@ fn blocked_skill_digest_blocks_the_whole_skill() {
         assert_ne!(digest, component);
         said(&patchbay, &["plugin", "block", digest.strip_prefix("sha256:").unwrap().get(..12).unwrap()]);
         let blocked = &patchbay.answers(&[line])[0];
-        // The command can be pasted as it stands: nothing follows it.
+        // Nothing follows the command, so it can be pasted.
         let words = format!(
             "skill '{skill}' with the digest {digest} is blocked. To lift it: patchbay plugin unblock {digest}"
         );
@@ -128,7 +128,7 @@ fn block_accepts_full_digests_and_known_digest_prefixes() {
     let unseen = refused("0000000000");
     assert!(unseen.starts_with("Error: no component that was seen here begins with '0000000000'"), "{unseen}");
     assert_eq!(said(&patchbay, &["plugin", "blocked"]), "No component is blocked.\n");
-    // A second component that begins alike.
+    // A second component whose digest has the same prefix.
     let alike = format!("sha256:{}{}", &hex[..8], "0".repeat(56));
     said(&patchbay, &["plugin", "block", &alike]);
     let several = refused(&hex[..8]);
@@ -138,7 +138,7 @@ fn block_accepts_full_digests_and_known_digest_prefixes() {
 #[test]
 fn component_blocked_in_advance_is_never_described() {
     let patchbay = Patchbay::new();
-    // Were it asked, it would be excluded for its trap.
+    // Describing it would fail with a trap.
     let trap = Guest { before_tools: "unreachable".into(), ..Guest::default() };
     let (trap, echo) = (trap.packaged(SKILL_MD), Guest::default().packaged(SKILL_MD));
     for component in [&trap, &echo] {
@@ -167,7 +167,7 @@ fn component_blocked_in_advance_is_never_described() {
 fn block_remains_after_the_component_is_removed() {
     let (patchbay, digest) = echoing();
     said(&patchbay, &["plugin", "block", &digest]);
-    // No session needs it, and it is collected; the block stays.
+    // It is unreferenced and collected; the block remains.
     let file = patchbay.folder().join(ECHO);
     let component = fs::read(&file).unwrap();
     fs::remove_file(file).unwrap();
@@ -182,7 +182,7 @@ fn block_remains_after_the_component_is_removed() {
     assert_eq!(patchbay.answers(&["/skill echo {}"])[0].code(), "blocked");
 }
 
-/// The adapter of a provider is a component like any other; this one has begun a conversation already.
+/// Blocks apply to adapters too; this one has already answered in the conversation.
 #[test]
 fn blocked_adapter_fails_the_next_message() {
     let patchbay = Patchbay::quick();
@@ -202,11 +202,11 @@ fn blocked_adapter_fails_the_next_message() {
     assert_eq!(live.answer("/model gpt-4o").code(), "model_set", "others may be asked");
     said(&patchbay, &["plugin", "unblock", digest]);
     assert_eq!(live.answer("/model demo-1").code(), "model_set");
-    // What nobody answered goes along.
+    // The unanswered message is sent too.
     assert_eq!(live.message("three"), "You said: two\nthree");
 }
 
-/// Nobody asks a blocked file what it is.
+/// A blocked file is not described.
 #[test]
 fn blocked_adapter_file_is_never_described() {
     let patchbay = Patchbay::new();

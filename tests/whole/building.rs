@@ -1,4 +1,4 @@
-//! A snapshot in the making: who waits is told, what changes meanwhile is not mistaken, and both cores compile.
+//! Building a snapshot: observers are notified, files that change meanwhile are read again, and all cores compile.
 
 use std::{
     fs,
@@ -18,19 +18,19 @@ use patchbay_tests::{
 };
 use tokio::sync::Notify;
 
-/// A skill whose one tool says that it does `what`.
+/// Returns a skill whose single tool has the description `what`.
 fn skill_described_as(what: &str) -> Vec<u8> {
     let tools = vec![("run".into(), what.into(), r#"{"type":"object"}"#.into())];
     Guest { tools, ..Guest::default() }.packaged("---\ninvocation_mode: tool_dispatch\ncommand_tool: run\n---\n")
 }
 
-/// A home in this process, and who watches it.
+/// A home for a host in this process, and the observer of its builds.
 struct Stage {
     patchbay: Patchbay,
     seen: Arc<Seen>,
 }
 
-/// What an observer was told, and what it does the moment it is told.
+/// An observer that records its notifications and runs an action on each.
 #[derive(Default)]
 struct Seen {
     told: Mutex<Vec<String>>,
@@ -85,13 +85,13 @@ impl Stage {
         *self.seen.does.lock().unwrap() = Some(Box::new(act));
     }
 
-    /// What was told since this was last asked.
+    /// Returns the notifications since the last call.
     fn told(&self) -> Vec<String> {
         std::mem::take(&mut *self.seen.told.lock().unwrap())
     }
 }
 
-/// What the snapshot's skills and diagnostics are.
+/// Returns the skills and the diagnostics of the snapshot.
 fn shown(session: &Session) -> (Vec<String>, Vec<String>) {
     let snapshot = session.snapshot();
     let skills = snapshot.skills().map(|skill| format!("{}: {}", skill.name, skill.tools[0].description));
@@ -111,12 +111,12 @@ async fn observer_is_notified_of_new_components_only() {
     assert_eq!(outcome.message, "Reloaded skills for current session. version=2 count=3");
     assert_eq!(stage.told(), [""; 0]);
     stage.write("d.wasm", skill_described_as("d"));
-    // The same bytes under another name are no new component.
+    // The same bytes under another name are not a new component.
     stage.write("e.wasm", skill_described_as("a"));
     session.submit("/reload_skills").await;
     assert_eq!(stage.told(), ["0/1", "1/1", "over"]);
     assert_eq!(shown(&session).0, ["a: a", "b: b", "c: c", "d: d", "e: a"]);
-    // Another process finds the answers.
+    // Another process uses the cached descriptions.
     drop(session);
     stage.session().await;
     assert_eq!(stage.told(), [""; 0]);
@@ -161,7 +161,7 @@ async fn component_changed_before_storing_is_read_again() {
     });
     let session = stage.session().await;
     assert_eq!(shown(&session), (vec!["a: after".to_owned()], vec![]));
-    // Its bytes are there, whatever becomes of the file.
+    // The bytes are stored, even if the file changes.
     fs::remove_file(stage.path("a.wasm")).unwrap();
     assert_eq!(session.submit("/skill a {\"b\": 1}").await.message, "{\"b\":1}");
 }
@@ -198,7 +198,7 @@ async fn component_deleted_while_loading_is_skipped() {
     assert_eq!(shown(&*stage.session().await), (vec![], vec![]));
 }
 
-/// A compiler that waits until another one runs beside it, and blames the component in any case.
+/// The compiler is a script that waits until a second one runs, and then reports a failure of the component.
 #[cfg(unix)]
 #[tokio::test]
 async fn components_are_compiled_on_all_cores() {
@@ -219,7 +219,7 @@ async fn components_are_compiled_on_all_cores() {
     }
     let host = stage.host_with(Compiler { program, arguments: Vec::new() });
     let session = host.new_session(&stage.patchbay.workspace()).await.unwrap();
-    // One core compiles one after the other: the first waits in vain.
+    // A single core compiles sequentially: the first compiler waits in vain.
     let cores = std::thread::available_parallelism().unwrap().get();
     let first = if cores > 1 { "together" } else { "alone" };
     let words = |words: &str| words.split_whitespace().last().unwrap().trim_end_matches('.').to_owned();

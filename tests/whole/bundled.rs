@@ -1,11 +1,11 @@
-//! The bundled skills that reach outside: files, grep, web.
+//! The bundled skills with host access: files, grep, web.
 
 use std::{fs, path::Path};
 
 use patchbay_tests::{binary::Patchbay, server::Server};
 use serde_json::json;
 
-/// Commands for the tools of `files`, which a model calls by name.
+/// Creates a home with commands for the tools of `files`, which otherwise only a model calls.
 fn with_files() -> Patchbay {
     let patchbay = Patchbay::new();
     for tool in ["read", "list", "write", "edit"] {
@@ -85,7 +85,7 @@ fn files_are_written_after_a_grant() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "fn a() {}\nfn ü() {}\n");
     assert_eq!(live.message(write), "Replaced 'src/größe.rs': 2 lines, 20 bytes.");
 
-    // A grant opens the workspace, not what would become code of the host or of git there.
+    // The grant excludes files that the host or git would execute.
     for guarded in [".git/config", ".patchbay/skills/x/SKILL.md", "../x"] {
         let answer = live.answer(&format!(r#"/write {{"path": "{guarded}", "text": "x"}}"#));
         assert_eq!(answer.outcome["status"], "error", "{guarded}: {}", answer.message());
@@ -133,7 +133,7 @@ fn grep_finds_lines() {
     assert_eq!(messages.len(), expected.len());
 }
 
-/// Every kind of text a pattern goes through at its slowest, and twice as much of it as one call searches.
+/// The slowest texts for a pattern, twice as many as one call searches.
 #[test]
 fn grep_respects_its_limits() {
     let patchbay = Patchbay::new();
@@ -169,7 +169,7 @@ fn web_requires_a_grant_and_an_address() {
     );
     assert!(answers[2].message().contains("its scheme is 'ftp', not https"), "{}", answers[2].message());
     assert!(answers[3].message().contains("\n- `capabilities`: http:* (not granted)\n"), "{}", answers[3].message());
-    // What is granted is every public host, and nothing else.
+    // The grant covers every public host and no other.
     assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "web", "http:*"]).code, Some(0));
     for url in [
         "https://127.0.0.1/",
@@ -184,7 +184,7 @@ fn web_requires_a_grant_and_an_address() {
     }
 }
 
-/// The component of `web`, under a manifest that asks for a server of this machine.
+/// The component of `web` with a manifest that requests a loopback server.
 #[test]
 fn web_fetches_pages_and_follows_redirects() {
     let server = Server::new(|request| {
@@ -226,13 +226,13 @@ fn web_fetches_pages_and_follows_redirects() {
     assert_eq!(missing.message(), format!("Error: {origin}/none answered 404 (not found): # Nothing"));
     assert_eq!(missing.data()["kind"], "http-status");
     assert_eq!(live.answer(&format!("/get {origin}/circle")).data()["kind"], "too-many-redirects");
-    // Each hop is checked like a first request.
+    // Each redirect is checked like a first request.
     let away = live.answer(&format!("/get {origin}/away"));
     assert_eq!(away.code(), "denied");
     assert!(away.message().contains("may not use 'http:127.0.0.1:1'"), "{}", away.message());
 }
 
-/// They are the same bytes wherever they are built, and tell nothing of the machine that built them.
+/// Builds are reproducible and reveal nothing of the machine that built them.
 #[test]
 fn bundled_components_contain_no_local_paths() {
     let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/dist");

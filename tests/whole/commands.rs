@@ -1,8 +1,8 @@
-//! The words of the built-in commands, to the letter.
+//! The exact texts of the built-in commands.
 
 use patchbay_tests::{answers::Answer, binary::Patchbay};
 
-/// What each line comes to: its code and its message.
+/// Asserts the code and the message of each line.
 fn assert_answers(patchbay: &Patchbay, expected: &[(&str, &str, &str)]) {
     let lines: Vec<&str> = expected.iter().map(|(line, ..)| *line).collect();
     let answers = patchbay.answers(&lines);
@@ -24,7 +24,7 @@ fn a_slash_without_a_name_is_a_parse_error() {
     );
 }
 
-/// `/NAME` is unknown, and nothing but the command's own row is kept: it did not become conversation.
+/// Asserts that `/NAME` is unknown and that only the command itself is stored: the line is not sent as a message.
 fn assert_unknown(names: &[&str]) {
     let lines: Vec<String> = names.iter().map(|name| format!("/{name}")).collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
@@ -43,7 +43,7 @@ fn command_names_match_exactly_without_suggestions() {
 
 #[test]
 fn excluded_commands_are_unknown() {
-    // `web` is one of these names, too: no built-in, but a bundled skill's alias.
+    // `web` is excluded as a built-in too, but it is the alias of a bundled skill.
     assert_unknown(&["test", "think", "verbose", "reset", "status", "memory", "models", "approve", "sessions"]);
 }
 
@@ -98,7 +98,7 @@ fn unknown_objects_are_named_in_the_error() {
         &[
             ("/skill nope", "skill_not_found", "Error: skill 'nope' not found in snapshot."),
             ("/skill Calc 1", "skill_not_found", "Error: skill 'Calc' not found in snapshot."),
-            // An alias is no skill's name.
+            // An alias is not the name of a skill.
             ("/skill plan", "skill_not_found", "Error: skill 'plan' not found in snapshot."),
             ("/help nope", "skill_not_found", "Error: skill 'nope' not found in snapshot."),
             ("/help calc json", "skill_not_found", "Error: skill 'calc json' not found in snapshot."),

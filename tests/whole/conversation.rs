@@ -1,9 +1,9 @@
-//! A conversation as a person has it, with the provider `demo`, which needs nobody.
+//! Conversations with the provider `demo`, which needs no network.
 
 use patchbay_tests::binary::Patchbay;
 use serde_json::{Value, json};
 
-/// The rows of a kind, with their data.
+/// Returns the message events of a kind, with their data.
 fn messages_of_kind(events: &[Value], kind: &str) -> Vec<Value> {
     events.iter().filter(|event| event["event"] == "message" && event["kind"] == kind).cloned().collect()
 }
@@ -48,7 +48,7 @@ fn model_tool_calls_use_the_ordinary_call_path() {
     let tools = messages_of_kind(&answer.events, "tool");
     assert_eq!(tools.len(), 3);
     assert_eq!(tools[0]["data"]["name"], "calc__eval");
-    // Who asked stands in the journal: the model of this agent.
+    // The journal records the caller: the model of this agent.
     let journal = patchbay.run(&["journal", "--json"]).out;
     let first: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
     assert!(first["asker"].as_str().unwrap().starts_with("agent:"), "{first}");
@@ -72,7 +72,7 @@ fn thinking_signatures_are_replayed_over_three_turns() {
         let parts = &messages_of_kind(&answer.events, "assistant")[0]["data"]["parts"];
         assert!(parts[0]["type"] == "thinking" && parts[0]["opaque"].is_string(), "{parts}");
     }
-    // To another model nothing of it goes.
+    // Another model receives no thinking.
     let more = patchbay.answers(&["/model demo-1/high", "one", "/model demo-big", "show context"]);
     assert!(!more[3].message().contains("thinking"), "{}", more[3].message());
 }
@@ -179,7 +179,7 @@ fn long_conversation_is_summarised_by_its_model() {
     let summaries: Vec<_> = answers.iter().flat_map(|answer| messages_of_kind(&answer.events, "compaction")).collect();
     assert!(!summaries.is_empty());
     assert!(summaries[0]["content"].as_str().unwrap().starts_with("Summary: "), "{}", summaries[0]);
-    // What was said is all there.
+    // The full conversation is still stored.
     let session = patchbay.last_session();
     assert!(patchbay.run(&["exec", "--session", &session, "--json", "say ."]).code == Some(0));
 }

@@ -1,4 +1,4 @@
-//! Where the operator keeps secrets, and what is said when something is wrong there: never the secret.
+//! The operator's secrets: where they are read from, and that errors about them never contain them.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
@@ -6,7 +6,7 @@ use patchbay_tests::{binary::Patchbay, calls::fetching, server::Server};
 
 const SENTINEL: &str = "s3ntinel-of-the-file";
 
-/// A home with a skill that asks `server` with the credential `forge`, which is configured and granted.
+/// Creates a home with a skill that sends the credential `forge` to `server`; it is configured and granted.
 fn home_with_getter(server: &Server) -> Patchbay {
     let patchbay = Patchbay::new();
     let host = format!("http:{}", server.host());
@@ -22,7 +22,7 @@ fn home_with_getter(server: &Server) -> Patchbay {
     patchbay
 }
 
-/// Writes `credentials.json`, which those may read whom `mode` lets.
+/// Writes `credentials.json` with this mode.
 fn write_credentials(patchbay: &Patchbay, text: &str, mode: u32) {
     patchbay.write("home/config/credentials.json", text);
     let file = patchbay.home().join("config/credentials.json");
@@ -47,7 +47,7 @@ fn secret_from_file_is_sent_in_the_request() {
 fn readable_credentials_file_warns_once_per_process() {
     let server = Server::echo();
     let patchbay = home_with_getter(&server);
-    // Without the credential, so that it is looked for each time.
+    // Without the credential, so that the file is read each time.
     write_credentials(&patchbay, &format!("{{\"other\": {{\"token\": \"{SENTINEL}\"}}}}"), 0o644);
     let refused = patchbay.exec(&["/get", "/get"]);
     let words =
@@ -70,7 +70,7 @@ fn malformed_credentials_error_names_position_not_content() {
         write_credentials(&patchbay, &text, 0o600);
         let said = patchbay.line("/get");
         assert!(said.contains(words) && !said.contains(SENTINEL), "{said}");
-        // The skill hears it, too: not where the operator's files are.
+        // The skill receives the error too, but not the path of the file.
         assert!(!said.contains("/config/"), "{said}");
     }
     assert!(!patchbay.log().contains(SENTINEL));
@@ -114,7 +114,7 @@ fn mistakes_in_credential_tables_are_named() {
     }
 }
 
-/// The examples of docs/config.md are such as the binary takes.
+/// The binary accepts the examples of docs/config.md.
 #[test]
 fn documented_credential_tables_are_accepted() {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/config.md")).unwrap();

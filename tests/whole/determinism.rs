@@ -1,4 +1,4 @@
-//! One snapshot gives the same bytes, however often, wherever and under whatever environment it is asked.
+//! One snapshot returns identical bytes in repeated runs, in other places and environments.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use patchbay_tests::{
 };
 use serde_json::Value;
 
-/// Commands and pure tools, results and errors.
+/// Commands and pure tools, with results and errors.
 const LINES: &[&str] = &[
     "/skills",
     "/commands",
@@ -29,7 +29,7 @@ fn options<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     [&["exec", "--json", "--keep-going"], lines].concat()
 }
 
-/// The outcomes of a run, without ids and events.
+/// Returns the outcomes of a run, without ids and events.
 fn outcomes(out: &str) -> Vec<Value> {
     json_lines(out).into_iter().filter(|object| object.get("line").is_some()).collect()
 }

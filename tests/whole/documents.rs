@@ -1,4 +1,4 @@
-//! The documents' own examples, followed to the letter.
+//! Examples of the documents, run exactly as written.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
-/// The fenced blocks of a document: the language and the text of each.
+/// Returns the fenced blocks of a document: language and text.
 fn blocks(document: &str) -> Vec<(String, String)> {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(document)).unwrap();
     let mut blocks = Vec::new();
@@ -31,7 +31,7 @@ fn blocks(document: &str) -> Vec<(String, String)> {
     blocks
 }
 
-/// The block of this language and beginning.
+/// Returns the block of this language that begins with `beginning`.
 fn block(document: &str, language: &str, beginning: &str) -> String {
     let fits = |(of, text): &(String, String)| of == language && text.starts_with(beginning);
     let found = blocks(document).into_iter().find(fits);
@@ -42,11 +42,11 @@ fn checkout() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Builds the plugin `name`, whose sources are written, but for its manifest: that stands in `document`.
+/// Builds the plugin `name`. Its sources are already written; its Cargo.toml is in `document`.
 fn build(patchbay: &Patchbay, document: &str, name: &str) {
     let manifest = block(document, "toml", "[package]").replace("../patchbay", checkout().to_str().unwrap());
     patchbay.write(&format!("{name}/Cargo.toml"), manifest);
-    // Its dependencies are those of the bundled plugins: they are on this machine, and built.
+    // Its dependencies are those of the bundled plugins, which are already fetched and built.
     fs::copy(checkout().join("plugins/Cargo.lock"), patchbay.folder().join(name).join("Cargo.lock")).unwrap();
     let mut build = Command::new(binary::path());
     build.args(["plugin", "build", name]).current_dir(patchbay.folder()).env("PATCHBAY_HOME", patchbay.home());
@@ -70,7 +70,7 @@ fn first_skill_of_the_author_guide_works() {
     assert_eq!(patchbay.line("/skill greet {\"name\": \" \"}"), "Error: there is nobody to greet");
 }
 
-/// The adapter that the guide writes waits for a yes, has one by its table, and carries a conversation.
+/// The adapter of the guide needs consent, receives it through its table, and then answers in a conversation.
 #[test]
 fn adapter_of_the_provider_guide_works() {
     let patchbay = Patchbay::new();
@@ -94,7 +94,7 @@ fn adapter_of_the_provider_guide_works() {
     assert!(requests.iter().all(|request| request.starts_with("POST /say?model=plain-1 ")), "{requests:?}");
 }
 
-/// What the guide writes into `config.toml` is taken, and gives providers that can be asked.
+/// The tables of the guide are accepted and define usable providers.
 #[test]
 fn tables_of_the_provider_guide_are_correct() {
     let tables: Vec<_> = blocks("docs/providers.md").into_iter().filter(|(of, _)| of == "toml").collect();
@@ -106,7 +106,7 @@ fn tables_of_the_provider_guide_are_correct() {
         let answer = &patchbay.answers(&["/providers"])[0];
         let providers = answer.data()["providers"].as_array().unwrap_or_else(|| panic!("{table}: {answer:?}"));
         for name in table.lines().filter_map(|line| line.strip_prefix("[providers.")?.strip_suffix(']')) {
-            // The file that this table configures is not there.
+            // The file of this table does not exist.
             let there = providers.iter().find(|provider| provider["name"] == name);
             assert!(
                 name == "plain"
@@ -117,7 +117,7 @@ fn tables_of_the_provider_guide_are_correct() {
     }
 }
 
-/// The local server of the guide, with one that answers as such servers do in its place.
+/// The setup of the guide with a loopback server in place of the local model server.
 #[test]
 fn provider_guide_setup_works_with_a_local_server() {
     let chunk = |delta: Value, end: Value| {
@@ -144,7 +144,7 @@ fn provider_guide_setup_works_with_a_local_server() {
     );
 }
 
-/// The lines of a transcript that follow `> `, and what is shown behind each.
+/// Splits a transcript into its input lines, after `> `, and the output of each.
 fn transcript(text: &str) -> (Vec<&str>, Vec<String>) {
     let mut shown = text.lines().skip_while(|line| !line.starts_with("> ")).peekable();
     let (mut lines, mut expected) = (Vec::new(), Vec::new());
@@ -159,7 +159,7 @@ fn transcript(text: &str) -> (Vec<&str>, Vec<String>) {
     (lines, expected)
 }
 
-/// What the README and the providers' guide show of the terminal is what the lines come to.
+/// The transcripts of the README and of the provider guide match the output of their lines.
 #[test]
 fn documented_transcripts_match_real_output() {
     for (document, beginning) in
@@ -171,14 +171,14 @@ fn documented_transcripts_match_real_output() {
         let answers = Patchbay::new().answers(&lines);
         assert_eq!(answers.len(), expected.len(), "{document}");
         for (answer, expected) in answers.iter().zip(&expected) {
-            // The session's id is another one each time.
+            // The id of the session is random.
             let words = |text: &str| text.split("--session ").next().map(str::to_owned);
             assert_eq!(words(answer.message()), words(expected), "{document}");
         }
     }
 }
 
-/// The lines of a table of commands choose what the table says.
+/// Each command line of the table selects the model that the table names.
 #[test]
 fn model_lines_of_the_provider_guide_work() {
     let guide = fs::read_to_string(checkout().join("docs/providers.md")).unwrap();
@@ -191,15 +191,15 @@ fn model_lines_of_the_provider_guide_work() {
     }
 }
 
-/// Every line that starts the binary works as it is pasted into a shell. Only the names in capitals are filled in. What
-/// builds a plugin has tests above.
+/// Every line that starts the binary works when pasted into a shell, with the names in capitals filled in. Lines that build a
+/// plugin are tested above.
 #[test]
 fn documented_command_lines_work_in_a_shell() {
     let patchbay = Patchbay::quick();
     let keep = Guest::default().packaged("---\nname: keep\ncapabilities: [kv]\n---\n");
     let digest = Digest::of(&keep).to_string();
     patchbay.write("home/config/skills/keep.wasm", &keep);
-    // The folder that the shell is in.
+    // The current folder of the shell.
     patchbay.write("elsewhere/.patchbay/skills/keep.wasm", &keep);
     let mut greet = Guest::default();
     let schema = r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;

@@ -1,4 +1,4 @@
-//! Whenever the process dies: what was acknowledged is there, once.
+//! Acknowledged lines survive a killed process exactly once.
 
 use std::{
     collections::BTreeMap,
@@ -13,34 +13,34 @@ use patchbay_tests::binary::Patchbay;
 const ROUNDS: u64 = 12;
 const LINES: u64 = 60;
 
-/// Some number below `end`, another one each time.
+/// Returns a random number below `end`.
 fn any(end: u64) -> u64 {
     RandomState::new().hash_one(end) % end
 }
 
-/// One process is given notes to add and killed in the midst of it. Gives what it acknowledged: the line, and the words.
+/// Sends notes to one process and kills it meanwhile. Returns the acknowledged lines with their answers.
 fn round(patchbay: &Patchbay, session: &str, round: u64) -> Vec<(String, String)> {
     let mut child = patchbay.command(&["exec", "--session", session]).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let lines: Vec<String> = (0..LINES).map(|n| format!("/note add round {round} note {n}")).collect();
     let text = lines.join("\n") + "\n";
-    // It dies in the midst of reading, which makes a broken pipe here.
+    // The process may die while it reads: a broken pipe here.
     let writer = thread::spawn(move || drop(input.write_all(text.as_bytes())));
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
     let wanted = usize::try_from(any(LINES - 10)).unwrap();
     let mut acknowledged: Vec<String> = output.by_ref().take(wanted).map(Result::unwrap).collect();
-    // Not always just after an answer: anywhere between two of them.
+    // The kill hits any moment between two answers.
     (0..any(3_000_000)).for_each(|_| std::hint::spin_loop());
     child.kill().unwrap();
     child.wait().unwrap();
     writer.join().unwrap();
-    // What it printed before it died is acknowledged too.
+    // Lines that it printed before it died are acknowledged.
     acknowledged.extend(output.map(Result::unwrap));
     assert!(acknowledged.len() >= wanted, "it ended by itself");
     lines.into_iter().zip(acknowledged).collect()
 }
 
-/// Every note by its number, page after page.
+/// Returns all notes by number, from all pages.
 fn notes(patchbay: &Patchbay, session: &str) -> BTreeMap<u64, String> {
     let mut notes = BTreeMap::new();
     let mut next = Some("/note list".to_owned());
@@ -80,7 +80,7 @@ fn kill_9_neither_loses_nor_repeats_acknowledged_lines() {
     texts.sort();
     texts.dedup();
     assert_eq!(texts.len(), notes.len(), "a note was added twice");
-    // Of each round one note at most may be there that nobody was told of: the one that was being added.
+    // Each round may have stored one note more than it acknowledged: the one in progress.
     assert!(notes.len() <= acknowledged.len() + ROUNDS as usize, "{} of {}", acknowledged.len(), notes.len());
 
     let database = patchbay.database("patchbay.db");
@@ -127,7 +127,7 @@ fn killed_reload_is_atomic() {
         let has = answer.message().contains(&format!("skill{n} - Number {n}"));
         assert_eq!(has, found > version, "version and skills are of one mind");
         version = found;
-        // The skills of the next round differ from these anyhow.
+        // The skills of the next round differ from these.
         if !has {
             let reloaded = patchbay.answers_in(&["--session", &session], &["/reload_skills"]);
             version = reloaded[0].data()["version"].as_u64().unwrap();

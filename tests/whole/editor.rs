@@ -1,4 +1,4 @@
-//! The line editor, in a terminal: what is typed, and what the screen shows.
+//! The line editor in a pseudo-terminal, [`Terminal`]: keys that are typed and the text on the screen.
 
 use std::{
     io::{Read as _, Write},
@@ -16,14 +16,14 @@ use portable_pty::{Child, CommandBuilder, PtySize, native_pty_system};
 
 const ROWS: u16 = 40;
 const COLUMNS: u16 = 120;
-/// How long a screen may take to show what it should.
+/// The time limit of all `wait_for_…` functions.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn nonzero(size: u16) -> NonZeroU16 {
     NonZeroU16::new(size).unwrap()
 }
 
-/// The binary in a terminal of its own.
+/// The binary in a pseudo-terminal.
 pub(crate) struct Terminal {
     screen: Arc<Mutex<vt100::Parser>>,
     keys: Arc<Mutex<Box<dyn Write + Send>>>,
@@ -45,10 +45,10 @@ impl Terminal {
         let mut output = pair.master.try_clone_reader().unwrap();
         let (drawn, answers) = (Arc::clone(&screen), Arc::clone(&keys));
         thread::spawn(move || {
-            // Kept: a terminal that is gone ends who writes to it.
+            // Kept open: closing the terminal would end the process.
             let _master = pair.master;
             let mut bytes = [0; 4096];
-            // The question where the cursor is may come in two pieces.
+            // The query for the cursor position may arrive in two reads.
             let mut recent = Vec::new();
             while let Ok(count @ 1..) = output.read(&mut bytes) {
                 let mut screen = drawn.lock().unwrap();
@@ -70,19 +70,19 @@ impl Terminal {
         self.keys.lock().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
-    /// The screen's lines that are not empty.
+    /// Returns the non-empty lines of the screen.
     pub(crate) fn lines(&self) -> Vec<String> {
         let screen = self.screen.lock().unwrap();
         let rows = screen.screen().rows(0, COLUMNS);
         rows.map(|row| row.trim_end().to_owned()).filter(|row| !row.is_empty()).collect()
     }
 
-    /// Waits until a line of the screen is `expected`.
+    /// Waits until a line of the screen equals `expected`.
     pub(crate) fn wait_for_text(&self, expected: &str) {
         self.wait_for_line(expected, |line| line == expected);
     }
 
-    /// Waits until a line of the screen begins so.
+    /// Waits until a line of the screen begins with `expected`.
     pub(crate) fn wait_for_prefix(&self, expected: &str) {
         self.wait_for_line(expected, |line| line.starts_with(expected));
     }
@@ -100,7 +100,7 @@ impl Terminal {
     }
 }
 
-/// How a program asks a terminal where its cursor is.
+/// The query for the cursor position.
 const WHERE: &[u8] = b"\x1b[6n";
 const TAB: &str = "\t";
 pub(crate) const ENTER: &str = "\r";
@@ -119,7 +119,7 @@ fn commands_are_completed_hinted_and_run() {
     terminal.press("6 * 7");
     terminal.press(ENTER);
     terminal.wait_for_text("42");
-    // Two commands begin so: the menu shows both with what they do.
+    // Two commands have this prefix: the menu shows both with their descriptions.
     terminal.press("/skil");
     terminal.press(TAB);
     terminal.wait_for_text("/skills  List the skills of this session's snapshot");
@@ -157,7 +157,7 @@ fn history_persists_across_terminals() {
     terminal.press(ENTER);
     terminal.wait_for_text("121");
     terminal.press(CTRL_D);
-    // Longer than the screen is wide: the program is named as it was started.
+    // Wider than the screen: the program is named by its argument 0.
     terminal.wait_for_prefix(
         &format!("The session is kept. To go on: {}", binary::path().display())
             .chars()
@@ -167,7 +167,7 @@ fn history_persists_across_terminals() {
     assert_eq!(terminal.wait_for_exit(), 0);
 }
 
-/// A guest that says that it runs and then loops, with budgets that would last for minutes.
+/// The guest reports progress and then loops; its limits would allow minutes.
 #[test]
 fn ctrl_c_cancels_the_running_line_only() {
     let patchbay = Patchbay::new();
@@ -188,7 +188,7 @@ fn ctrl_c_cancels_the_running_line_only() {
     assert_eq!(terminal.wait_for_exit(), 0);
 }
 
-/// With what is typed left as it is.
+/// The typed text remains.
 #[test]
 fn provider_changes_are_shown_at_the_prompt() {
     let patchbay = Patchbay::new();
@@ -243,7 +243,7 @@ fn resumed_session_shows_its_model_and_last_exchange() {
     assert!(!terminal.lines().iter().any(|line| line.contains("one")), "{:?}", terminal.lines());
     terminal.press(CTRL_D);
     assert_eq!(terminal.wait_for_exit(), 0);
-    // An answer that broke off, and a message that has none.
+    // An interrupted answer, and a message without one.
     patchbay.run(&["exec", "--session", &session, "say red green blue\nfail server never after 2"]);
     let terminal = Terminal::open(&patchbay, &["--session", &session]);
     terminal.wait_for_text("red green");
@@ -273,7 +273,7 @@ fn changed_skill_files_are_announced_once_in_a_terminal() {
     patchbay.write("home/config/skills/README.md", "No skill either.");
     thread::sleep(Duration::from_secs(2));
     assert_eq!(differs(&terminal), 0, "{:?}", terminal.lines());
-    // The folder of the workspace's skills appears only now.
+    // The skills folder of the workspace did not exist at the start.
     patchbay.write("workspace/.patchbay/skills/local/SKILL.md", "---\nsummary: Local\n---\nDo it.\n");
     terminal.wait_for_text(DIFFERS);
     patchbay.skill("other", "summary: Other", "Do it.");
@@ -296,7 +296,7 @@ fn changed_skill_files_are_announced_once_in_a_terminal() {
     assert_eq!(terminal.wait_for_exit(), 0);
 }
 
-/// What changed while no terminal was open is said when the session is resumed.
+/// Changes that happened without a terminal are announced when the session is resumed.
 #[test]
 fn resumed_session_announces_changed_skill_files() {
     let patchbay = Patchbay::new();

@@ -1,4 +1,4 @@
-//! `patchbay exec`: the front for scripts.
+//! Tests of `patchbay exec`, the front for scripts: input, output, exit codes and timeouts.
 
 use std::{
     io::{Read as _, Write as _},
@@ -12,10 +12,10 @@ use patchbay_tests::{
 };
 use serde_json::json;
 
-/// Runs `exec` with `arguments` and `input` on its standard input.
+/// Runs `exec` with `arguments`; `input` is its standard input.
 fn with_input(patchbay: &Patchbay, arguments: &[&str], input: &[u8]) -> Ran {
     let mut child = patchbay.command(&[&["exec"], arguments].concat()).stdin(Stdio::piped()).spawn().unwrap();
-    // It may have ended before it took all of it.
+    // Fails if the process ends before it reads everything.
     let _ = child.stdin.take().unwrap().write_all(input);
     ran(child.wait_with_output().unwrap())
 }
@@ -29,7 +29,7 @@ fn lines_come_from_arguments_or_standard_input() {
     let patchbay = Patchbay::new();
     assert_ran(&patchbay.run(&["exec", "/calc 1 + 1", "/calc 2 * 3"]), 0, "2\n6\n", "");
     assert_ran(&with_input(&patchbay, &[], b"/calc 1 + 1\n/calc 2 * 3"), 0, "2\n6\n", "");
-    // With lines given, standard input is not read.
+    // With lines as arguments, standard input is not read.
     assert_ran(&with_input(&patchbay, &["/calc 1"], b"/calc 2\n"), 0, "1\n", "");
 }
 
@@ -74,7 +74,7 @@ fn usage_error_is_exit_code_2() {
         &["exec", "--timeout", "0", "/skills"],
         &["exec", "--timeout", "soon", "/skills"],
         &["exec", "--session", "x", "--workspace", ".", "/skills"],
-        // Options of the terminal, which `exec` would not see.
+        // Options of the terminal, which `exec` does not have.
         &["--workspace", ".", "exec", "/skills"],
         &["--session", "x", "exec", "/skills"],
         &["nope"],
@@ -92,7 +92,7 @@ fn line_with_leading_dash_follows_double_dash() {
     assert_ran(&Patchbay::new().run(&["exec", "--", "--not-an-option"]), 0, "You said: --not-an-option\n", "");
 }
 
-/// A home where nothing but the time-out ends `/spin`.
+/// Creates a home in which only the timeout ends `/spin`.
 fn spinning() -> Patchbay {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[limits]\nfuel = 1000000000000000\ntime_ms = 600000\n");
@@ -105,11 +105,11 @@ fn spinning() -> Patchbay {
 #[test]
 fn timeout_is_exit_code_3() {
     let patchbay = spinning();
-    // Compiles what is called below.
+    // Compiles the component in advance.
     assert_eq!(patchbay.line("/calc 1"), "1");
     let out_of_time = patchbay.run(&["exec", "--keep-going", "--timeout", "1", "/calc 1", "/spin", "/calc 2"]);
     assert_ran(&out_of_time, 3, "1\n", "Error: not done after 1 s (--timeout). [timeout]\n");
-    // What was shown is kept, and the session can be taken up again.
+    // The printed part is stored, and the session can be resumed.
     let session = patchbay.last_session();
     assert_ran(&patchbay.run(&["exec", "--session", &session, "/calc 2"]), 0, "2\n", "");
 }
@@ -118,7 +118,7 @@ fn timeout_is_exit_code_3() {
 fn timeout_applies_while_waiting_for_input() {
     let patchbay = Patchbay::new();
     let mut child = patchbay.command(&["exec", "--timeout", "1"]).stdin(Stdio::piped()).spawn().unwrap();
-    // Held open: nobody will ever write to it.
+    // Held open, and never written to.
     let input = child.stdin.take();
     let mut waited = 0;
     let status = loop {
@@ -252,7 +252,7 @@ fn last_answer(patchbay: &Patchbay) -> String {
 #[test]
 fn answer_is_printed_while_it_streams() {
     let patchbay = Patchbay::new();
-    // A word in 20 ms: this takes two seconds.
+    // One word in 20 ms: two seconds in total.
     let mut child = patchbay.command(&["exec", "repeat 100 word"]).spawn().unwrap();
     let mut output = child.stdout.take().unwrap();
     let mut bytes = [0; 64];
@@ -292,7 +292,7 @@ fn partial_text_of_a_failed_answer_is_printed() {
 #[test]
 fn partial_answer_at_timeout_is_printed_and_stored() {
     let patchbay = Patchbay::new();
-    // Time enough for a start on a busy machine, and too little for 1,000 words.
+    // Enough time for a start on a busy machine, too little for 1,000 words.
     let ran = patchbay.run(&["exec", "--timeout", "3", "repeat 1000 word"]);
     assert_eq!((ran.code, ran.errors()), (Some(3), "Error: not done after 3 s (--timeout). [timeout]\n"));
     assert!(ran.out.starts_with("word word ") && ran.out.ends_with('\n') && ran.out.len() < 5000, "{}", ran.out);
@@ -323,20 +323,20 @@ fn session_id_is_printed_at_the_end_of_conversations() {
     let ran = patchbay.run(&["exec", "hello"]);
     let session = patchbay.last_session();
     assert_eq!(ran.err, format!("Session: {session}\n"));
-    // A message without an answer is kept, too, and goes along with the next one.
+    // A message without an answer is stored and sent with the next one.
     let ran = patchbay.run(&["exec", "fail server never"]);
     let named =
         ran.err.lines().last().and_then(|line| line.strip_prefix("Session: ")).unwrap_or_else(|| panic!("{ran:?}"));
     assert_eq!(ran.code, Some(1));
     assert!(patchbay.run(&["exec", "--session", named, "show context"]).out.contains("1 user: text(17)"));
-    // Neither where the caller knows it or was told, nor where there is nothing to go on with.
+    // Not if the caller named the session or uses JSON, and not without a conversation.
     assert_eq!(patchbay.run(&["exec", "hello", "/quit"]).err, "");
     assert_eq!(patchbay.run(&["exec", "--session", &session, "hello"]).err, "");
     assert_eq!(patchbay.run(&["exec", "/calc 1"]).err, "");
     assert_eq!(patchbay.run(&["exec", "--json", "hello"]).err, "");
 }
 
-/// As `patchbay exec … | head -c 64`.
+/// Like `patchbay exec … | head -c 64`.
 #[test]
 fn closed_output_pipe_ends_exec_quietly() {
     let patchbay = Patchbay::new();

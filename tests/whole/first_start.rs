@@ -1,9 +1,9 @@
-//! The first start of a home, and the first one after an update, also by several processes at once.
+//! The first start in a home and the first start after an update, by several processes concurrently.
 
 use patchbay_tests::binary::{Patchbay, ran};
 use rusqlite::Connection;
 
-/// Starts ten processes at once, and checks that each of them works.
+/// Starts ten processes concurrently and asserts that each of them works.
 fn assert_ten_concurrent_starts_work(patchbay: &Patchbay) {
     let started: Vec<_> = (0..10).map(|_| patchbay.command(&["exec", "/help calc"]).spawn().unwrap()).collect();
     for child in started {
@@ -31,7 +31,7 @@ fn ten_concurrent_starts_after_an_update_work() {
     old.execute_batch(include_str!("../../host/store/migrations/patchbay/2.sql")).unwrap();
     old.pragma_update(None, "user_version", 2).unwrap();
     old.execute("INSERT INTO trust (workspace, created_at) VALUES ('/old', 1)", []).unwrap();
-    // The connection stays open, as that of a process of the older build.
+    // The connection stays open, like that of a running older build.
     assert_ten_concurrent_starts_work(&patchbay);
     assert!(patchbay.run(&["trust", "list"]).out.contains("/old"));
 }

@@ -1,9 +1,9 @@
-//! What a skill may do is the operator's to say, at once, for one skill and one component.
+//! Grants: the operator permits a capability to one skill and one component, with immediate effect.
 
 use patchbay_tests::{answers::Live, binary::Patchbay, calls::SAY, guest::Guest};
 
-/// A guest that says `empty` and keeps something at its first call, and says `kept` from then on; where the host refuses,
-/// it fails.
+/// Returns a guest that stores a value and returns `empty` in its first call, and returns `kept` in later ones. It fails if the
+/// host denies the access.
 fn keeper(description: &str) -> Guest {
     let mut guest = Guest::calling(
         r#"
@@ -44,7 +44,7 @@ fn capabilities(live: &mut Live, skill: &str) -> String {
     help.lines().find_map(|line| line.strip_prefix("- `capabilities`: ")).unwrap().to_owned()
 }
 
-/// Runs the command that ends `message` as a person would paste it, in another folder than the session's.
+/// Runs the command at the end of `message` in a shell, in a folder that is not the workspace.
 fn run_pasted(patchbay: &Patchbay, message: &str, begins: &str) {
     let command = message.strip_prefix(begins).unwrap_or_else(|| panic!("{message}"));
     assert!(command.starts_with("patchbay "), "{command}");
@@ -100,7 +100,7 @@ fn denial_command_can_be_pasted_in_any_workspace() {
     assert_eq!(denied.code(), "denied");
     run_pasted(&patchbay, denied.message(), DENIED);
     assert_eq!(live.message("/keep"), "empty");
-    // A pattern that a shell would take for names of files, and that zsh refuses where there are none.
+    // A pattern that a shell would expand to file names, and that zsh rejects without a match.
     let web = live.answer("/web example.com");
     let words = "Error: skill 'web' may not use 'http:*': it is not granted. To grant it: ";
     assert!(web.message().ends_with(" web 'http:*'"), "{}", web.message());
@@ -125,7 +125,7 @@ fn grant_covers_all_files_of_the_skill() {
     assert_eq!(patchbay.run(&["grant", "add", "keeper", "kv"]).code, Some(0));
     let mut live = patchbay.live(&[]);
     assert_eq!(live.message("/keep"), "empty");
-    // The component is the same; what the model is told is not.
+    // The component is the same, but its instructions differ.
     write("SKILL.md", format!("{SKILL_MD}Do harm.\n").as_bytes());
     live.message("/reload_skills");
     let words = |files: &str| {
@@ -158,7 +158,7 @@ fn unrequested_capability_remains_denied() {
     let words = "Error: skill 'keeper' may not use 'kv': its SKILL.md does not ask for it. Add it under 'capabilities' \
                  there, then run /reload_skills";
     assert_eq!(patchbay.line("/keep"), words);
-    // A grant without effect would be a promise that is not kept.
+    // A grant without effect would mislead the operator.
     let ran = patchbay.run(&["grant", "add", "keeper", "kv"]);
     let words =
         "Error: the SKILL.md of the user skill 'keeper' does not ask for 'kv'; it asks for nothing. [invalid_args]\n";
@@ -171,7 +171,7 @@ fn grants_are_listed_and_revoked() {
     let patchbay = Patchbay::new();
     assert_eq!(patchbay.run(&["grant", "list"]).out, "No grants.\n");
     patchbay.write(KEEPER, keeper("Keeps").packaged(SKILL_MD));
-    // Without an alias: that one is taken.
+    // Without an alias, because the alias is taken.
     let local = keeper("Keeps").packaged(&SKILL_MD.replace("command: keep\n", ""));
     patchbay.write("workspace/.patchbay/skills/local.wasm", local);
     assert_eq!(patchbay.run(&["grant", "add", "keeper", "kv"]).out, "Granted 'kv' to the user skill 'keeper'.\n");
@@ -213,13 +213,13 @@ fn replacement_skill_does_not_inherit_stored_data() {
     patchbay.write("workspace/.patchbay/skills/notes.wasm", keeper("Keeps").packaged(&skill_md));
     patchbay.run(&["trust", "add"]);
     let mut live = patchbay.live(&[]);
-    // The bundled skill's grant is the bundled skill's.
+    // The grant belongs to the bundled skill only.
     let denied = live.message("/note");
     let workspace = patchbay.workspace().canonicalize().unwrap();
     let command = format!("patchbay grant add --root workspace --workspace {} notes kv", workspace.display());
     assert_eq!(denied, format!("Error: skill 'notes' may not use 'kv': it is not granted. To grant it: {command}"));
     run_pasted(&patchbay, &denied, "Error: skill 'notes' may not use 'kv': it is not granted. To grant it: ");
-    // Nor does it find the notes: it sees a store of its own.
+    // It does not find the notes either: each skill has its own store.
     assert_eq!(live.message("/note"), "empty");
     std::fs::remove_file(patchbay.workspace().join(".patchbay/skills/notes.wasm")).unwrap();
     live.message("/reload_skills");

@@ -1,4 +1,4 @@
-//! What plugins may not touch: Patchbay's own folders, a person's home folder, files with instructions for agents.
+//! Protected files: the home folders of Patchbay, the user's home folder, and agent instructions in a workspace.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use serde_json::json;
 
 const SECRET: &str = "sk-sentinel-0123456789";
 
-/// Aliases for the tools of the bundled `files`, which only a model calls by name.
+/// Adds aliases for the tools of the bundled `files`, which otherwise only a model calls.
 fn add_aliases(patchbay: &Patchbay, config: &str) {
     for tool in ["read", "list", "write"] {
         let frontmatter = format!(
@@ -24,7 +24,7 @@ fn add_aliases(patchbay: &Patchbay, config: &str) {
     }
 }
 
-/// A Patchbay whose home lies in its workspace, below `ph`.
+/// Creates a Patchbay whose home is inside its workspace, in `ph`.
 fn with_home_inside() -> Patchbay {
     let mut patchbay = Patchbay::new();
     let home = patchbay.workspace().join("ph");
@@ -35,7 +35,7 @@ fn with_home_inside() -> Patchbay {
     patchbay
 }
 
-/// A Patchbay with the folders of the XDG specification in the person's home folder, `me` in the workspace's parent.
+/// Creates a Patchbay with the XDG folders in the user's home folder, `me` in the parent of the workspace.
 fn with_xdg_home(home: &Path) -> Patchbay {
     let mut patchbay = Patchbay::new();
     let home = patchbay.folder().join(home);
@@ -56,7 +56,7 @@ fn write(live: &mut Live, path: &str) -> Answer {
     live.answer(&format!("/write {}", json!({"path": path, "text": "x"})))
 }
 
-/// Runs the command that ends `message` as a person pastes it, in a folder that has nothing to do with it.
+/// Runs the command at the end of `message` in a shell, in an unrelated folder.
 fn run_pasted(patchbay: &Patchbay, message: &str) -> Ran {
     let (_, command) = message.split_once(": patchbay ").unwrap_or_else(|| panic!("no command: {message}"));
     patchbay.shell("bash", &format!("patchbay {command}"))
@@ -117,7 +117,7 @@ fn plugins_cannot_write_the_home_folders() {
     assert!(!config.join("config.toml").exists() && !config.join("skills/evil").exists());
     assert!(fs::read_to_string(config.join("credentials.json")).unwrap().contains(SECRET));
     assert_eq!(fs::read_dir(config.join("providers")).unwrap().count(), 0);
-    // Where the cache is removed meanwhile, a plugin cannot make it for the host.
+    // If the cache is deleted meanwhile, a plugin cannot create it for the host.
     fs::remove_dir_all(patchbay.workspace().join("ph/cache")).unwrap();
     assert_eq!(write(&mut live, "ph/cache/aot/x.cwasm").data()["kind"], "denied");
     assert_eq!(write(&mut live, "ph/other/x").code(), "tool_result");
@@ -267,7 +267,7 @@ fn folders_writable_by_others_are_restricted_or_rejected() {
         assert_eq!(patchbay.line("/calc 1"), "1");
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o755, "{}", folder.display());
     }
-    // Only root can give a folder away.
+    // Only root can change the owner of a folder.
     if fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
         std::os::unix::fs::chown(&config, Some(12_345), None).unwrap();
         let ran = patchbay.exec(&["/calc 1"]);

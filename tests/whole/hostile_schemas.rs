@@ -1,4 +1,4 @@
-//! A folder that is not trusted, with skills whose schemas were made to stop a validator without limits.
+//! An untrusted workspace with skills whose schemas would exhaust a validator without limits.
 
 use std::{
     process::Stdio,
@@ -8,12 +8,12 @@ use std::{
 
 use patchbay_tests::{binary::Patchbay, guest::Guest, schemas::hostile};
 
-/// Far above what a command takes, about a second; far below what a hostile schema would take.
+/// The time limit of a command: far above the usual second, far below the time of a hostile schema.
 const SLACK: Duration = Duration::from_secs(60);
-/// In MiB. Most of it is the binary itself, which is large where it is not optimized.
+/// The memory limit in MiB. Most of it is the binary itself, which is large in debug builds.
 const MEMORY: u64 = 200;
 
-/// Writes a skill of the workspace that dispatches `/NAME` to its tool.
+/// Writes a skill of the workspace whose command `/NAME` calls its tool.
 fn add_workspace_skill(patchbay: &Patchbay, name: &str, schema: &str) {
     let mut guest = Guest { pages: 4, ..Guest::default() };
     guest.tools[0].2 = schema.to_owned();
@@ -47,7 +47,7 @@ fn exec(patchbay: &Patchbay, lines: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
 }
 
-/// The most memory that a process has had so far, where the system tells it.
+/// Returns the peak memory of a process in MiB, if `/proc` exists.
 fn memory_peak(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -76,7 +76,7 @@ fn hostile_workspace_schemas_disable_only_their_own_skills() {
     let reloaded = exec(&patchbay, &["/reload_skills", "/good {\"n\":1}", "/calc 6*7"]);
     assert!(reloaded.contains("{\"n\":1}\n42"), "{reloaded}");
 
-    // A command and a model's call of each, those that are not there included.
+    // A command and a model's tool call for each skill, including rejected ones.
     let commands: Vec<_> = hostile.iter().map(|(name, ..)| format!("/{name}")).collect();
     let answers = exec(&patchbay, &commands.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(answers.contains("unknown command '/any_of_unevaluated'"), "{answers}");

@@ -1,4 +1,4 @@
-//! Adapters that come, change and go while a process runs, and a `config.toml` that does.
+//! Adapters that are added, changed and removed while a process runs, and changes of `config.toml`.
 
 use std::{
     fs,
@@ -15,10 +15,10 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
-/// How long a change may take to be seen on a machine that has much else to do.
+/// How long a change may take to be detected on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What an adapter does that answers `word`.
+/// Returns the actions of an adapter that answers `word`.
 pub(crate) fn saying(word: &str) -> Value {
     json!([
         { "emit": { "started": "scripted-1" } },
@@ -29,7 +29,7 @@ pub(crate) fn saying(word: &str) -> Value {
     ])
 }
 
-/// The adapter `scripted`, which answers `word`.
+/// Returns the component of an adapter `scripted` that answers `word`.
 fn scripted(word: &str) -> Vec<u8> {
     Adapter::script(&[saying(word)]).component()
 }
@@ -38,7 +38,7 @@ fn adapter_path(patchbay: &Patchbay, name: &str) -> PathBuf {
     patchbay.home().join("config/providers").join(format!("{name}.wasm"))
 }
 
-/// Puts a file there in one step, as a careful program does.
+/// Replaces the file of an adapter atomically, by a rename.
 fn replace_adapter(patchbay: &Patchbay, name: &str, bytes: &[u8]) {
     patchbay.write("home/config/providers/.growing", bytes);
     fs::rename(patchbay.home().join("config/providers/.growing"), adapter_path(patchbay, name)).unwrap();
@@ -48,7 +48,7 @@ fn notices(answer: &Answer) -> impl Iterator<Item = &str> {
     answer.events.iter().filter(|event| event["event"] == "notice").filter_map(|event| event["text"].as_str())
 }
 
-/// Gives `line` until what it comes to is as it should be.
+/// Repeats `line` until its result satisfies `expected`; returns all results.
 fn wait_for_answer(live: &mut Live, line: &str, expected: impl Fn(&Answer) -> bool) -> Vec<Answer> {
     let start = Instant::now();
     let mut answers = Vec::new();
@@ -83,7 +83,7 @@ fn adapter_is_added_changed_and_removed_at_run_time() {
     assert_eq!(refused.code(), "provider_pending");
     assert!(refused.message().ends_with("patchbay provider allow scripted"), "{}", refused.message());
 
-    // The operator's yes is requests at once, from another process.
+    // Consent that another process records takes effect immediately.
     assert_eq!(patchbay.run(&["provider", "allow", "scripted"]).code, Some(0));
     assert_eq!(live.message("/model scripted-1"), "✓ Switched to Scripted scripted-1\n  Thinking: off");
     assert_eq!(live.message("hello"), "A");
@@ -92,13 +92,13 @@ fn adapter_is_added_changed_and_removed_at_run_time() {
     let answers = wait_for_answer(&mut live, "hello", |answer| answer.message() == "B");
     assert!(answers.iter().rev().skip(1).all(|answer| answer.message() == "A"), "{answers:?}");
 
-    // A bad file changes nothing, and says why.
+    // An invalid file changes nothing and is reported.
     replace_adapter(&patchbay, "scripted", b"\0asm no component");
     let listed = wait_for_answer(&mut live, "/providers", |answer| answer.message().contains("the one before stays: "));
     assert!(listed.last().unwrap().message().contains("scripted - ready"), "{listed:?}");
     assert_eq!(live.message("hello"), "B");
 
-    // Copied slowly: what is there of it is none, until all of it is.
+    // Copied slowly: the partial file is not a provider until it is complete.
     let whole = scripted("C");
     let (half, rest) = whole.split_at(whole.len() / 2);
     fs::write(adapter_path(&patchbay, "scripted"), half).unwrap();
@@ -130,7 +130,7 @@ fn config_toml_is_watched_and_invalid_content_is_ignored() {
                   options = { delay-ms = \"0\" }\nmodels = [\"demo-1\"]\nenv = \"\"\n";
     patchbay.write("home/config/config.toml", config);
     wait_for_answer(&mut live, "/providers", |answer| answer.message().contains("echo - ready (demo "));
-    // The options of the provider that answered before.
+    // Options of the provider that is in use.
     let context = live.message("show context");
     assert!(context.contains("delay-ms") && context.contains('1'), "{context}");
     assert_eq!(live.answer("/model echo:demo-1").code(), "model_set");
@@ -147,7 +147,7 @@ fn config_toml_is_watched_and_invalid_content_is_ignored() {
     wait_for_answer(&mut live, "/providers", |answer| !answer.message().contains("echo - "));
     assert_eq!(live.answer("hello").code(), "provider_unusable");
     assert_eq!(live.answer("/model demo-1").code(), "model_set");
-    // What nobody could answer before is answered with it.
+    // The unanswered message is sent to the new provider.
     assert_eq!(live.message("again"), "You said: hello\nagain");
 }
 
@@ -164,7 +164,7 @@ fn adapter_does_not_receive_keys_of_other_providers() {
     let answers = wait_for_answer(&mut live, "/providers", |answer| answer.message().contains("thief - refused"));
     let said = answers.last().unwrap().message();
     assert!(said.contains("OPENAI_API_KEY belongs to provider 'openai'"), "{said}");
-    // What it claims is not its own.
+    // It claims a key of another provider.
     let unknown = live.answer("/model thief-1");
     assert_eq!(unknown.code(), "unknown_model");
     assert_eq!(unknown.message().matches("thief").count(), 1, "{}", unknown.message());
@@ -194,7 +194,7 @@ fn allowance_covers_only_its_origin_and_key() {
     assert_eq!(state(), "pending");
     allow();
     assert_eq!(state(), "needs key");
-    // Another version that asks for the same.
+    // Another version that requests the same origin and key.
     asking("2", "https://a.example/v1", "A_KEY");
     assert_eq!(state(), "needs key");
     for (version, origin, key) in [

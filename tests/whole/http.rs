@@ -1,4 +1,4 @@
-//! Requests of skills: to granted origins alone, with credentials that nobody but the server ever sees.
+//! HTTP requests of skills: only to granted origins, and with credentials that only the server receives.
 
 use patchbay_tests::{
     binary::{Patchbay, ran},
@@ -9,7 +9,7 @@ use patchbay_tests::{
 
 const SENTINEL: &str = "tr0ub4dor+&3/sentinel=";
 
-/// A user's skill that gets `url`, and asks for what `capabilities` names.
+/// Installs a skill `getter` whose command `/get` requests `url`; it requests `capabilities`.
 fn fetcher(patchbay: &Patchbay, url: &str, credential: Option<Credential<'_>>, capabilities: &[&str]) {
     let asked: Vec<String> = capabilities.iter().map(|name| format!("{{name: '{name}'}}")).collect();
     let skill_md = format!(
@@ -68,7 +68,7 @@ fn public_host_grant_excludes_loopback_and_private_networks() {
     let lines: Vec<String> = (0..urls.len()).map(|number| format!("/get{number}")).collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     for (url, answer) in urls.iter().zip(patchbay.answers(&lines)) {
-        // Where the policy has nothing against it, egress has.
+        // The policy permits it, and egress rejects it.
         let kind = answer.data()["kind"].as_str();
         let refused = answer.code() == "denied" || matches!(kind, Some("denied" | "invalid"));
         assert!(refused, "{url}: {answer:?}");
@@ -99,7 +99,7 @@ fn credential_reaches_only_its_server() {
     assert_eq!(server.requests().len(), 0);
     patchbay.grant("getter", &["credential:forge"]);
 
-    // The server tells it back; the guest looks for it in all its memory, and traps if it is there.
+    // The server echoes it; the guest searches all its memory and traps if it finds it.
     let answered = get(&["/get", "/skills"]);
     assert_eq!(server.requests().len(), 1);
     assert!(
@@ -116,7 +116,7 @@ fn credential_reaches_only_its_server() {
     assert!(journal.contains("credential:forge") && journal.contains("[secret]"), "{journal}");
 }
 
-/// A skill of the user's called `name` that gets `url` by the command of its name, and everything granted that it asks for.
+/// Installs a skill `name` whose command `/NAME` requests `url`, and grants all its capabilities.
 fn granted(patchbay: &Patchbay, name: &str, url: &str, credential: Option<Credential<'_>>, capabilities: &[&str]) {
     let asked: Vec<String> = capabilities.iter().map(|name| format!("{{name: '{name}'}}")).collect();
     let skill_md = format!(
@@ -129,7 +129,7 @@ fn granted(patchbay: &Patchbay, name: &str, url: &str, credential: Option<Creden
     }
 }
 
-/// A server that stores the `authorization` of a request to `/store`, and answers with it to any other.
+/// Starts a server that stores the `authorization` header of a request to `/store` and returns it to other requests.
 fn storing() -> Server {
     let stored = std::sync::Mutex::new(String::from("nothing"));
     Server::new(move |request| {
@@ -146,7 +146,7 @@ fn storing() -> Server {
     })
 }
 
-/// Each `exec` is a process: the second one has never sent the secret.
+/// Each `exec` is a process, so the second one has never sent the secret.
 #[test]
 fn secret_stored_by_one_process_is_redacted_in_another() {
     let (patchbay, server) = (Patchbay::new(), storing());
@@ -158,7 +158,7 @@ fn secret_stored_by_one_process_is_redacted_in_another() {
     let exec = |line: &str| ran(patchbay.command(&["exec", line]).env("FORGE", SENTINEL).output().unwrap());
     assert_eq!(exec("/store").out, "stored\n");
     assert!(server.requests()[0].contains(&format!("Bearer {SENTINEL}")), "the server was not told");
-    // The guest traps where the secret is in its memory.
+    // The guest traps if the secret is in its memory.
     let read = exec("/read");
     assert_eq!(read.code, Some(0), "{read:?}");
     assert!(read.out.starts_with("it was: authorization: Bearer [secret], 61:"), "{}", read.out);
@@ -166,7 +166,7 @@ fn secret_stored_by_one_process_is_redacted_in_another() {
     assert!(!server.requests()[1].to_ascii_lowercase().contains("authorization"), "{}", server.requests()[1]);
 }
 
-/// A provider's key is bound to its origin as a credential is: a skill that may ask the same server does not read it.
+/// A provider's key is bound to its origin like a credential: a skill with access to the same server cannot read it.
 #[test]
 fn provider_key_is_redacted_from_responses_to_skills() {
     let (patchbay, server) = (Patchbay::new(), Server::new(|_| page(&format!("stored: {SENTINEL}"))));

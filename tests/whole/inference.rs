@@ -1,4 +1,4 @@
-//! A skill that asks a model: of the agent that runs it, within its own ceiling and the session's.
+//! Skills that use a model: that of their agent, within the limits of the call and of the session.
 
 use patchbay_tests::{binary::Patchbay, calls::completing};
 
@@ -26,7 +26,7 @@ fn skill_uses_the_model_of_its_agent() {
 
 #[test]
 fn skill_inference_counts_against_call_and_session_limits() {
-    // The request has four words, the answer one; by its bytes it is estimated at six.
+    // The request has four words, the answer one; the request is estimated at six tokens by its bytes.
     let patchbay = with("[limits]\nsession_tokens = 8\n");
     patchbay.grant("asker", &["inference"]);
     let answers = patchbay.answers(&["/ask", "/ask", "hello", "hello"]);
@@ -35,7 +35,7 @@ fn skill_inference_counts_against_call_and_session_limits() {
     let words = "the prompt has about 6 tokens, and this session may use 3 more of its 8 (limits.session_tokens)";
     assert!(answers[1].message().contains(words), "{}", answers[1].message());
     assert_eq!((answers[2].code(), answers[3].code()), ("answered", "limit_tokens"));
-    // It is the session's, and it stays.
+    // The limit belongs to the session and remains exhausted.
     let session = patchbay.last_session();
     assert_eq!(patchbay.answers_in(&["--session", &session], &["hello"])[0].code(), "limit_tokens");
     assert_eq!(patchbay.answers(&["/ask"])[0].code(), "tool_result");

@@ -1,9 +1,9 @@
-//! Invoking skills: text for a tool, instructions for the conversation.
+//! Invocation of skills: text input for tools, instructions for the conversation.
 
 use patchbay_tests::{binary::Patchbay, guest::Guest};
 use serde_json::json;
 
-/// A user's skill `probe` that echoes the input which its tool is given, by the schema `schema`.
+/// Installs a skill `probe` whose command returns the input of its tool; `schema` is the input schema.
 fn add_probe(patchbay: &Patchbay, schema: &str) {
     let mut guest = Guest::default();
     guest.tools[0].2 = schema.into();
@@ -79,7 +79,7 @@ fn missing_input_is_an_empty_object_if_valid() {
     let answers = patchbay.answers(&["/probe", "/probe {\"n\":1}", "/probe words"]);
     assert_eq!(answers[0].message(), "{}");
     assert_eq!(answers[1].message(), "{\"n\":1}");
-    // Nothing is required, so that no property is the one that takes the text.
+    // No property is required, so none takes the text.
     assert_eq!(
         answers[2].message(),
         r#"Error: /probe expects {"properties":{"n":{"type":"integer"}},"type":"object"}."#

@@ -1,5 +1,5 @@
-//! Each call of a tool leaves a row: who asked, what ran, what it took and what it came to; never what it was about, unless
-//! the operator wants that.
+//! The journal: one row per tool call with caller, tool, resource usage and outcome. Inputs and results are recorded only if the
+//! operator enables it.
 
 use patchbay_core::Digest;
 use patchbay_tests::{
@@ -14,7 +14,7 @@ fn journal(patchbay: &Patchbay, arguments: &[&str]) -> Ran {
     patchbay.run(&[&["journal"], arguments].concat())
 }
 
-/// The rows as `--json` shows them.
+/// Returns the rows of `journal --json`.
 fn journal_rows(patchbay: &Patchbay, arguments: &[&str]) -> Vec<Value> {
     let ran = journal(patchbay, &[arguments, &["--json"]].concat());
     assert_eq!((ran.code, &*ran.err), (Some(0), ""));
@@ -32,7 +32,7 @@ fn empty_journal_is_reported() {
     assert_eq!(said(&[]), "The journal is empty.\n");
     assert_eq!(said(&["--plugin", "calc"]), "The journal has no such calls.\n");
     assert_eq!(said(&["--json"]), "");
-    // Lines that call no tool leave nothing.
+    // Lines without a tool call are not recorded.
     patchbay.exec(&["/skills", "hello", "/skill nobody", "/no-such-command"]);
     assert_eq!(said(&[]), "The journal is empty.\n");
 }
@@ -87,7 +87,7 @@ fn journal_records_metadata_not_content() {
     assert_ne!(row["call"], found[1]["call"]);
     assert!(row["at"].as_str().unwrap() <= found[1]["at"].as_str().unwrap());
     assert!(!row.as_object().unwrap().keys().any(|key| key == "input" || key == "output"));
-    // Nor does the table itself hold any of it.
+    // The table itself does not contain them either.
     let columns = "at || hex(call) || asker || ifnull(grants, '') || outcome || ifnull(input, '') || ifnull(output, '') || hex(input_hash)";
     let kept: String = patchbay
         .database("patchbay.db")
@@ -109,7 +109,7 @@ fn journal_contents_are_opt_in_and_removed_with_the_session() {
     assert_eq!(found[1]["outcome"], "tool_failed");
     assert_eq!(found[1]["input"], r#"{"expression":"1 +"}"#);
     assert!(!found[1]["output"].as_str().unwrap().is_empty());
-    // The table has no room for it.
+    // The table does not show it.
     assert!(!journal(&patchbay, &[]).out.contains("6 * 7"));
 
     assert_eq!(patchbay.run(&["sessions", "rm", &session]).code, Some(0));
@@ -218,7 +218,7 @@ fn table_has_one_line_per_call() {
     );
 }
 
-/// Whoever can write the database can write what he likes; a terminal does not obey it.
+/// The database may contain any text, so the output escapes it for the terminal.
 #[test]
 fn journal_rows_are_escaped_for_the_terminal() {
     let patchbay = Patchbay::new();

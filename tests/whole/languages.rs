@@ -1,4 +1,4 @@
-//! Guests of several languages, built by their own toolchains: they load, answer alike, and find WASI closed and virtual.
+//! Guests in several languages, built by their own toolchains: they load, answer alike, and find WASI denied and virtual.
 
 use std::{fs, path::PathBuf, sync::OnceLock};
 
@@ -9,7 +9,7 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
-/// The guests, and whether they speak to WASI.
+/// The guests, and whether they use WASI.
 const GUESTS: &[(&str, bool)] = &[
     ("c", false),
     ("javascript", false),
@@ -21,7 +21,7 @@ const GUESTS: &[(&str, bool)] = &[
 
 const TEXT: &str = "Grüße, 世界 🌍\nzwei  Wörter\n\nende";
 
-/// What every guest is asked: the name of the command, the tool, its input.
+/// The calls that every guest receives: the name of the command, the tool, its input.
 fn calls() -> Vec<(&'static str, &'static str, Value)> {
     vec![
         ("echo", "echo", json!({"text": TEXT})),
@@ -32,13 +32,13 @@ fn calls() -> Vec<(&'static str, &'static str, Value)> {
     ]
 }
 
-/// Its component.
+/// Returns the component of a guest.
 fn component(guest: &str) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("guests/dist/{guest}.wasm"));
     fs::read(&path).unwrap_or_else(|error| panic!("guests/dist/{guest}.wasm: {error}; run: make guests"))
 }
 
-/// Puts a guest among the person's skills as `NAME`.
+/// Installs a guest as the user's skill `name`.
 fn add_guest(patchbay: &Patchbay, name: &str, guest: &str, capabilities: &[&str]) {
     let asked: Vec<String> = capabilities.iter().map(|capability| format!("{{name: '{capability}'}}")).collect();
     let skill_md = format!("---\nsummary: A guest\ncapabilities: [{}]\n---\n", asked.join(", "));
@@ -46,7 +46,7 @@ fn add_guest(patchbay: &Patchbay, name: &str, guest: &str, capabilities: &[&str]
     patchbay.write(&format!("home/config/skills/{name}/skill.wasm"), component(guest));
 }
 
-/// One home with all guests: their components are compiled once. Nothing in it changes once it is there.
+/// Returns one home with all guests for all tests, so that they are compiled once. Tests must not change it.
 fn shared_home() -> &'static Patchbay {
     static HOME: OnceLock<Patchbay> = OnceLock::new();
     HOME.get_or_init(|| {
@@ -63,13 +63,13 @@ fn shared_home() -> &'static Patchbay {
                 patchbay.grant(guest, &["kv"]);
             }
         }
-        // Compiles what is new.
+        // Compiles all components.
         assert_eq!(patchbay.answers(&["/skills"])[0].code(), "skills_listed");
         patchbay
     })
 }
 
-/// What each guest answers to one question.
+/// Returns the result of one call in each guest.
 fn answers_of_guests(question: &str, guests: impl Fn(bool) -> bool) -> Vec<(&'static str, Answer)> {
     let asked: Vec<_> = GUESTS.iter().filter(|(_, wasi)| guests(*wasi)).map(|(guest, _)| *guest).collect();
     let lines: Vec<String> = asked.iter().map(|guest| format!("/{question}-{guest}")).collect();
@@ -106,7 +106,7 @@ fn guests_in_all_languages_receive_host_denials() {
     }
 }
 
-/// Nothing, an empty list, or an error: a language may lack the very means to ask.
+/// Whether a value shows a denied access: nothing, an empty list or an error. A language may lack the interface.
 fn is_denied(found: &Value) -> bool {
     found.is_null() || found["error"].is_string() || found.as_array().is_some_and(Vec::is_empty)
 }
@@ -127,7 +127,7 @@ fn wasi_grants_nothing_by_default() {
         let stdin = &seen["stdin"];
         assert!(stdin.is_null() || *stdin == json!("") || stdin["error"].is_string(), "{guest} stdin: {stdin}");
     }
-    // What they print is the operator's to read, with the skill's name.
+    // Their output goes to the operator's log, with the name of the skill.
     let log = fs::read_to_string(shared_home().home().join("state/patchbay.log")).unwrap();
     assert!(log.contains("a line to stdout") && log.contains("a line to stderr"), "{log}");
 }
@@ -138,7 +138,7 @@ fn clocks_and_randomness_are_deterministic() {
     for ((guest, first), (_, second)) in first.into_iter().zip(second) {
         assert_eq!((first.code(), first.message()), ("tool_result", second.message()), "{guest}");
         let seen: Value = serde_json::from_str(first.message()).unwrap();
-        // It goes on, though.
+        // The guest continues.
         for clock in ["wall_ns", "monotonic_ns"].map(|clock| &seen[clock]).iter().filter(|clock| !clock.is_null()) {
             assert!(clock[0].as_i64() < clock[1].as_i64(), "{guest}: {clock}");
         }
@@ -147,7 +147,7 @@ fn clocks_and_randomness_are_deterministic() {
     }
 }
 
-/// A home with the Rust guest alone, which may do what `capabilities` says.
+/// Creates a home with only the Rust guest, which requests `capabilities`.
 fn rust(capabilities: &[&str]) -> Patchbay {
     let patchbay = Patchbay::new();
     add_guest(&patchbay, "guest", "wasip2", capabilities);
@@ -167,7 +167,7 @@ fn real_clocks_and_randomness_need_a_grant() {
     let year_2021 = 1_609_459_200_000_000_000_u64;
     assert_eq!(look("random"), look("random"));
     assert!(look("wall_ns")[0].as_u64() < Some(year_2021));
-    // Ten minutes of virtual time are over at once.
+    // Ten minutes of virtual time pass immediately.
     let nap = patchbay.line("/nap");
     assert!(nap.contains("600001") || nap.contains("600000") || nap.contains("600002"), "{nap}");
 
@@ -205,7 +205,7 @@ fn wasi_http_is_checked_like_every_request() {
     assert!(patchbay.line("/metadata").contains("its SKILL.md does not ask for it"));
 }
 
-/// A runtime writes what went wrong to standard error, and then traps with words of the engine alone.
+/// A runtime writes the cause to standard error and then traps with a message of the engine only.
 #[test]
 fn last_output_of_a_language_runtime_is_shown() {
     let patchbay = Patchbay::new();

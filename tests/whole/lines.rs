@@ -1,4 +1,4 @@
-//! Lines of a session, as every front submits them: each has an id, runs by itself, and ends when it is stopped or done.
+//! Lines of a session, as fronts submit them: each has an id, runs in the background, and can be stopped.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,14 +13,14 @@ use patchbay_tests::{
 };
 use tokio::time::timeout;
 
-/// Two minutes of words, unless it is stopped.
+/// A message whose answer takes two minutes unless it is stopped.
 const LONG: &str = "repeat 6000 word";
 
 async fn wait_for_end(line: Submitted) -> Outcome {
     timeout(Duration::from_secs(60), line).await.expect("the line ends")
 }
 
-/// The next event that `wanted` accepts.
+/// Waits for the next event that `wanted` accepts.
 async fn wait_for_event(events: &mut Subscription, wanted: impl Fn(&EventKind) -> bool) -> EventKind {
     let waiting = async {
         loop {
@@ -38,7 +38,7 @@ async fn wait_for_answer_start(events: &mut Subscription) {
     wait_for_event(events, |kind| matches!(kind, EventKind::Delta { .. })).await;
 }
 
-/// The text of every row of `kind`.
+/// Returns the texts of all stored messages of `kind`.
 async fn stored_texts(session: &Session, kind: MessageKind) -> Vec<String> {
     let mut events = session.subscribe(1);
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! The binary as a user runs it: every documented word, what a session keeps, and what survives.
+//! The binary as a user runs it: documented texts, stored sessions, and recovery. See `patchbay_tests` for the helpers.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

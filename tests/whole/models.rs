@@ -1,4 +1,4 @@
-//! Which names `/model` takes, how it refuses the others, and which model is in use.
+//! Model names: which names `/model` accepts, the errors for others, and which model is in use.
 
 use patchbay_tests::binary::Patchbay;
 
@@ -48,7 +48,7 @@ fn invalid_thinking_level_is_shown_verbatim() {
     }
 }
 
-/// Builds before this rule kept whatever stood behind a prefix.
+/// Older builds stored any text after a prefix.
 #[test]
 fn invalid_stored_model_name_does_not_break_the_session() {
     let patchbay = Patchbay::quick();

@@ -1,4 +1,4 @@
-//! Tools that call tools: by the same path, under their own grants, within what is left of their caller's budget.
+//! Tools that call tools: through the ordinary call path, with their own grants, within the remaining budget of the caller.
 
 use patchbay_tests::{binary::Patchbay, calls::relaying, guest::Guest};
 
@@ -36,7 +36,7 @@ fn nested_call_needs_a_grant() {
     assert_eq!(patchbay.line("/ask"), words);
 }
 
-/// What the caller may do is not lent to whom it calls, nor the other way.
+/// Grants of the caller do not extend to the called tool, nor the reverse.
 #[test]
 fn each_tool_has_its_own_grants() {
     let patchbay = Patchbay::new();
@@ -77,7 +77,7 @@ fn nested_tool_uses_its_callers_fuel() {
     patchbay.add_command("spin", &Guest::spinning(), "");
     patchbay.add_relay("ask", "spin__run", "{}");
     let answers = patchbay.answers(&["/ask", "/calc 1 + 1"]);
-    // Nothing is left to the caller to say anything with.
+    // The caller has no fuel left to return a message.
     assert_eq!(answers[0].code(), "limit_fuel");
     assert!(
         answers[0].message().starts_with("Error: tool 'ask__run' was stopped: the call used up its fuel of 3000000")

@@ -1,12 +1,12 @@
-//! Sessions that the first builds stored are opened by every later build.
+//! Sessions that the first builds stored are opened by this build.
 
 use std::{collections::BTreeMap, io::Read as _, path::Path};
 
 use patchbay_tests::{answers::json_lines, binary::Patchbay};
 use serde_json::{Value, json};
 
-/// A home with the database of the first builds: eleven sessions of two workspaces, in six snapshots of format 1, with
-/// skills whose files are gone, and a grant that was given for a component alone.
+/// Creates a home with a database of the first builds: eleven sessions of two workspaces, six snapshots of format 1, skills whose
+/// files are deleted, and a grant for a component alone.
 fn old_home() -> Patchbay {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("whole/fixtures/first_format.db.gz");
     let mut database = Vec::new();
@@ -16,7 +16,7 @@ fn old_home() -> Patchbay {
     patchbay
 }
 
-/// The stored bodies of snapshots with their digests.
+/// Returns the digests and the stored bodies of all snapshots.
 fn bodies(patchbay: &Patchbay) -> Vec<(String, String)> {
     let database = patchbay.database("patchbay.db");
     let mut query = database.prepare("SELECT digest, body FROM snapshots ORDER BY digest").unwrap();
@@ -35,9 +35,9 @@ fn sessions_of_the_first_format_are_opened() {
         let answers = patchbay.answers_in(&["--session", id], &["/skills", "/help calc", "/skill alpha x", "/go"]);
         assert_eq!(answers[0].code(), "skills_listed", "{id}");
         assert_eq!(answers[1].code(), "skill_help", "{id}");
-        // The instructions are those that were stored; their file is gone.
+        // The instructions come from the snapshot; their file is deleted.
         assert_eq!(answers[2].rows()[0], ("skill", "Do alpha with x."), "{id}");
-        // Where two skills claim the alias it works for neither, as it did.
+        // An alias that two skills claim is disabled, as before.
         let skills = answers[0].message();
         let code = if skills.contains("[alias_ambiguous] Alias '/go'") { "alias_ambiguous" } else { "skill_added" };
         assert_eq!(answers[3].code(), code, "{id}: {skills}");
@@ -45,7 +45,7 @@ fn sessions_of_the_first_format_are_opened() {
     assert_eq!(bodies(&patchbay), before, "what was stored stays as it was");
 }
 
-/// The stored component of each skill, by name, of the snapshot that a session of the old home has.
+/// Returns the stored component of each skill in the snapshot of a session, by skill name.
 fn components(patchbay: &Patchbay, session: &str) -> BTreeMap<String, Value> {
     let database = patchbay.database("patchbay.db");
     let query = "SELECT body FROM snapshots JOIN sessions ON snapshot = digest WHERE id = ?";
@@ -56,7 +56,7 @@ fn components(patchbay: &Patchbay, session: &str) -> BTreeMap<String, Value> {
     skills.iter().map(|(name, skill)| (name.clone(), skill["component"].clone())).collect()
 }
 
-/// Digests of format 1 are of something else than today's: only what really changed counts as changed.
+/// Digests of format 1 are computed differently from today's, yet only real changes are reported.
 #[test]
 fn first_reload_of_an_old_session_reports_only_changes() {
     let patchbay = old_home();
@@ -72,7 +72,7 @@ fn first_reload_of_an_old_session_reports_only_changes() {
     patchbay.write("home/config/skills/gamma/SKILL.md", "---\nsummary: Gamma\n---\nDo gamma.\n");
     let answers = patchbay.answers_in(&["--session", session], &["/reload_skills", "/skills", "/reload_skills"]);
     let now = answers[1].data()["skills"].as_array().unwrap();
-    // Of the bundled skills those whose component is another one than it was.
+    // The bundled skills whose component differs from the stored one.
     let mut changed: Vec<&str> = Vec::new();
     for skill in now {
         let name = skill["name"].as_str().unwrap();
@@ -95,7 +95,7 @@ fn old_grant_is_stale_and_list_names_the_command() {
     let patchbay = old_home();
     let listed = patchbay.run(&["grant", "list"]).out;
     assert!(listed.contains("keep user skill: kv (stale)\n"), "{listed}");
-    // Without its files nothing can be granted again.
+    // A grant needs the files of the skill.
     assert_eq!(patchbay.run(&["grant", "list", "--stale"]).out, "");
     let guest = patchbay_tests::guest::Guest::default();
     let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand_tool: run\ncapabilities: [kv]\n---\n";

@@ -1,11 +1,11 @@
-//! Personas: read when they are taken on, kept with the session.
+//! Personas: read when they are selected, and stored with the session.
 
 use std::fs;
 
 use patchbay_tests::binary::Patchbay;
 use serde_json::{Value, json};
 
-/// The persona that is stored with the session used last.
+/// Returns the stored persona of a session.
 fn stored(patchbay: &Patchbay, session: &str) -> Value {
     let database = patchbay.database("patchbay.db");
     let json: String =
@@ -49,7 +49,7 @@ fn empty_folder_is_not_a_persona() {
     assert_eq!(answers[0].code(), "persona_not_found");
     let words = "Error: agent 'blank' is empty: its folder has none of SOUL.md, IDENTITY.md, USER.md, AGENTS.md.";
     assert_eq!(answers[0].message(), words);
-    // The bundled one steps in: a session must have a persona.
+    // The bundled persona is used, because a session must have one.
     assert_eq!(answers[1].data()["files"], json!(["SOUL.md"]));
 }
 

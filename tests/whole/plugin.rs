@@ -1,4 +1,4 @@
-//! `patchbay plugin`: from a folder to a component, and what a component is.
+//! `patchbay plugin`: `build` makes a component from a folder, `inspect` describes it.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use serde_json::json;
 const SKILL_MD: &str =
     "---\nname: greeter\nsummary: Greets\ninvocation_mode: tool_dispatch\ncommand: greet\ncommand_tool: run\n---\n";
 
-/// A home whose user has the skill folder `greeter` with a SKILL.md.
+/// Creates a home with a folder `greeter` and its SKILL.md.
 fn with_folder() -> (Patchbay, String) {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/skills/greeter/SKILL.md", SKILL_MD);
@@ -23,7 +23,7 @@ fn with_folder() -> (Patchbay, String) {
     (patchbay, folder.to_str().unwrap().to_owned())
 }
 
-/// A core module that knows its world.
+/// Returns a core module with the metadata of its world.
 fn module() -> Vec<u8> {
     guest::module_of(&guest::contract(), &Guest::default().wat(), "patchbay:skill/skill-plugin")
 }
@@ -92,7 +92,7 @@ fn build_validates_its_result() {
     assert_eq!(last, "wrong: [command_tool_missing] Command tool 'walk' is not among the skill's tools: run.");
 }
 
-/// The diagnostics of `/skills` for a skill, as lines of `plugin inspect`.
+/// Returns the diagnostics of `/skills` in the form of `plugin inspect`.
 fn diagnostics(patchbay: &Patchbay) -> Vec<String> {
     let listed = patchbay.line("/skills");
     let lines = listed.lines().filter_map(|line| line.strip_prefix("- greeter "));
@@ -132,7 +132,7 @@ fn build_and_inspect_apply_the_checks_of_loading() {
         let inspected = patchbay.run(&["plugin", "inspect", &folder]);
         assert_eq!((inspected.code, wrong(&inspected)), (Some(1), built), "{skill_md}");
     }
-    // A skill without a component, too.
+    // The same for a skill without a component.
     let (patchbay, folder) = with_folder();
     patchbay.write("home/config/skills/greeter/SKILL.md", "---\ncommand: skills\n---\n");
     let ran = patchbay.run(&["plugin", "build", &folder]);
@@ -167,14 +167,14 @@ fn inspect_shows_the_last_lines_before_a_trap() {
     assert!(ran.code == Some(1) && ran.out.ends_with(end), "{ran:?}");
     let json = json_lines(&patchbay.run(&["plugin", "inspect", "--json", "greeter.wasm"]).out).remove(0);
     assert_eq!(json["printed"], json!(["no[2Jcon"]));
-    // Loading it logs the line for the operator.
+    // Loading writes the line to the operator's log.
     patchbay.write("home/config/skills/greeter.wasm", guest.packaged("---\n---\n"));
     assert!(!patchbay.line("/skills").contains("no[2Jcon"));
-    let log = fs::read_to_string(patchbay.home().join("state/patchbay.log")).unwrap();
+    let log = patchbay.log();
     assert!(log.lines().any(|line| line.contains("plugin") && line.contains("no[2Jcon")), "{log}");
 }
 
-/// The log of a process says which session, turn and call each of its lines belongs to.
+/// Each log line names its session, turn and call.
 #[test]
 fn log_lines_name_their_session_turn_and_call() {
     let patchbay = Patchbay::new();
@@ -182,10 +182,9 @@ fn log_lines_name_their_session_turn_and_call() {
     let guest = guest.with(
         "\n(import \"patchbay:host/log@0.1.0\" \"write\" (func $write (param i32 i32 i32)))\n(data (i32.const 131072) \"!\")\n",
     );
-    let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand: shout\ncommand_tool: run\n---\n";
-    patchbay.write("home/config/skills/shout.wasm", guest.packaged(skill_md));
+    patchbay.add_command("shout", &guest, "");
     patchbay.exec(&["/shout {}", "call shout__run {}"]);
-    let log = fs::read_to_string(patchbay.home().join("state/patchbay.log")).unwrap();
+    let log = patchbay.log();
     let lines: Vec<&str> =
         log.lines().filter(|line| line.contains("shout__run") && line.contains("plugin: !")).collect();
     let [typed, called] = lines[..] else { panic!("{log}") };
@@ -196,7 +195,7 @@ fn log_lines_name_their_session_turn_and_call() {
     assert!(!typed.contains("turn{") && called.contains("turn{agent="), "{typed}\n{called}");
 }
 
-/// What a person looks at a plugin with is no weaker than what loads it.
+/// `inspect` has the same protection as loading.
 #[test]
 fn inspect_uses_the_limits_of_loading() {
     let patchbay = Patchbay::new();
@@ -219,7 +218,7 @@ fn inspect_uses_the_limits_of_loading() {
     }
     assert!(!patchbay.home().exists(), "no home is made for it");
 
-    // The limits and blocks of a home hold.
+    // The limits and blocks of the home apply.
     let bytes = Guest::default().packaged(SKILL_MD);
     patchbay.write("workspace/greeter.wasm", &bytes);
     assert_eq!(inspect("greeter.wasm").code, Some(0));
@@ -282,7 +281,7 @@ fn build_explains_why_a_folder_cannot_be_built() {
     assert_eq!((ran.code, &*ran.out), (Some(1), ""));
     assert!(ran.err.starts_with("Error: text.wasm cannot be made a component: "), "{}", ran.err);
 
-    // A module that knows no world.
+    // A module without the metadata of its world.
     patchbay.write("workspace/worldless.wasm", wat::parse_str("(module (import \"env\" \"f\" (func)))").unwrap());
     let ran = build(&[&folder, "--wasm", "worldless.wasm"]);
     assert!(ran.err.starts_with("Error: worldless.wasm cannot be made a component: "), "{}", ran.err);
@@ -308,15 +307,15 @@ fn build_output_is_not_used_as_input() {
     assert_eq!(fs::read(&file).unwrap(), built, "it is as it was");
 }
 
-/// A skill's folder with a SKILL.md and these Rust sources. It stands where builds go. Each needs a name of its own: in one
-/// target folder cargo takes packages of the same name for the same.
+/// Writes a skill folder with a SKILL.md and these Rust sources below the build folder. Names must be unique, because cargo treats
+/// packages of the same name in one target folder as the same.
 fn rust(name: &str, lib: &str, lib_keys: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let plugins = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins");
     fs::create_dir_all(folder.join("src")).unwrap();
     fs::write(folder.join("SKILL.md"), SKILL_MD.replace("greeter", name).replace("tool: run", "tool: greet")).unwrap();
     fs::write(folder.join("src/lib.rs"), lib).unwrap();
-    // The versions and the profile of the bundled skills: what they depend on is built already.
+    // The versions and the profile of the bundled skills, whose dependencies are already built.
     fs::copy(plugins.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
     let bundled: toml::Table = fs::read_to_string(plugins.join("Cargo.toml")).unwrap().parse().unwrap();
     let profile = toml::Table::from_iter([("profile".to_owned(), bundled["profile"].clone())]);
@@ -331,10 +330,10 @@ fn rust(name: &str, lib: &str, lib_keys: &str) -> PathBuf {
     folder
 }
 
-/// Builds with cargo, from what was fetched already.
+/// Builds the folder with cargo, offline.
 fn build(patchbay: &Patchbay, folder: &Path) -> Ran {
     let mut command = patchbay.command(&["plugin", "build", folder.to_str().unwrap()]);
-    // Not that of the bundled plugins: cargo would build all dependencies of these again, since the flags of rustc differ.
+    // Not the target folder of the bundled plugins: the rustc flags differ, so cargo would rebuild their dependencies.
     let target = concat!(env!("CARGO_TARGET_TMPDIR"), "/plugins");
     ran(command.env("CARGO_TARGET_DIR", target).env("CARGO_NET_OFFLINE", "true").output().unwrap())
 }
@@ -370,10 +369,10 @@ fn rust_sources_become_a_working_skill() {
     assert_eq!(first, format!("{}: {} bytes", built.display(), built.metadata().unwrap().len()));
     assert!(tool.starts_with("tool greet: Greets somebody by name.\n"), "{tool}");
 
-    // Dropped in as one file.
+    // Installed as one file.
     patchbay.write("home/config/skills/greeter.wasm", fs::read(&built).unwrap());
     assert_eq!(patchbay.line("/greet Ada"), "Hello, Ada!");
-    // Or the folder as it is, sources and all.
+    // Installed as the folder with its sources.
     #[cfg(unix)]
     {
         let patchbay = Patchbay::new();
@@ -383,7 +382,7 @@ fn rust_sources_become_a_working_skill() {
     }
 }
 
-/// A panic says where and why to the person who called the tool, and not to a model.
+/// The user who calls the tool sees the position and message of a panic; a model does not.
 #[test]
 fn panic_message_of_a_rust_skill_is_shown() {
     let patchbay = Patchbay::quick();
@@ -494,7 +493,7 @@ tool run: Echoes its input
     let expected = expected.replace("imports         \n", "imports         (none)\n");
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), &*expected, ""));
 
-    // A folder without a component is a skill too.
+    // A folder without a component is a skill.
     patchbay.write("home/config/skills/greeter/SKILL.md", "---\nsummary: Greets\n---\n");
     let ran = patchbay.run(&["plugin", "inspect", &folder]);
     assert_eq!(ran.code, Some(0));

@@ -1,10 +1,10 @@
-//! The binary needs nothing beside it.
+//! The binary works without other files.
 
 use std::{fs, process::Command};
 
 use patchbay_tests::binary;
 
-/// The binary alone in a folder, with `variables` for its whole environment.
+/// Runs a copy of the binary in `folder`, with `variables` as its complete environment.
 fn alone(folder: &std::path::Path, variables: &[(&str, &std::path::Path)], arguments: &[&str]) -> binary::Ran {
     let copy = folder.join("patchbay");
     if !copy.exists() {

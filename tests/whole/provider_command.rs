@@ -1,4 +1,4 @@
-//! `patchbay provider`: what the operator does, and the words that answer.
+//! `patchbay provider`: the commands of the operator and their texts.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
@@ -6,7 +6,7 @@ use patchbay_core::Digest;
 use patchbay_tests::{adapter::Adapter, answers::json_lines, binary::Patchbay};
 use serde_json::json;
 
-/// An adapter with an origin and a key.
+/// Returns an adapter with an origin and a key.
 fn adapter_with_key(version: &str) -> Vec<u8> {
     let adapter = Adapter::manifest(&json!({
         "version": version, "default-base-url": "https://api.scripted.example/v1",
@@ -30,7 +30,7 @@ const ALLOWED: &str = "\
 The key is missing: set SCRIPTED_API_KEY, or add \"scripted\": {\"api_key\": \"…\"} to credentials.json
 ";
 
-/// The whole way of a provider, as the operator goes it.
+/// The life of a provider: check, add, allow, replace, remove.
 #[test]
 fn provider_is_checked_added_allowed_replaced_and_removed() {
     let patchbay = Patchbay::new();
@@ -94,7 +94,7 @@ fn provider_is_checked_added_allowed_replaced_and_removed() {
                    [provider_unusable]\n";
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), "", unknown));
     assert_eq!(patchbay.run(&["provider", "allow", "scripted"]).err, unknown);
-    // Nothing is left of the yes.
+    // The allowance is removed too.
     assert!(words(&["add", "new.wasm"]).ends_with(waits));
 }
 
@@ -159,7 +159,7 @@ fn remove_and_allow_accept_only_files_of_the_folder() {
                  http://localhost:9/v1, and nothing outside of it\n  key       none\n";
     assert_eq!((ran.code, &*ran.out), (Some(0), words));
 
-    // A file that took the name of one of these was never a provider, and goes.
+    // A file with the name of a built-in was never a provider and can be removed.
     patchbay.write("home/config/providers/demo.wasm", adapter_with_key("1"));
     let ran = patchbay.run(&["provider", "remove", "demo"]);
     assert!(
@@ -246,7 +246,7 @@ fn provider_list_matches_the_slash_command() {
     patchbay.write("home/config/providers/Bad Name.wasm", adapter_with_key("1"));
     let ran = patchbay.run(&["provider", "list"]);
     assert_eq!((ran.code, &*ran.err), (Some(0), ""));
-    // A session also marks the model in use.
+    // In a session, the list also marks the model in use.
     assert_eq!(ran.out.trim_end(), patchbay.line("/providers").replace("\n  in use    demo:demo-1", ""));
     let list = json_lines(&patchbay.run(&["provider", "list", "--json"]).out);
     let names: Vec<_> = list.iter().map(|one| one["name"].as_str().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! A provider's key is in the requests to its own origin, and nowhere else: whatever the server makes of it.
+//! The key of a provider is in the requests to its own origin and nowhere else, even if the server echoes it.
 
 use std::thread;
 
@@ -9,7 +9,7 @@ use patchbay_tests::{
     server::{Server, Step},
 };
 
-/// Another provider's key.
+/// The key of another provider.
 const OTHER: &str = "0ther-s3ntinel/of+openai=";
 
 fn base64(text: &str, alphabet: &[u8; 64]) -> String {
@@ -23,7 +23,7 @@ fn base64(text: &str, alphabet: &[u8; 64]) -> String {
     encoded
 }
 
-/// Forms in which somebody who looks for `key` would know it again.
+/// Returns the recognisable forms of `key`: plain, base64 and percent-encoded.
 fn forms(key: &str) -> Vec<String> {
     const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -36,7 +36,7 @@ fn forms(key: &str) -> Vec<String> {
     vec![key.to_owned(), base64(key, STANDARD), base64(key, URL), percent("-._~"), percent("")]
 }
 
-/// Fails where a form of `key` stands in `bytes`.
+/// Asserts that no form of `key` is in `bytes`.
 fn assert_key_absent(key: &str, bytes: &[u8], what: &str) {
     for form in forms(key) {
         let found = bytes.windows(form.len()).any(|window| window == form.as_bytes());
@@ -44,14 +44,14 @@ fn assert_key_absent(key: &str, bytes: &[u8], what: &str) {
     }
 }
 
-/// What a server that echoes the key answers, request by request.
+/// Returns the steps of a server that echoes the key, request by request.
 fn echoes(format: &Format) -> Vec<Vec<Step>> {
     let whole = |bytes: Vec<u8>| vec![Step::Bytes(bytes)];
     let (half, rest) = KEY.split_at(11);
     let forms = forms(KEY);
     let escaped: String = KEY.chars().map(|c| format!("\\u{:04x}", c as u32)).collect();
     let said = format.answer_with(&["Your key is ", KEY, "."]);
-    // Between two packets, in the midst of the key.
+    // Between two packets, in the middle of the key.
     let at = said.windows(KEY.len()).position(|window| window == KEY.as_bytes()).unwrap() + 7;
     let mut letters = vec!["Key: "];
     let each: Vec<String> = KEY.chars().map(String::from).collect();
@@ -59,7 +59,7 @@ fn echoes(format: &Format) -> Vec<Vec<Step>> {
     let mut answers = vec![
         whole(said.clone()),
         vec![Step::Bytes(said[..at].to_vec()), Step::Pause(50), Step::Bytes(said[at..].to_vec())],
-        // Between two events; letter by letter; escaped.
+        // Between two events; one letter per event; escaped.
         whole(format.answer_with(&["Key: ", half, rest, "."])),
         whole(format.answer_with(&letters)),
         whole(format.answer_with(&["Key: ", &escaped])),

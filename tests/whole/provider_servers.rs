@@ -1,5 +1,5 @@
-//! Providers whose servers answer well, badly, late, or not at all: the real binary, and a server on this machine that says
-//! what was recorded of the real ones.
+//! Providers with working, failing, slow and silent servers: the real binary with a loopback server that sends recorded
+//! responses.
 
 use std::{
     collections::BTreeMap,
@@ -17,12 +17,12 @@ use patchbay_tests::{
 };
 use serde_json::Value;
 
-/// The body of a request.
+/// Parses the body of a request.
 fn body(request: &str) -> Value {
     serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap()
 }
 
-/// A server whose answer `answer` chooses by the last word behind `case:` in the request, and how often that came before.
+/// Starts a server. `answer` receives the last word after `case:` in the request and the number of earlier requests of that case.
 fn by_case(answer: impl Fn(&str, usize) -> Vec<Step> + Send + 'static) -> Server {
     let seen = Mutex::new(BTreeMap::<String, usize>::new());
     Server::scripted(move |request| {
@@ -44,12 +44,12 @@ fn notices(answer: &Answer) -> Vec<&str> {
     notices.map(|event| event["text"].as_str().unwrap()).collect()
 }
 
-/// The last row of an answer.
+/// Returns the last assistant message of a result.
 fn assistant(answer: &Answer) -> Option<&Value> {
     answer.events.iter().rev().find(|event| event["event"] == "message" && event["kind"] == "assistant")
 }
 
-/// What a request's conversation must be, whatever broke before.
+/// Asserts that the conversation in a request is valid for its format, even after failures.
 fn assert_valid_request(format: &Format, request: &str) {
     let body = body(request);
     let roles = |list: &Value| -> Vec<String> {
@@ -79,7 +79,7 @@ fn all_formats_answer() {
         let row = assistant(&answers[1]).unwrap();
         let usage = &format.expected("text")["usage"];
         assert_eq!(row["data"]["usage"]["output"], usage["output"], "{row}");
-        // The key goes into its header, and nowhere else.
+        // The key is in its header and nowhere else.
         let [request] = &server.requests()[..] else { panic!("{:?}", server.requests()) };
         let head = request.split_once("\r\n\r\n").unwrap().0;
         assert!(head.to_ascii_lowercase().contains(&format!("\r\n{}{}", format.header, KEY).to_ascii_lowercase()));
@@ -99,7 +99,7 @@ fn all_formats_call_tools_and_receive_results() {
         let [tool] = rows[..] else { panic!("{rows:?}") };
         let echoed: Value = serde_json::from_str(tool["content"].as_str().unwrap()).unwrap();
         assert_eq!(echoed, call["input"], "{tool}");
-        // The second request holds the call and its result.
+        // The second request contains the call and its result.
         let [_, second] = &server.requests()[..] else { panic!("{:?}", server.requests().len()) };
         assert_valid_request(&format, second);
         let (body, city) = (body(second).to_string(), call["input"]["city"].as_str().unwrap_or("wetter"));
@@ -121,7 +121,7 @@ fn thinking_blocks_are_replayed_unchanged() {
         let answers = patchbay.answers(&[&model, "case:one", "case:two", "case:three"]);
         assert!(answers.iter().all(|answer| answer.outcome["status"] == "ok"), "{answers:?}");
         let recorded = String::from_utf8(format.body(format.thinking)).unwrap();
-        // The last of each kind is the whole one.
+        // The last of each kind is complete.
         for key in keys {
             let (_, rest) = recorded.rsplit_once(&format!("\"{key}\"")).unwrap();
             let signature = rest.split('"').nth(1).unwrap();
@@ -132,13 +132,13 @@ fn thinking_blocks_are_replayed_unchanged() {
             }
             assert_eq!(requests.len(), 3);
         }
-        // Another model gets none of it.
+        // Another model receives no thinking.
         let other = patchbay.answers(&[&model, "case:one", "/model demo-1", "show context"]);
         assert!(!other[3].message().contains("thinking"), "{}", other[3].message());
     }
 }
 
-/// A body of gzip that is some 150 times as long as it looks.
+/// Returns a gzip body that expands about 150 times.
 fn bomb(megabytes: usize) -> Vec<u8> {
     let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
     let (mut held, mut count) = (0_u32, 0);
@@ -151,8 +151,8 @@ fn bomb(megabytes: usize) -> Vec<u8> {
             count -= 8;
         }
     };
-    // One block with the fixed codes; an `a`, and then 258 times the byte before, over and over. Codes are sent from
-    // their highest bit on.
+    // One block with fixed codes: an `a`, then repeatedly 258 copies of the previous byte. Codes are written from the
+    // highest bit.
     bits(0b011, 3);
     bits((0x30 + u32::from(b'a')).reverse_bits() >> 24, 8);
     for _ in 0..megabytes * 1_000_000 / 258 {
@@ -163,10 +163,10 @@ fn bomb(megabytes: usize) -> Vec<u8> {
     bytes
 }
 
-/// A case: the code that it comes to, words of the message, and whether text is kept.
+/// A case: its name, the expected code, a part of the message, and whether text is stored.
 type Case = (&'static str, &'static str, &'static str, bool);
 
-/// What a server of `format` does for `case`, asked for the time `times`, from 0. Nobody is to follow it to `canary`.
+/// Returns the steps of a server for `case` at request number `times`, from 0. A redirect to `canary` must not be followed.
 fn answer_of(format: &Format, canary: &str, case: &str, times: usize) -> Vec<Step> {
     let page = "<html><body><h1>Sign in to the network</h1></body></html>";
     let html = |status: &str| {
@@ -204,7 +204,7 @@ fn answer_of(format: &Format, canary: &str, case: &str, times: usize) -> Vec<Ste
             let first = Step::Bytes(b"HTTP/1.1 200 OK\r\n".to_vec());
             return vec![first, Step::Endless(format!("x-more: {}\r\n", "y".repeat(4_000)).into_bytes(), 0)];
         }
-        // Slow ones.
+        // Slow responses.
         "drip" => return vec![Step::Bytes(format.answer("cut")), Step::Endless(b"x".to_vec(), 300)],
         "silent" => return vec![Step::Bytes(format.answer("cut")), Step::Pause(60_000)],
         "hang" if times == 0 => {
@@ -242,7 +242,7 @@ const SLOW: [Case; 5] = [
     ("silent", "provider_timeout", "took longer than 3000 ms, the limit 'exchange.idle_ms'", true),
 ];
 
-/// That `answer` is what the case comes to, and that the session went on with `next`.
+/// Asserts that `answer` is the expected result of the case and that the session continued with `next`.
 fn assert_case(format: &Format, case: Case, answer: &Answer, next: &[Answer]) {
     let (name, code, words, kept) = case;
     let code = if name == "error" { format.error_code } else { code };
@@ -270,7 +270,7 @@ fn assert_case(format: &Format, case: Case, answer: &Answer, next: &[Answer]) {
         times.map(|n| format!("{what}: {provider}. Retrying in {wait} s (attempt {n} of 3).")).collect()
     };
     match name {
-        // No wait at all, or next to none.
+        // No wait, or almost none.
         "s500" | "s529" => {
             let wait = if ["anthropic", "google"].contains(&provider) { "0" } else { "1" };
             assert_eq!(told, retried("Server error", wait, 1..=3), "{provider}");
@@ -282,7 +282,7 @@ fn assert_case(format: &Format, case: Case, answer: &Answer, next: &[Answer]) {
     }
 }
 
-/// The lines for a case: it, and what shows that the session goes on.
+/// Returns the lines of a case: the case itself, and lines that show that the session continues.
 fn lines(case: &str) -> [String; 3] {
     [format!("case:{case}"), "/calc 1".to_owned(), "case:text".to_owned()]
 }
@@ -320,7 +320,7 @@ fn slow_server_is_awaited_up_to_the_configured_time() {
             let server = by_case(move |case, times| answer_of(format, "", case, times));
             let patchbay = format.home(&server, LIMITS);
             let model = format!("/model {}", format.model);
-            // What is compiled now is there for all that follow.
+            // Compiles the components for all following cases.
             assert!(patchbay.line(&model).starts_with('✓'));
             let patchbay = Arc::new(patchbay);
             for case in SLOW {
@@ -335,7 +335,7 @@ fn slow_server_is_awaited_up_to_the_configured_time() {
     });
 }
 
-/// The answers of a session that was interrupted, as it shows them: the text, and whether it is whole.
+/// Returns the stored answers of an interrupted session: the text, and whether it is complete.
 fn stored_messages(patchbay: &Patchbay) -> Vec<(String, bool)> {
     let store = patchbay.database("patchbay.db");
     let mut rows = store.prepare("SELECT content, data FROM messages WHERE kind = 'assistant' ORDER BY seq").unwrap();
@@ -346,17 +346,17 @@ fn stored_messages(patchbay: &Patchbay) -> Vec<(String, bool)> {
     rows.query_map([], row).unwrap().map(Result::unwrap).collect()
 }
 
-/// A process in the midst of `say`ing a long answer, of which some has come and was kept.
+/// Starts a process and waits until a part of a long answer is stored.
 fn spawn_exec(patchbay: &Patchbay, options: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
     let mut child = patchbay.command(&[&["exec", "--json"], options, &["repeat 5000 word"]].concat()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
-    // A word every 20 ms, and every 250 ms what has come is kept.
+    // A word every 20 ms; the received part is stored every 250 ms.
     let deltas = output.by_ref().filter(|line| line.as_ref().unwrap().contains(r#""event":"delta""#));
     assert_eq!(deltas.take(40).count(), 40, "the answer streams");
     (child, output)
 }
 
-/// That what came is there, and that the session goes on from it.
+/// Asserts that the received part is stored and that the session continues from it.
 fn assert_session_resumes(patchbay: &Patchbay) {
     let session = patchbay.last_session();
     let answers = patchbay.answers_in(&["--session", &session], &["say More.", "show context"]);
@@ -365,7 +365,7 @@ fn assert_session_resumes(patchbay: &Patchbay) {
     let kept = stored_messages(patchbay);
     assert!(kept[0].0.starts_with("word word word") && !kept[0].1, "{kept:?}");
     assert_eq!(kept[1], ("More.".to_owned(), true));
-    // What had come is a part of the conversation.
+    // The received part belongs to the conversation.
     assert!(answers[1].message().contains("assistant"), "{}", answers[1].message());
 }
 

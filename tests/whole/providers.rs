@@ -1,4 +1,4 @@
-//! Models as people choose them: the words of `/model`, `/providers` and completion, and of a key that is missing.
+//! Model selection: the texts of `/model`, `/providers`, completion and missing keys.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
@@ -9,7 +9,7 @@ use patchbay_tests::{
 };
 use serde_json::json;
 
-/// A command without anybody's keys.
+/// Prepares a run without the keys of any provider.
 fn keyless(patchbay: &Patchbay, arguments: &[&str]) -> std::process::Command {
     let mut command = patchbay.command(arguments);
     for key in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY", "XAI_API_KEY", "LLAMA_API_KEY"] {
@@ -73,7 +73,7 @@ fn unavailable_model_is_rejected_with_documented_texts() {
             "invalid_thinking_level",
             format!("Invalid thinking level: maximum\n{levels}"),
         ),
-        // The level is judged before the provider.
+        // The level is checked before the provider.
         (
             "/model unknown-model/maximum",
             "invalid_thinking_level",
@@ -150,7 +150,7 @@ fn providers_lists_the_state_of_each_provider() {
     assert!(paragraphs[5].contains("origin in [providers.openai-compatible]"), "{}", paragraphs[5]);
 }
 
-/// A model whose table is refused is no unknown model: the error says what is wrong with the table.
+/// The error names the fault in the table instead of an unknown model.
 #[test]
 fn model_of_a_rejected_table_names_the_provider() {
     let patchbay = Patchbay::new();
@@ -175,7 +175,7 @@ fn model_of_a_rejected_table_names_the_provider() {
     assert!(!patchbay.line("/providers").contains("grant"));
 }
 
-/// What the manifests suggest: the list of the product, word for word.
+/// The list of models comes from the manifests of the adapters.
 #[tokio::test]
 async fn model_completion_offers_available_models() {
     let patchbay = Patchbay::new();
@@ -230,7 +230,7 @@ fn model_selection_persists_across_processes() {
             assert_eq!((&row["data"]["model"], &row["data"]["level"]), (&json!("demo-big"), &json!("high")), "{row}");
         }
     }
-    // Another session begins with the default.
+    // A new session uses the default model.
     patchbay.write(
         "home/config/config.toml",
         "default_model = \"demo-small/low\"\n[providers.demo]\noptions = { delay-ms = \"0\" }\n",
@@ -249,7 +249,7 @@ async fn model_switch_during_an_answer_is_rejected() {
     let patchbay = Patchbay::new();
     let session = host(&patchbay, Settings::default()).new_session(&patchbay.workspace()).await.unwrap();
     let mut events = session.subscribe(1);
-    // Two minutes of words; stopped below.
+    // Two minutes of text; stopped below.
     let turn = session.submit("repeat 6000 word");
     let streams = async {
         while let Ok(Some(received)) = events.next().await {
@@ -283,12 +283,12 @@ fn message_without_a_key_is_stored_but_not_sent() {
     let ran = ran(keyless(&patchbay, &[&["exec", "--json", "--keep-going"], &lines[..]].concat()).output().unwrap());
     let objects = patchbay_tests::answers::json_lines(&ran.out);
     let outcomes: Vec<_> = objects.iter().filter(|object| object.get("line").is_some()).collect();
-    // Said when a message needs it, not by `/model`.
+    // Reported for a message, not by `/model`.
     assert_eq!(outcomes[0]["code"], "model_set");
     let words = "No credentials for anthropic. Set ANTHROPIC_API_KEY or add to credentials.json\n\nGet your API key at: \
                  https://console.anthropic.com/settings/keys";
     assert_eq!((&outcomes[1]["code"], &outcomes[1]["message"]), (&json!("missing_credentials"), &json!(words)));
-    // What was said is there, for whoever can answer.
+    // The message is stored, and the next model receives it.
     assert_eq!(outcomes[3]["code"], "answered");
     let kept = objects.iter().filter(|object| object["kind"] == "user" && object["content"] == "Hello!");
     assert_eq!(kept.count(), 1);
@@ -299,7 +299,7 @@ fn message_without_a_key_is_stored_but_not_sent() {
     assert_eq!(again[0].message(), "You said: Hello!");
 }
 
-/// What `/model` shows is what is sent: the operator's option decides.
+/// `/model` shows the level that is sent, as the operator's option decides.
 #[test]
 fn unsupported_thinking_level_is_not_announced() {
     let patchbay = Patchbay::new();
@@ -316,7 +316,7 @@ fn unsupported_thinking_level_is_not_announced() {
     assert!(!off[1].message().contains('⚠'), "{}", off[1].message());
 }
 
-/// A mistake in one entry costs that provider alone, and is said only where it is asked.
+/// A bad entry disables only its provider and is reported only when that provider is used.
 #[test]
 fn bad_credentials_entry_affects_only_its_provider() {
     let patchbay = Patchbay::new();

@@ -1,4 +1,4 @@
-//! What did not change is not read again, and what changed is, however it came about.
+//! The cache of skill files: unchanged files are not read again, and every change is detected.
 
 use std::{fs, path::PathBuf, thread, time::Duration};
 
@@ -6,7 +6,7 @@ use patchbay_core::Digest;
 use patchbay_tests::{answers::Answer, binary::Patchbay, guest::Guest};
 use rusqlite::params;
 
-/// A skill in one file whose alias `/NAME` answers `text`.
+/// Returns a skill in one file whose alias `/NAME` returns `text`.
 fn says(name: &str, text: &str) -> Vec<u8> {
     let skill_md = format!(
         "---\nsummary: Says {text}\ninvocation_mode: tool_dispatch\ncommand: {name}\ncommand_tool: run\ncapabilities: \
@@ -15,7 +15,7 @@ fn says(name: &str, text: &str) -> Vec<u8> {
     Guest::answering(text).packaged(&skill_md)
 }
 
-/// A home with skills, and its database.
+/// A home with skills, and access to its file cache.
 struct Home(Patchbay);
 
 impl Home {
@@ -31,14 +31,14 @@ impl Home {
         self.0.write(&format!("home/config/skills/{file}"), bytes);
     }
 
-    /// The files that are remembered.
+    /// Returns the cached files.
     fn cached_files(&self) -> Vec<String> {
         let database = self.0.database("patchbay.db");
         let mut query = database.prepare("SELECT file FROM seen ORDER BY file").unwrap();
         query.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
     }
 
-    /// Makes sessions until these files, and no others, are remembered: they are once they have been at rest for a while.
+    /// Creates sessions until exactly these files are cached. A file is cached once it has been unchanged for a while.
     fn wait_for_cached(&self, files: &[&str]) {
         for _ in 0..300 {
             self.skills();
@@ -50,12 +50,12 @@ impl Home {
         panic!("remembered are {:?}, not {files:?}", self.cached_files());
     }
 
-    /// What `/skills` says in a new session.
+    /// Returns the result of `/skills` in a new session.
     fn skills(&self) -> Answer {
         self.0.answers(&["/skills"]).remove(0)
     }
 
-    /// The summary of a skill, and the digest of its component, in a new session.
+    /// Returns the summary of a skill and the digest of its component, in a new session.
     fn skill(&self, name: &str) -> (String, String) {
         let answer = self.skills();
         let skill = answer.data()["skills"].as_array().unwrap().iter().find(|skill| skill["name"] == name);
@@ -64,7 +64,7 @@ impl Home {
     }
 }
 
-/// That nothing is read shows in that the memory is believed, whatever it says.
+/// The test writes a wrong summary into the cache: if it is shown, the file was not read.
 #[test]
 fn unchanged_file_is_not_read() {
     let home = Home::new();
@@ -81,7 +81,7 @@ fn unchanged_file_is_not_read() {
     assert_eq!(home.skill("two").0, "Remembered");
     let mut live = home.0.live(&[]);
     assert_eq!(live.message("/reload_skills"), "Reloaded skills for current session. version=2 count=9");
-    // The same bytes again: the file is read, and the skill is what it is.
+    // After writing the same bytes again, the file is read and the real summary is shown.
     home.write("one.wasm", says("one", "1"));
     assert_eq!(live.message("/reload_skills"), "Reloaded skills for current session. version=3 count=9\n~ one");
     assert_eq!(home.skill("one").0, "Says 1");
@@ -101,7 +101,7 @@ fn removed_files_leave_the_cache_and_gc_clears_it() {
     home.wait_for_cached(&["one.wasm"]);
 }
 
-/// Should the memory ever be wrong, the digest that it gives is the identity: its own bytes run, with its own grants.
+/// If the cache holds a wrong digest, that digest is the identity: the component with that digest runs, with its own grants.
 #[test]
 fn wrong_cache_entry_never_changes_a_component_identity() {
     let home = Home::new();
@@ -119,14 +119,14 @@ fn wrong_cache_entry_never_changes_a_component_identity() {
     assert_eq!(home.0.line("/mine {}"), "of yours", "the bytes are those of the digest");
     assert!(!home.0.line("/help mine").contains(granted), "{}", home.0.line("/help mine"));
 
-    // Bytes that nobody has: what the file holds is not taken for them.
+    // No component has this digest: the content of the file is not used in its place.
     home.0.database("patchbay.db").execute(lie, params![Digest::of(b"nothing").to_string()]).unwrap();
     assert_eq!(home.skill("mine").1, Digest::of(&mine).to_string());
     assert_eq!(home.0.line("/mine {}"), "of mine");
     home.wait_for_cached(&["mine.wasm", "yours.wasm"]);
 }
 
-/// Within one tick of the file system's clock, and of the same size: nothing tells the two states apart but their bytes.
+/// Both states have the same size and timestamp: only their bytes differ.
 #[test]
 fn immediate_rewrite_of_a_file_is_detected() {
     let home = Home::new();
@@ -154,7 +154,7 @@ fn change_with_restored_timestamps_is_detected() {
     };
     assert_eq!(live.message("/reload_skills"), reloaded(2, ""));
 
-    // Written in place, its time set back.
+    // Written in place, with its old timestamp restored.
     let time = fs::metadata(home.path("one.wasm")).unwrap().modified().unwrap();
     let set_back = |file: &str| {
         fs::File::options().write(true).open(home.path(file)).unwrap().set_modified(time).unwrap();
@@ -164,14 +164,14 @@ fn change_with_restored_timestamps_is_detected() {
     assert_eq!(live.message("/reload_skills"), reloaded(3, "\n~ one"));
     assert_eq!(live.message("/one {}"), "3");
 
-    // Another file put in its place, with its time and size.
+    // Replaced by another file with the same timestamp and size.
     home.write("new", says("one", "4"));
     set_back("new");
     fs::rename(home.path("new"), home.path("one.wasm")).unwrap();
     assert_eq!(live.message("/reload_skills"), reloaded(4, "\n~ one"));
     assert_eq!(live.message("/one {}"), "4");
 
-    // Two that change places, when both have been at rest for long enough.
+    // Two unchanged files that are exchanged.
     home.wait_for_cached(&["one.wasm", "two.wasm"]);
     assert_eq!(live.message("/reload_skills"), reloaded(5, ""));
     for (from, to) in [("one.wasm", "between"), ("two.wasm", "one.wasm"), ("between", "two.wasm")] {

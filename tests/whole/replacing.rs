@@ -1,4 +1,4 @@
-//! An adapter that is replaced while many ask it.
+//! An adapter that is replaced during many completions.
 
 use std::{
     collections::BTreeSet,
@@ -24,21 +24,21 @@ use tokio::{
 
 use patchbay_tests::host::host;
 
-/// How often an answer says its version's word, with a wait before each.
+/// How often an answer repeats the word of its version, each after a delay.
 const WORDS: usize = 20;
 const WAIT_MS: u64 = 20;
 const AT_ONCE: usize = 100;
 const REPLACEMENTS: usize = 10;
-/// So many more, without anybody who asks, to see what is let go.
+/// The number of further replacements without completions, to see that memory is released.
 const MORE: usize = 15;
-/// How often that is looked at, until nothing is added.
+/// How many rounds may pass until memory no longer grows.
 const ROUNDS: usize = 6;
-/// Bytes that each version carries along, so that one that is not let go is seen in the memory of the process.
+/// The size of each version in bytes, so that an unreleased version is visible in the memory of the process.
 const BALLAST: usize = 4 << 20;
-/// How long a version may take to be in force on a machine that has much else to do.
+/// How long a version may take to become active on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Version `n` of the adapter `scripted`, which says `vN` again and again.
+/// Returns version `n` of the adapter `scripted`, which repeats `vN`.
 fn version(n: usize) -> Vec<u8> {
     let word = json!({ "emit": { "block-delta": { "index": 0, "text": format!("v{n} ") } } });
     let wait = json!({ "wait-ms": WAIT_MS });
@@ -53,13 +53,13 @@ fn version(n: usize) -> Vec<u8> {
         { "emit": { "block-end": { "index": 0 } } },
         { "finish": { "stop": "end-turn", "raw": "stop" } },
     ]));
-    // A passive segment: it is in the component, and in nobody's memory.
+    // A passive segment: it is part of the component, not of the guest's memory.
     let letter = char::from(b'a' + u8::try_from(n % 26).unwrap());
     let ballast = format!("(data $ballast \"{}\")", letter.to_string().repeat(BALLAST));
     Adapter::script(&steps).with(&ballast).component()
 }
 
-/// The text of an answer.
+/// Collects the text of an answer.
 #[derive(Default)]
 struct TextSink(String);
 
@@ -79,7 +79,7 @@ fn name() -> Name {
     "scripted".parse().unwrap()
 }
 
-/// One completion to its end: the word that it said, and said alone.
+/// Runs one completion to its end; asserts that it repeats one word and returns it.
 async fn ask(providers: &Providers) -> String {
     let request = CompletionRequest {
         model: "scripted-1".into(),
@@ -100,7 +100,7 @@ async fn ask(providers: &Providers) -> String {
     words[0].to_owned()
 }
 
-/// Puts a version in the place of the one before, and waits until it is in force.
+/// Replaces the adapter by version `n` and waits until it is active.
 async fn replace(patchbay: &Patchbay, providers: &Providers, n: usize) {
     let component = version(n);
     let digest = Digest::of(&component);
@@ -115,7 +115,7 @@ async fn replace(patchbay: &Patchbay, providers: &Providers, n: usize) {
     timeout(PATIENCE, in_force).await.unwrap_or_else(|_| panic!("version {n} is not in force"));
 }
 
-/// Bytes of this process that are in memory, those of mapped files apart.
+/// Returns the resident memory of this process in bytes, without mapped files.
 fn resident() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
@@ -136,7 +136,7 @@ async fn hundred_completions_run_while_their_adapter_is_replaced() {
     let mut asking = JoinSet::new();
     for _ in 0..AT_ONCE {
         let (providers, over) = (Arc::clone(&providers), Arc::clone(&over));
-        // One after the other, so that each replacement finds a hundred under way.
+        // One after the other, so that a hundred completions run during each replacement.
         asking.spawn(async move {
             let mut sink = vec![ask(&providers).await];
             while !over.load(Ordering::Relaxed) {
@@ -155,14 +155,14 @@ async fn hundred_completions_run_while_their_adapter_is_replaced() {
     while let Some(sink) = asking.join_next().await {
         let sink = sink.unwrap();
         assert_eq!(sink.last(), Some(&format!("v{REPLACEMENTS}")));
-        // Nobody goes back to a version that was replaced.
+        // No completion uses a version older than the previous one.
         let numbers: Vec<usize> = sink.iter().map(|word| word[1..].parse().unwrap()).collect();
         assert!(numbers.is_sorted(), "{numbers:?}");
         versions.extend(numbers);
     }
     assert_eq!(versions.len(), REPLACEMENTS + 1, "each was asked: {versions:?}");
 
-    // The engine and the allocator keep some of what they freed, and no more than some: there comes a round that adds nothing.
+    // The engine and the allocator retain a bounded amount of freed memory, so some round adds nothing.
     let mut versions = REPLACEMENTS + 1..;
     let mut round = async || {
         for n in versions.by_ref().take(MORE) {

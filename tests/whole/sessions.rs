@@ -1,17 +1,17 @@
-//! Stored sessions: listed, removed, collected, held by one process at a time, and honest about damage.
+//! Stored sessions: list, resume, remove, garbage collection, locks, and damaged data.
 
 use std::fs;
 
 use patchbay_tests::{answers::json_lines, binary::Patchbay, guest::Guest};
 
-/// A new session with one row: its id.
+/// Creates a session with one stored message and returns its id.
 fn session(patchbay: &Patchbay) -> String {
     let mut live = patchbay.live(&[]);
     live.message("/calc 1");
     live.session().to_owned()
 }
 
-/// A refusal: exit code 1, nothing on standard output, and these words.
+/// Asserts exit code 1, an empty standard output, and this error.
 fn assert_refused(patchbay: &Patchbay, arguments: &[&str], words: &str) {
     let ran = patchbay.run(arguments);
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), "", &*format!("Error: {words}\n")), "{arguments:?}");

@@ -1,7 +1,6 @@
-//! `/skills` and `/help`: what a snapshot shows of itself.
+//! `/skills` and `/help`: how a snapshot is displayed.
 //!
-//! `skills_empty` cannot be reached through the binary: bundled skills are always there, and what takes the place of one
-//! has its name.
+//! The code `skills_empty` cannot be reached through the binary, because the bundled skills are always present.
 
 use patchbay_tests::{binary::Patchbay, guest::Guest};
 
@@ -81,7 +80,7 @@ Diagnostics:
     assert!(!answer.outcome.to_string().contains(folder), "a path leaked");
 }
 
-/// A skill with every key set and a component in one file.
+/// Returns a component with a SKILL.md that sets every key.
 fn full() -> Vec<u8> {
     Guest::default().packaged(
         "---\nname: full\nversion: 1.10\nsummary: Has it all\ninvocation_mode: tool_dispatch\ncommand: all\n\
@@ -164,7 +163,7 @@ fn help_of_a_bundled_skill_names_source_and_grants() {
 
 #[test]
 fn help_runs_nothing() {
-    // A component whose tool would trap: asking for help is no call.
+    // The tool of this component traps, but `/help` does not call it.
     let patchbay = Patchbay::new();
     let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand_tool: run\n---\n";
     patchbay.write("home/config/skills/bomb.wasm", Guest::trapping().packaged(skill_md));

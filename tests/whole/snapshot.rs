@@ -1,11 +1,11 @@
-//! A session's snapshot: nothing but `/reload_skills` changes it, and it outlives the files that it came from.
+//! The snapshot of a session: only `/reload_skills` changes it, and it works without the files it was built from.
 
 use std::fs;
 
 use patchbay_tests::{binary::Patchbay, guest::Guest};
 use serde_json::json;
 
-/// A skill in one file whose alias `/echo` answers its input.
+/// Returns a skill in one file whose alias `/echo` returns its input.
 fn echo_skill() -> Vec<u8> {
     Guest::default()
         .packaged("---\nsummary: Echoes\ninvocation_mode: tool_dispatch\ncommand: echo\ncommand_tool: run\n---\n")
@@ -94,7 +94,7 @@ fn reload_skills_keeps_persona_and_conversation() {
     assert_eq!((persona(&patchbay, &session), after), before);
 }
 
-/// What is stored of the session's persona.
+/// Returns the stored persona of the session.
 fn persona(patchbay: &Patchbay, session: &str) -> String {
     let database = patchbay.database("patchbay.db");
     database.query_row("SELECT persona FROM sessions WHERE id = ?", [session], |row| row.get(0)).unwrap()
@@ -160,7 +160,7 @@ fn user_skill_overrides_a_bundled_one() {
     let answers = patchbay.answers(&["/skills", "/help calc", "/calc 1"]);
     assert!(answers[0].message().starts_with("calc - Mine\n"), "{}", answers[0].message());
     assert!(answers[1].message().contains("\n- `source`: user\n"));
-    // The bundled skill's alias went with it.
+    // The alias of the bundled skill is gone too.
     assert_eq!(answers[2].message(), "Error: unknown command '/calc'.");
 }
 
@@ -196,7 +196,7 @@ Diagnostics:
     let words = format!("{} is trusted. Open sessions take notice at /reload_skills.\n", workspace.display());
     assert_eq!((trusted.code, trusted.out), (Some(0), words));
     assert_eq!(live.message("/skills"), untrusted, "trust does not change a snapshot");
-    // The workspace's skill has the alias now; the bundled one stays.
+    // The workspace skill has the alias now; the bundled skill remains.
     let shadowed = "calc [alias_shadowed] Alias '/calc' belongs to the workspace skill 'sums'.";
     assert_eq!(
         live.message("/reload_skills"),
@@ -298,12 +298,12 @@ fn reload_reports_rejected_skills() {
     assert_eq!(lines[3], "! taken [command_alias_collision] Alias '/fork' is a built-in command; skill excluded.");
     assert!(lines[4].starts_with("! works [malformed_frontmatter] Line "), "{lines:?}");
     assert_eq!(answer.data()["diagnostics"].as_array().unwrap().len(), 3);
-    // What is known is not said again.
+    // Reported skills are not reported again.
     assert_eq!(live.message("/reload_skills").lines().count(), 1);
     assert_eq!(live.message("/skills").lines().filter(|line| line.contains('[')).count(), 3);
 }
 
-/// One file of 250 KB, linked 4,500 times: in git it is one blob. Reading stops at the limits of an untrusted workspace.
+/// One file of 250 KB with 4,500 links, which git stores as one blob. Reading stops at the limits of an untrusted workspace.
 #[cfg(target_os = "linux")]
 #[test]
 fn links_to_one_file_are_read_up_to_the_limit() {
@@ -330,7 +330,7 @@ fn links_to_one_file_are_read_up_to_the_limit() {
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
     assert!(kilobytes < 200 << 10, "{kilobytes} kB");
-    // Every snapshot names the text, which is stored once.
+    // All snapshots refer to the text, which is stored once.
     live.wait_for_exit();
     let size = fs::metadata(patchbay.home().join("data/patchbay.db")).unwrap().len();
     assert!(size < 4 << 20, "{size} bytes");

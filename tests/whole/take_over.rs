@@ -1,4 +1,4 @@
-//! A session that another process took over by force: the process that lost it commits nothing more, and says so.
+//! A session whose lock another process took over: the first process stores nothing more and reports it.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ fn signal(pid: u32, name: &str) {
     assert!(sent.success(), "{name}");
 }
 
-/// Takes the session over from a stopped process, as an operator does who takes the lock file away, and runs a line in it.
+/// Takes the session over from a stopped process by deleting its lock file, and runs a line in it.
 fn take_over(patchbay: &Patchbay, session: &str, line: &str) {
     let refused = patchbay.run(&["exec", "--session", session, line]);
     assert!(refused.err.contains("is in use by process"), "{refused:?}");

@@ -1,4 +1,4 @@
-//! Without a command, where there is no terminal: lines in, messages out, nothing drawn.
+//! `patchbay` without a command and without a terminal: lines in, messages out, no drawing.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -17,7 +17,7 @@ fn typed(patchbay: &Patchbay, arguments: &[&str], input: &str) -> Ran {
 fn lines_are_answered_without_greeting_or_prompt() {
     let patchbay = Patchbay::new();
     let ran = typed(&patchbay, &[], "/calc 1 + 1\n\n/nope\n/calc 2 + 2\n");
-    // The script goes on after an error, and hears of it in the exit code.
+    // The script continues after an error; the exit code reports it.
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), "2\n4\n", "Error: unknown command '/nope'.\n"));
     let ran = typed(&patchbay, &[], "/calc 1 + 1\n/quit\n/nope\n");
     assert_eq!((ran.code, &*ran.err), (Some(0), ""));
@@ -45,7 +45,7 @@ fn workspace_option_selects_the_workspace() {
     assert!(ran.out.contains("\nlocal - Local\n"), "{ran:?}");
 }
 
-/// Also between two lines, and each time once.
+/// A change between two lines is printed once.
 #[test]
 fn provider_changes_are_printed_between_lines() {
     let patchbay = Patchbay::new();

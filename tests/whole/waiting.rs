@@ -1,4 +1,4 @@
-//! What a person sees who waits for new components; and that nobody else sees it.
+//! Progress of compilation: shown in a terminal, not in other output; and that starts can be interrupted meanwhile.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use patchbay_tests::{
 
 use crate::editor::{CTRL_C, CTRL_D, ENTER, Terminal};
 
-/// A skill with so much code that compiling it takes the most patient some time.
+/// Returns a skill with so much code that compiling it takes seconds.
 fn slow(n: usize) -> Vec<u8> {
     let function = format!(
         "(func (param $a i64) (result i64) (local.get $a){})\n",
@@ -25,7 +25,7 @@ fn slow(n: usize) -> Vec<u8> {
 
 const COMPILING: &str = "Compiling 1 new component… 0/1";
 
-/// A home that has compiled what it brings along.
+/// Creates a home whose bundled components are compiled.
 fn used() -> Patchbay {
     let patchbay = Patchbay::new();
     assert_eq!(patchbay.line("/calc 1 + 1"), "2");
@@ -50,7 +50,7 @@ fn terminal_shows_compilation_progress() {
     terminal.wait_for_text(COMPILING);
     terminal.wait_for_text("+ two");
     assert!(!is_compiling(&terminal), "{:?}", terminal.lines());
-    // Who gives up is not left with the line.
+    // Cancelling removes the progress line.
     patchbay.write("home/config/skills/three.wasm", slow(3));
     terminal.press("/reload_skills");
     terminal.press(ENTER);
@@ -84,22 +84,22 @@ fn no_progress_is_printed_without_a_terminal() {
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), "5\n", ""));
 }
 
-/// A home and a workspace whose new skills take minutes to compile: those of a workspace that is not trusted are compiled
-/// one at a time.
+/// Creates a workspace whose new skills take minutes to compile, because skills of an untrusted workspace are compiled one at a
+/// time.
 fn slow_workspace() -> Patchbay {
     let patchbay = used();
     let slow = slow(1);
     for n in 0..12 {
-        // A custom section with one byte, so that each is another component.
+        // A custom section with one byte makes each a different component.
         patchbay.write(&format!("workspace/.patchbay/skills/slow{n}.wasm"), [&*slow, &[0, 3, 1, b'n', n]].concat());
     }
     patchbay
 }
 
-/// How long a process may take to end after Ctrl+C or its time-out.
+/// How long a process may take to end after Ctrl+C or a timeout.
 const AT_MOST: Duration = Duration::from_secs(2);
 
-/// Runs the binary in a terminal, and presses Ctrl+C while it compiles.
+/// Runs the binary in a terminal, presses Ctrl+C while it compiles, and asserts that it ends in time.
 fn assert_ctrl_c_ends_start(arguments: &[&str]) {
     let patchbay = slow_workspace();
     let terminal = Terminal::open(&patchbay, arguments);
@@ -137,11 +137,11 @@ fn timeout_ends_an_exec_compiling_at_start() {
     assert!(start.elapsed() < Duration::from_secs(1) + AT_MOST, "{:?}", start.elapsed());
 }
 
-/// The processes that the process `parent` has started, as folders of `/proc`; none where there is no `/proc`.
+/// Returns the child processes of `parent` as folders of `/proc`; empty if there is no `/proc`.
 fn children(parent: u32) -> Vec<PathBuf> {
     let of_parent = |process: &PathBuf| {
         let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
-        // After the name in parentheses: the state, then the parent.
+        // After the name in parentheses come the state and the parent.
         stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)) == Some(&*parent.to_string())
     };
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
