@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn host_patterns_cover_the_right_requests() {
-        // Pattern, host, port, whether it is the scheme's own, covered.
+        // Pattern, host, port, whether it is the default port, whether the pattern covers it.
         for (pattern, host, port, own, covered) in [
             ("example.com", "example.com", 443, true, true),
             ("example.com", "example.com", 80, true, true),
@@ -267,7 +267,7 @@ mod tests {
             ("example.com", "example.com.evil.org", 443, true, false),
             ("example.com:8443", "example.com", 8443, false, true),
             ("example.com:8443", "example.com", 443, true, false),
-            // Named with its number, the scheme's own port is covered for both schemes.
+            // An explicit port number is covered for both schemes.
             ("example.com:443", "example.com", 443, true, true),
             ("example.com:443", "example.com", 443, false, true),
             ("*.example.com", "www.example.com", 443, true, true),

@@ -468,7 +468,7 @@ mod tests {
         assert!(denial(Standing::OldSnapshot).ends_with("Run /reload_skills"));
     }
 
-    /// `asked` and `granted` as texts after `http:`; `granted` for the files as they are, `stale` for others.
+    /// Returns permits for patterns without `http:`; `granted` are valid for the current files, `stale` for others.
     fn http(asked: &[&str], granted: &[&str], stale: &[&str]) -> Permits {
         let capability = |text: &&str| format!("http:{text}").parse::<Capability>().unwrap();
         let grant =
@@ -480,7 +480,7 @@ mod tests {
 
     #[test]
     fn request_needs_a_pattern_in_manifest_and_grants() {
-        // Asked, granted, host, port, whether it is the scheme's own, the pattern that allows it.
+        // In the manifest, granted, host, port, whether it is the default port, the pattern that allows it.
         type Row = (&'static [&'static str], &'static [&'static str], &'static str, u16, bool, Option<&'static str>);
         #[rustfmt::skip]
         let table: &[Row] = &[
@@ -489,12 +489,12 @@ mod tests {
             (&["a.org:444"], &["a.org:444"], "a.org", 444, false, Some("a.org:444")),
             (&["a.org"], &[], "a.org", 443, true, None),
             (&[], &["a.org"], "a.org", 443, true, None),
-            // Granted is what is asked for, not something near it.
+            // The grant must equal the pattern in the manifest.
             (&["a.org"], &["*"], "a.org", 443, true, None),
             (&["*"], &["a.org"], "a.org", 443, true, None),
             (&["*.a.org"], &["*.a.org"], "x.a.org", 443, true, Some("*.a.org")),
             (&["*.a.org"], &["*.a.org"], "a.org", 443, true, None),
-            // The most exact of several; a wider one where that is not granted.
+            // The most specific granted pattern.
             (&["*", "*.org", "*.a.org", "x.a.org"], &["*", "*.org", "*.a.org", "x.a.org"], "x.a.org", 443, true, Some("x.a.org")),
             (&["*", "*.org", "*.a.org", "x.a.org"], &["*", "*.org", "*.a.org"], "x.a.org", 443, true, Some("*.a.org")),
             (&["*", "x.a.org"], &["*"], "x.a.org", 443, true, Some("*")),

@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(clock.limit(async { 1 }).await, Some(1));
         assert_eq!(clock.limit(std::future::pending::<()>()).await, None);
         assert_eq!(clock.time_left(), Duration::ZERO);
-        // Work that is done at once is done even then.
+        // Work that is ready at once completes even then.
         assert_eq!(clock.limit(async { 2 }).await, Some(2));
     }
 

@@ -272,12 +272,12 @@ mod tests {
     fn nested_module_is_read_to_its_end() {
         let shape = shape(&[COMPONENT, &[1, 13], MODULE, &[5, 3, 1, 0, 2]].concat()).unwrap();
         assert_eq!((shape.needs.memories, shape.needs.memory_bytes), (1, 2 * PAGE));
-        // Where the cut falls between two sections, the parser sees an end like any other; found by fuzzing.
+        // If the cut is between two sections, the parser sees a normal end; found by fuzzing.
         let cut = refused(&[COMPONENT, &[1, 14], MODULE, &[5, 3, 1, 0, 2]]);
         assert_eq!(cut, "cut short within a module or component that stands in it");
     }
 
-    /// The parser's words have several lines where a module within has a bad head; found by fuzzing.
+    /// The parser's message has several lines if a nested module has a bad header; found by fuzzing.
     #[test]
     fn damage_is_reported_on_one_line() {
         let words = refused(&[COMPONENT, &[1, 8], b"\x05\x02\0\x01\x0d\0\x01\0"]);

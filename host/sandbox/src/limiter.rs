@@ -145,7 +145,7 @@ mod tests {
     fn tables_have_their_own_bound() {
         let mut limiter = Limiter::new(64 << 20);
         assert!(limiter.table_growing(0, Limits::TABLE_ELEMENTS, None).unwrap());
-        // What a pool gives as the maximum is its own bound, too.
+        // The maximum that a pool passes is its own bound.
         let maximum = Some(Limits::TABLE_ELEMENTS);
         assert!(limiter.table_growing(Limits::TABLE_ELEMENTS, Limits::TABLE_ELEMENTS + 1, maximum).is_err());
         assert!(limiter.table_growing(1, 20, Some(10)).unwrap());

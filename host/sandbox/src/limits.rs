@@ -6,60 +6,58 @@ use patchbay_core::RootLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What one call may use, and how many may run at once. `[limits]` in `config.toml` sets them.
+/// The limits of one call, and the number of concurrent calls. `[limits]` in `config.toml` sets them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Fuel of one call, about one unit an instruction: the deterministic budget. The default is a second or two of
-    /// work, a thousand times what the bundled skills need (`limit_fuel`).
+    /// Fuel of one call, about one unit for each instruction: the deterministic budget. The default is one or two seconds
+    /// of work, a thousand times what the bundled skills need (`limit_fuel`).
     pub fuel: u64,
-    /// Fuel of asking a component for its tools, which is a matter of constants; a language runtime's start fits.
+    /// Fuel for asking a component for its tools. Enough to start a language runtime.
     pub describe_fuel: u64,
-    /// Wall-clock deadline of one call, in milliseconds: the net behind the fuel, and the bound of blocked host calls
-    /// (`limit_time`).
+    /// Time limit of one call, in milliseconds. Stops calls that wait in a host call and use no fuel (`limit_time`).
     #[schemars(range(min = 1, max = 3_600_000))]
     pub time_ms: u64,
-    /// What is added to `time_ms` for a call that may ask a model, in milliseconds: models are slow, and the guest's own work
-    /// is bounded by its fuel.
+    /// Time added to `time_ms` for a call that may use a model, in milliseconds. Models are slow; the work of the guest
+    /// itself is bounded by fuel.
     #[schemars(range(min = 0, max = 3_600_000))]
     pub inference_ms: u64,
-    /// Tokens that one call may have models take, with those of the tools it calls: several long documents.
+    /// Tokens that models may use for one call, including its nested calls. Enough for several long documents.
     pub inference_tokens: u64,
-    /// Tokens that one session may take, its agents and tools together; 0 is no ceiling, since only the operator knows what a
-    /// token costs. Who runs the agents sees to it, not the sandbox.
+    /// Tokens that one session may use, with all agents and tools; 0 means no limit, because only the operator knows the
+    /// price of a token. Enforced by the agents, not by the sandbox.
     pub session_tokens: u64,
-    /// Requests to a model that one turn may make: a model that needs more is most likely going round in circles
-    /// (`turn_rounds`). As with `session_tokens`, the agents see to it.
+    /// Requests to a model in one turn. A model that needs more is most likely repeating itself (`turn_rounds`). Enforced
+    /// by the agents, not by the sandbox.
     #[schemars(range(min = 1, max = 100_000))]
     pub turn_requests: u32,
-    /// Bytes of all memories and tables of an instance together. Holds every common language runtime twice
+    /// Bytes of all memories and tables of an instance together. Twice what common language runtimes need
     /// (`limit_memory`).
     #[schemars(range(min = 64 << 10, max = 4_u64 << 30))]
     pub memory_bytes: usize,
-    /// Calls from the guest to the host. Enough to page through a large store one entry at a time
-    /// (`limit_host_calls`).
+    /// Calls from the guest to the host. Enough to read a large store one entry at a time (`limit_host_calls`).
     pub host_calls: u32,
-    /// Bytes of a tool's input with its attachments (`limit_input`).
+    /// Bytes of the input of a tool, including attachments (`limit_input`).
     pub input_bytes: usize,
-    /// Bytes of a tool's result and its progress together; also the most that one host call may carry. A model's whole
-    /// context is smaller (`limit_output`).
+    /// Bytes of a tool's result and progress together, and of the data of one host call. More than the context of a model
+    /// (`limit_output`).
     pub output_bytes: usize,
-    /// Lines of log of one call. More is noise that hides the operator's other lines (`limit_log`).
+    /// Log lines of one call. More would hide the operator's other lines (`limit_log`).
     pub log_lines: u32,
-    /// Bytes of log of one call (`limit_log`).
+    /// Log bytes of one call (`limit_log`).
     pub log_bytes: usize,
-    /// Bytes that one skill may write to the workspace while a process holds the session; each name on the path of a write
-    /// counts as 4096 bytes more. Much more than any text that is edited, and too little to fill a disk (`limit_write`).
+    /// Bytes that one skill may write to the workspace while a process holds the session. Each name on the path of a
+    /// write counts 4096 bytes more. Much more than edited text needs, too little to fill a disk (`limit_write`).
     pub write_bytes: u64,
-    /// Wall-clock deadline of compiling a component, in milliseconds: several times what the largest language runtime
-    /// takes (`limit_compile`).
+    /// Time limit of compiling a component, in milliseconds. Several times what the largest language runtime needs
+    /// (`limit_compile`).
     pub compile_ms: u64,
-    /// Address space of the process that compiles, in bytes (`limit_compile`).
+    /// Address space of the compiler process, in bytes (`limit_compile`).
     pub compile_bytes: u64,
-    /// Calls that run at once; others wait. The pool reserves address space, not memory, for each.
+    /// Number of concurrent calls; further calls wait. The pool reserves address space, not memory, for each.
     #[schemars(range(min = 1, max = 1_000))]
     pub concurrent_calls: u32,
-    /// What the skills of one root may take in all (`root_limit`). The session applies it, not the sandbox.
+    /// Limits on the skills of one root together (`root_limit`). Enforced by the session, not by the sandbox.
     pub root: RootLimits,
 }
 

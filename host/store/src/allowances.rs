@@ -172,7 +172,7 @@ mod tests {
         };
         assert_eq!(claim(&one, "foo", &["foo-"]).await, None);
         assert_eq!(claim(&one, "foo", &["foo-", "food-"]).await, None);
-        // Nothing is noted of a claim that fails, not even what was free.
+        // A failed claim stores nothing, not even the free prefixes.
         assert_eq!(claim(&other, "bar", &["bar-", "foo-bar-"]).await, prefix("foo-bar-", "foo-", "foo"));
         assert_eq!(claim(&other, "bar", &["foo"]).await, prefix("foo", "foo-", "foo"));
         let owners = other.prefix_owners().await.unwrap();

@@ -10,15 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{OpenCall, Store, StoreError};
 
-/// What the journal keeps.
+/// How much the journal keeps: `[journal]` in `config.toml`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct JournalSettings {
-    /// Whether inputs and outputs are kept too, at most 16 KiB of each. Without them a row tells that there was a call,
-    /// never what it was about.
+    /// Whether inputs and outputs are kept, at most 16 KiB of each. Otherwise a row records a call without its contents.
     pub content: bool,
-    /// Rows that stay, the newest; older ones go, some 64 at a time. The default is months of a person's use, in about
-    /// 50 MB.
+    /// Number of rows to keep; the oldest are deleted, about 64 at a time. The default is months of one person's use, in
+    /// about 50 MB.
     #[schemars(range(min = 1, max = Self::MAX_KEEP))]
     pub keep: u32,
 }

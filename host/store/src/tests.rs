@@ -50,7 +50,7 @@ fn newer_database_is_rejected() {
     assert!(matches!(Store::open(home.path()), Err(StoreError::Newer { found: 99, .. })));
 }
 
-/// Opens the store in `home` ten times at once.
+/// Opens the store in `home` ten times concurrently.
 fn open_at_once(home: &std::path::Path) {
     let start = std::sync::Barrier::new(10);
     std::thread::scope(|scope| {
@@ -80,7 +80,7 @@ fn concurrent_opens_migrate_once() {
         drop(crate::database::Database::open(&path, &crate::MIGRATIONS[..version], None).unwrap());
         let old = rusqlite::Connection::open(&path).unwrap();
         old.execute("INSERT INTO trust (workspace, created_at) VALUES ('/kept', 1)", []).unwrap();
-        // A process of the older build goes on meanwhile.
+        // A process of the older build writes at the same time.
         open_at_once(home.path());
         let found: i64 = old.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
         assert_eq!(usize::try_from(found), Ok(crate::MIGRATIONS.len()));
@@ -134,7 +134,7 @@ fn failed_change_is_rolled_back() {
         let first = snapshot(&store, "one", &[]);
         let session = row(&first);
         let hold = store.create_session(session.clone(), first).await.unwrap();
-        // An agent of no session breaks the foreign key, after the persona was written.
+        // An agent without a session violates the foreign key, after the persona was written.
         let stranger =
             NewMessage { agent: AgentId::random(), kind: MessageKind::User, content: String::new(), data: None };
         let change =
@@ -176,10 +176,10 @@ fn damaged_component_is_detected() {
         store.create_session(row(&one), one).await.unwrap();
         let digest = Digest::of(b"bytes");
         std::fs::write(home.path().join(format!("components/{}.wasm", digest.to_hex())), b"bytez").unwrap();
-        assert!(store.retain_components().unwrap().add_stored(digest, 5), "its size does not tell");
+        assert!(store.retain_components().unwrap().add_stored(digest, 5), "the size is right");
         assert!(matches!(store.component(&digest).await, Err(StoreError::ComponentDamaged(_))));
         let mut held = store.retain_components().unwrap();
-        assert!(!held.add_stored(digest, 5), "it is out of the way");
+        assert!(!held.add_stored(digest, 5), "the damaged file was not deleted");
         held.add(b"bytes").unwrap();
         assert_eq!(store.component(&digest).await.unwrap(), b"bytes");
     });
@@ -190,7 +190,7 @@ fn gc_keeps_retained_components() {
     let home = tempfile::tempdir().unwrap();
     let (store, other) = (Store::open(home.path()).unwrap(), Store::open(home.path()).unwrap());
     let one = snapshot(&store, "one", &[b"component"]);
-    // Another process collects: it waits, and finds the component in a snapshot.
+    // Another process collects garbage: it waits, then finds the component in a snapshot.
     let collecting = std::thread::spawn(move || runtime().block_on(other.collect()).unwrap());
     runtime().block_on(store.create_session(row(&one), one)).unwrap();
     assert_eq!(collecting.join().unwrap(), crate::Collected::default());
@@ -295,7 +295,7 @@ fn kv_checks_versions_and_limits() {
         assert!(kv.delete(scope("a"), "k".to_owned()).await.unwrap());
         assert!(!kv.delete(scope("a"), "k".to_owned()).await.unwrap());
         let three = put("k", b"3".to_vec(), None).await.unwrap();
-        assert!(three > two, "a version came twice");
+        assert!(three > two, "a version was used twice");
         assert_eq!(kv.get(&scope("b"), "k").await.unwrap(), None, "another skill sees it");
         assert!(matches!(put("", vec![], None).await, Err(KvStoreError::Refused(KvError::Invalid(_)))));
         assert!(matches!(put(&"k".repeat(600), vec![], None).await, Err(KvStoreError::Refused(KvError::TooLarge { what: "key", .. }))));
@@ -304,15 +304,15 @@ fn kv_checks_versions_and_limits() {
             put(&format!("big{n}"), vec![0; 1 << 20], None).await.unwrap();
         }
         assert!(matches!(put("big15", vec![0; 1 << 20], None).await, Err(KvStoreError::Refused(KvError::Quota { what: "bytes", .. }))));
-        put("big14", vec![0; 10], None).await.expect("what is full may shrink");
-        put("big15", vec![0; 1 << 20], None).await.expect("and then there is room again");
+        put("big14", vec![0; 10], None).await.expect("a full scope can shrink");
+        put("big15", vec![0; 1 << 20], None).await.expect("there is room again");
     });
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Pages of keys are what a sorted map gives, whatever bytes the keys have.
+    /// Pages of keys equal those of a sorted map, for keys of any bytes.
     #[test]
     fn kv_is_a_sorted_map(ops in proptest::collection::vec((any::<bool>(), "[a-c\u{0}é%_\u{10ffff}]{1,4}"), 1..40), prefix in "[a-cé%_]{0,2}", page in 1u32..5) {
         let home = tempfile::tempdir().unwrap();

@@ -168,7 +168,7 @@ mod tests {
         let answers = tokio::join!(ask(Capability::Kv), ask(Capability::Kv), ask(Capability::Tools));
         assert_eq!(answers, (Approval::Once, Approval::Once, Approval::Once));
         assert_eq!(person.asked.load(Ordering::Relaxed), 2);
-        // The answer was for those calls.
+        // The answer applied to those calls only.
         ask(Capability::Kv).await;
         assert_eq!(person.asked.load(Ordering::Relaxed), 3);
     }

@@ -114,7 +114,7 @@ mod tests {
         let read = |text| input_from_text(&one, text, "/calc", None);
         assert_eq!(read("1 + 1"), Ok(json!({"expression": "1 + 1"})));
         assert_eq!(read(r#"{"expression": "2", "digits": 3}"#), Ok(json!({"expression": "2", "digits": 3})));
-        // An object that violates the schema is a mistake, not text; text that is no JSON object is text.
+        // An object that violates the schema is an error, not text; text that is not a JSON object is text.
         let error = read(r#"{"expression": 1}"#).unwrap_err();
         assert_eq!(error.to_string(), r#"input for /calc is invalid: at /expression: 1 is not of type "string"."#);
         assert_eq!(read(r#"{"x": 1"#), Ok(json!({"expression": r#"{"x": 1"#})));

@@ -17,7 +17,7 @@
 //!
 //! let schema = json!({"type": "object", "properties": {"expr": {"type": "string"}}, "required": ["expr"]});
 //! let name: Name = "eval".parse()?;
-//! let tool = ToolSpec { name, description: String::new(), input_schema: schema };
+//! let tool = ToolSpec { name, description: String::new(), input_schema: schema, extra: vec![] };
 //!
 //! let input = patchbay_tools::input_from_text(&tool, "2^100", "/calc", None)?;
 //! assert_eq!(input, json!({"expr": "2^100"}));

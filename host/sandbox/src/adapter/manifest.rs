@@ -309,10 +309,10 @@ mod tests {
         assert_eq!(read.models[0].suggested_levels, [ThinkingLevel::Low, ThinkingLevel::High]);
         assert_eq!((read.models[1].id.as_str(), read.models[1].size), ("org/acme-2:free", ModelSize::Normal));
         assert_eq!(read.credential.as_ref().unwrap().env.as_deref(), Some("ACME_API_KEY"));
-        // As it is kept in the store, and read again.
+        // The form in the store.
         let text = serde_json::to_string(&read).unwrap();
         assert_eq!(serde_json::from_str::<AdapterManifest>(&text).unwrap(), read);
-        // At the bounds all is well.
+        // Values at the bounds are accepted.
         let mut largest = manifest();
         largest.models = (0..1_000).map(|i| model(&format!("{i:0128}"))).collect();
         largest.model_prefixes = (0..32).map(|i| format!("{i:064}")).collect();

@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(failure.retry, RetryHint::After(Duration::from_millis(1_500)));
     }
 
-    /// It goes back to the API as it came: a changed one would be another.
+    /// It is returned to the API unchanged; a changed id would name another call.
     #[test]
     fn tool_call_id_is_a_short_line() {
         let start = |id: &str| {

@@ -24,7 +24,7 @@ use crate::{
     state::{CallAccess, GuestState},
 };
 
-/// Why the host's side did not do what a guest asked for.
+/// Why a host function failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The call lacks a permit.
@@ -50,7 +50,7 @@ impl CallAccess {
     }
 }
 
-// Interfaces of types alone.
+// These interfaces contain only types.
 impl host::types::Host for GuestState {}
 impl skill::types::Host for GuestState {}
 

@@ -1,4 +1,4 @@
-//! The capabilities, called as a guest would, with no component at all.
+//! Tests of the host functions, called without a component.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ use crate::{
     state::{CallAccess, GuestState},
 };
 
-/// A store in memory and ears that keep what they hear.
+/// A store in memory that also records every call.
 #[derive(Default)]
 struct Fake {
     entries: Mutex<BTreeMap<(Scope, String), KvEntry>>,
@@ -75,7 +75,7 @@ impl ProgressSink for Fake {
     }
 }
 
-/// Echoes the URL, and tells how long it was given.
+/// Echoes the URL and the timeout.
 impl Http for Fake {
     fn check(&self, _: &str, _: &[Auth], permits: &Permits) -> Result<(), Fault> {
         Ok(permits.check(&"http:example.com".parse().unwrap())?)
@@ -96,7 +96,7 @@ impl Http for Fake {
     }
 }
 
-/// Echoes the prompt, and takes a token for each of its bytes.
+/// Echoes the prompt; uses a token for each of its bytes.
 impl Inference for Fake {
     fn complete<'a>(
         &'a self,
@@ -115,7 +115,7 @@ impl Inference for Fake {
     }
 }
 
-/// Uses half of what it is given.
+/// Uses half of the budget.
 impl ToolCaller for Fake {
     fn call<'a>(&'a self, tool: &'a str, input: &'a str, budget: Budget) -> BoxFuture<'a, Finished<String, Fault>> {
         Box::pin(async move {
@@ -153,7 +153,7 @@ fn state(limits: Limits, asked: &[Capability], granted: &[Capability]) -> (Guest
     (GuestState::new(Arc::new(limits), budget, fake.clone(), Some(access)), fake)
 }
 
-/// What the call of a test may do and reach, to change it.
+/// Returns permits and services of the call, for changes by a test.
 fn access(state: &mut GuestState) -> &mut CallAccess {
     state.access.as_mut().and_then(Arc::get_mut).unwrap()
 }
@@ -191,7 +191,7 @@ async fn kv_denial_is_the_message_of_the_host() {
         let denied = state.put(kv::Scope::User, "k".into(), vec![], None).await.unwrap().unwrap_err();
         assert_eq!(denied.kind, "denied");
         assert!(denied.message.contains(words), "{}", denied.message);
-        assert!(fake.entries.lock().unwrap().is_empty(), "it was written all the same");
+        assert!(fake.entries.lock().unwrap().is_empty(), "the denied write was performed");
     }
 }
 
@@ -357,7 +357,7 @@ async fn writes_stop_at_the_limit() {
     access(&mut state).services.workspace = files(folder.path());
     let contents = vec![b'x'; 1_000];
     workspace_write::Host::write(&mut state, "a".into(), contents.clone()).await.unwrap().unwrap();
-    // A folder and a file, which count as 4096 bytes each.
+    // A folder and a file count 4096 bytes each.
     let over = workspace_write::Host::write(&mut state, "b/c".into(), contents.clone()).await.unwrap_err();
     assert_eq!(over.downcast_ref(), Some(&Failure::Written { limit: 10_000 }));
     assert!(!folder.path().join("b").exists());
@@ -399,13 +399,13 @@ async fn inference_is_bounded_in_tokens_and_bytes() {
     let told = complete(&mut state, &"p".repeat(20)).await.unwrap_err();
     assert_eq!(told, ("too-large".into(), "the prompt has more than 20 bytes (limits.output_bytes)".into()));
     assert_eq!(complete(&mut state, "six by").await, Ok("six bysix by".into()));
-    // The answer alone is too large; what it took is counted.
+    // Only the answer is too large; its tokens are counted.
     let told = complete(&mut state, "eleven more").await.unwrap_err();
     assert_eq!(told, ("too-large".into(), "the answer has more than 20 bytes (limits.output_bytes)".into()));
     let told = complete(&mut state, "p").await.unwrap_err();
     assert_eq!(told, ("quota".into(), "the call has used up its 10 tokens (limits.inference_tokens)".into()));
     assert_eq!(*fake.heard.lock().unwrap(), ["s six by 10", "s eleven more 4"]);
-    // A prompt that is over the rest by its estimate is not sent: 34 bytes are 12 tokens.
+    // A prompt with a higher estimate than the remaining tokens is not sent: 34 bytes are 12 tokens.
     let limits = Limits { inference_tokens: 10, ..Limits::default() };
     let (mut long, fake) = self::state(limits, &asked, &asked);
     let (kind, message) = complete(&mut long, &"p".repeat(33)).await.unwrap_err();
@@ -415,7 +415,7 @@ async fn inference_is_bounded_in_tokens_and_bytes() {
     );
     assert!(message.contains("(limits.inference_tokens)") && fake.heard.lock().unwrap().is_empty(), "{message}");
     assert_eq!(long.inference_tokens_left(), 10);
-    // Nothing is left for another tool, either.
+    // A nested call has no tokens left, either.
     let limits = Limits { inference_tokens: 10, ..Limits::default() };
     let both = [Capability::Inference, Capability::Tools];
     let (mut state, _) = self::state(limits, &both, &both);
@@ -424,7 +424,7 @@ async fn inference_is_bounded_in_tokens_and_bytes() {
     assert_eq!(state.inference_tokens_left(), 3);
 }
 
-/// The wall clock drops the future; what the provider took by then is not known, and the estimate counts.
+/// The clock drops the future. The tokens used by then are unknown, so the estimate counts.
 #[tokio::test]
 async fn cancelled_inference_counts_its_estimate() {
     struct HangingInference;
@@ -441,7 +441,7 @@ async fn cancelled_inference_counts_its_estimate() {
     assert_eq!(state.inference_tokens_left(), 3);
 }
 
-/// Allows a capability after a while, or does not, and counts the questions.
+/// Allows or refuses a capability after a delay, and records the questions.
 struct TestPermitSource {
     allows: bool,
     asked: Mutex<Vec<Capability>>,
@@ -471,7 +471,7 @@ async fn person_is_asked_for_missing_grants() {
     let clock = state.budget.clock.clone();
     let calls = async {
         state.put(kv::Scope::User, "k".into(), b"v".to_vec(), None).await.unwrap().unwrap();
-        // Asked once: the answer holds for the rest of the call.
+        // Asked once: the answer applies to the rest of the call.
         state.get(kv::Scope::User, "k".into()).await.unwrap().unwrap()
     };
     assert!(clock.limit(calls).await.unwrap().is_some(), "the clock ran while the person was asked");

@@ -91,7 +91,7 @@ async fn open_call_is_not_in_the_journal_until_it_ends() {
     assert_eq!(finished(&store).await, [(inner.call, None), (outer.call, None)]);
     let database = rusqlite::Connection::open(folder.path().join("patchbay.db")).unwrap();
     let lines: i64 = database.query_row("SELECT count(line) + count(agent) FROM calls", [], |row| row.get(0)).unwrap();
-    assert_eq!(lines, 0, "a line stays behind");
+    assert_eq!(lines, 0, "a line was not deleted");
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn interrupted_call_ends_as_unknown_once() {
     let row = row(hold.session(), None);
     store.begin_calls(&hold, vec![open(&row, None)]).await.unwrap();
     settle_all(&store, vec![row.call, row.call]).await;
-    // The process that had begun it ends it after another one has settled it.
+    // The process that began the call ends it after another one has settled it.
     store.end_call(row.clone(), true);
     store.settle().await.unwrap();
     assert_eq!(finished(&store).await, [(row.call, Some(Code::OutcomeUnknown))]);

@@ -43,7 +43,7 @@ fn fenced<T: std::fmt::Debug>(result: Result<T, StoreError>) {
 #[tokio::test]
 async fn writes_of_an_earlier_hold_are_rejected() {
     let home = tempfile::tempdir().unwrap();
-    // Two stores of one folder share nothing but the files, as two processes do.
+    // Two stores of one folder share only the files, like two processes.
     let (ours, theirs) = (Store::open(home.path()).unwrap(), Store::open(home.path()).unwrap());
     let (old, agent) = session(&ours).await;
     ours.commit(&old, says(agent, &["a", "b"])).await.unwrap();
@@ -57,7 +57,7 @@ async fn writes_of_an_earlier_hold_are_rejected() {
     let kept: Vec<_> = ours.messages(old.session(), 1, 9).await.unwrap();
     assert_eq!(kept.iter().map(|row| row.content.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
     assert_eq!((ours.last_seq(old.session()).await.unwrap(), ours.tokens(old.session()).await.unwrap()), (3, 2));
-    // The process that lost the session may take it back.
+    // The process that lost the session can take it again.
     let again = ours.hold(old.session()).await.unwrap();
     fenced(theirs.commit(&new, says(agent, &["lost"])).await);
     ours.commit(&again, says(agent, &["d"])).await.unwrap();
@@ -105,7 +105,7 @@ async fn partial_answers_are_recovered_once_in_order() {
     let store = Store::open(home.path()).unwrap();
     let (hold, agent) = session(&store).await;
     let (other, _) = session(&store).await;
-    // An attempt that was given up, and eleven pieces of the answer that counts.
+    // A cancelled attempt, and eleven pieces of the final answer.
     store.checkpoint(&hold, vec![piece(agent, 0, "given up"), piece(agent, 1, ".")]).await.unwrap();
     let pieces = (0..11).map(|n| piece(agent, n, &format!("{n} "))).collect();
     store.checkpoint(&hold, pieces).await.unwrap();
@@ -117,7 +117,7 @@ async fn partial_answers_are_recovered_once_in_order() {
         assert_eq!(rows.iter().map(|row| row.content.as_str()).collect::<Vec<_>>(), ["0 1 2 3 4 5 6 7 8 9 10 "]);
         assert_eq!(rows[0].kind, MessageKind::Assistant);
     }
-    // What ended with its row is not recovered.
+    // An answer that was committed as a row is not recovered.
     store.checkpoint(&hold, vec![piece(agent, 0, "whole")]).await.unwrap();
     let change = SessionChange { ends_partial: Some(agent), ..says(agent, &["whole"]) };
     store.commit(&hold, change).await.unwrap();
@@ -133,7 +133,7 @@ async fn removed_session_cannot_be_held() {
     assert!(matches!(nothing, Err(StoreError::SessionNotFound(_))), "{nothing:?}");
 }
 
-/// A session of a build before the fence has rows, and no epoch.
+/// A session of a build without holds has rows and no epoch.
 #[tokio::test]
 async fn sessions_of_earlier_builds_can_be_held() {
     let home = tempfile::tempdir().unwrap();

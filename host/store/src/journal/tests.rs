@@ -74,7 +74,7 @@ fn journal_contents_are_opt_in_and_bounded() {
         assert_eq!((&kept[0].input, &kept[0].output), (&None, &None));
 
         let store = store.with_journal(JournalSettings { content: true, ..JournalSettings::default() });
-        // Of three bytes each, so that the bound falls into one.
+        // Three bytes each, so that the bound is inside a character.
         let long = "€".repeat(JournalSettings::CONTENT_BYTES);
         store.journal(JournalRow { input: Some(long), ..row("a", session) }).await;
         store.settle().await.unwrap();
@@ -111,7 +111,7 @@ fn row_of_a_dropped_future_is_written() {
     let home = tempfile::tempdir().unwrap();
     runtime().block_on(async {
         let store = Store::open(home.path()).unwrap();
-        // The writer waits for this one, and the queue fills up.
+        // The writer waits for this job while the queue fills up.
         let other = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         let session = SessionId::random();
@@ -125,7 +125,7 @@ fn row_of_a_dropped_future_is_written() {
                 () = std::future::ready(()) => break,
             }
         }
-        assert!(given > 100, "there is room for {given} alone");
+        assert!(given > 100, "there is room for only {given}");
         other.execute_batch("COMMIT").unwrap();
         drop(store);
         assert_eq!(all(&Store::open(home.path()).unwrap(), &JournalFilter::default()).await.len(), given);
@@ -290,7 +290,7 @@ fn trimming_deletes_unused_call_sites() {
         let other = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
         let sites = other.query_row("SELECT group_concat(skill) FROM call_sites", [], |row| row.get::<_, String>(0));
         assert_eq!((sites.unwrap().as_str(), all(&store, &JournalFilter::default()).await.len()), ("new", 1));
-        // A row that comes afterwards finds its site, or adds it again.
+        // A later row finds its site or adds it again.
         store.journal(row("old", session)).await;
         store.settle().await.unwrap();
         assert_eq!(all(&store, &JournalFilter::default()).await.last().unwrap().skill, "old");
@@ -300,7 +300,7 @@ fn trimming_deletes_unused_call_sites() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// However many rows come, at least the newest `keep` are there, and at most some more.
+    /// After any number of rows, the newest `keep` are there, and a bounded number of others.
     #[test]
     fn journal_size_is_bounded(keep in 1u32..200, count in 1i64..500) {
         let home = tempfile::tempdir().unwrap();
