@@ -67,7 +67,7 @@ impl AdapterHarness {
 
     /// Asserts that the first step fails and that a good adapter still works; returns the failure.
     async fn assert_begin_fails(&self, adapter: &Adapter) -> Failure {
-        let failure = self.begin(adapter).await.err().expect("the adapter got away with it");
+        let failure = self.begin(adapter).await.err().expect("the adapter did not fail");
         self.assert_still_works().await;
         failure
     }
@@ -82,7 +82,7 @@ impl AdapterHarness {
                 return failure;
             }
         }
-        panic!("the adapter got away with it");
+        panic!("the adapter did not fail");
     }
 
     /// Asserts that a good adapter still works in this sandbox.

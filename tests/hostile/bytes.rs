@@ -37,7 +37,7 @@ async fn core_module_error_says_how_to_build_a_component() {
 async fn component_truncated_at_any_byte_is_rejected() {
     let harness = Harness::new(small_limits());
     let whole = Guest::default().component();
-    let first_end = end_of_imports_and_exports(&whole);
+    let first_end = end_of_exports(&whole);
     for end in (0..whole.len()).step_by(7) {
         match harness.load(&whole[..end]).await {
             Err(failure) => assert_eq!(failure.code(), Code::InvalidComponent, "at {end}: {failure}"),
@@ -49,7 +49,7 @@ async fn component_truncated_at_any_byte_is_rejected() {
 }
 
 /// Returns the offset at which the exports of a component end.
-fn end_of_imports_and_exports(bytes: &[u8]) -> usize {
+fn end_of_exports(bytes: &[u8]) -> usize {
     let export = b"patchbay:skill/skill@0.1.0";
     bytes.windows(export.len()).rposition(|window| window == export).unwrap() + export.len()
 }

@@ -21,7 +21,7 @@ async fn guest_memory_is_fresh_in_every_call() {
         (if (i32.load (i32.const 200000)) (then (unreachable)))
         (if (i32.load $other (i32.const 100000)) (then (unreachable)))
         (if (i32.eqz (ref.is_null (table.get $table (i32.const 3)))) (then (unreachable)))
-        ;; What a data segment wrote is there anew.
+        ;; The data segment is written again for each instance.
         (if (i32.ne (i32.load8_u (i32.const 1024)) (i32.load8_u (i32.const 131072))) (then (unreachable)))
         (global.set $kept (i32.const 1))
         (i32.store (i32.const 200000) (i32.const 1))

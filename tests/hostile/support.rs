@@ -107,21 +107,21 @@ impl Harness {
 
     /// Asserts that a call of `guest` fails and that a good guest still works; returns the failure.
     pub async fn assert_call_fails(&self, guest: &Guest) -> Failure {
-        let failure = self.call(guest).await.expect_err("the guest got away with it");
+        let failure = self.call(guest).await.expect_err("the guest did not fail");
         self.assert_still_works().await;
         failure
     }
 
     /// Asserts that `guest` cannot be described and that a good guest still works; returns the failure.
     pub async fn assert_describe_fails(&self, guest: &Guest) -> Failure {
-        let failure = self.describe(guest).await.expect_err("the guest got away with it");
+        let failure = self.describe(guest).await.expect_err("the guest did not fail");
         self.assert_still_works().await;
         failure
     }
 
     /// Asserts that `bytes` cannot be loaded and that a good component still works; returns the failure.
     pub async fn assert_load_fails(&self, bytes: &[u8]) -> Failure {
-        let failure = self.load(bytes).await.err().expect("the bytes got away with it");
+        let failure = self.load(bytes).await.err().expect("the bytes were loaded");
         self.assert_still_works().await;
         failure
     }

@@ -106,7 +106,7 @@ struct Large {
     /// The number of concurrent requests, and its maximum so far.
     now: AtomicUsize,
     most: AtomicUsize,
-    /// The total size of the request bodies.
+    /// The size of each request body in bytes.
     bodies: Mutex<Vec<usize>>,
 }
 

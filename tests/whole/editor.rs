@@ -66,6 +66,7 @@ impl Terminal {
         Self { screen, keys, child }
     }
 
+    /// Types keys, without waiting for their effect.
     pub(crate) fn press(&self, keys: &str) {
         self.keys.lock().unwrap().write_all(keys.as_bytes()).unwrap();
     }

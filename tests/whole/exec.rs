@@ -329,7 +329,7 @@ fn session_id_is_printed_at_the_end_of_conversations() {
         ran.err.lines().last().and_then(|line| line.strip_prefix("Session: ")).unwrap_or_else(|| panic!("{ran:?}"));
     assert_eq!(ran.code, Some(1));
     assert!(patchbay.run(&["exec", "--session", named, "show context"]).out.contains("1 user: text(17)"));
-    // Not if the caller named the session or uses JSON, and not without a conversation.
+    // Not if `/quit` or the caller already named the session, and not without a conversation.
     assert_eq!(patchbay.run(&["exec", "hello", "/quit"]).err, "");
     assert_eq!(patchbay.run(&["exec", "--session", &session, "hello"]).err, "");
     assert_eq!(patchbay.run(&["exec", "/calc 1"]).err, "");

@@ -345,12 +345,12 @@ use patchbay_sdk::{Result, skill};
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Greet {
-    /// Who is greeted.
+    /// The name of the person.
     name: String,
 }
 
 skill! {
-    /// Greets somebody by name.
+    /// Greets a person by name.
     fn greet(input: Greet) -> Result<String> {
         Ok(format!("Hello, {}!", input.name))
     }
@@ -367,7 +367,7 @@ fn rust_sources_become_a_working_skill() {
     let (first, tool) = ran.out.split_once('\n').unwrap();
     let built = folder.canonicalize().unwrap().join("greeter.wasm");
     assert_eq!(first, format!("{}: {} bytes", built.display(), built.metadata().unwrap().len()));
-    assert!(tool.starts_with("tool greet: Greets somebody by name.\n"), "{tool}");
+    assert!(tool.starts_with("tool greet: Greets a person by name.\n"), "{tool}");
 
     // Installed as one file.
     patchbay.write("home/config/skills/greeter.wasm", fs::read(&built).unwrap());
@@ -531,7 +531,7 @@ fn inspect_reports_faults_of_a_plugin() {
     let wrong = "wrong: [invalid_component] Asked for its tools, it ended with invalid_output: the component's answer is invalid: \
          the input schema of tool 'run' is no JSON object.";
     let found: Vec<_> = ran.out.lines().filter(|line| line.starts_with("wrong: ")).collect();
-    assert_eq!(found, [wrong], "of a component that could not be asked nobody knows what it lacks");
+    assert_eq!(found, [wrong], "a component that cannot be described has no diagnostics about missing tools");
 
     let ran = patchbay.run(&["plugin", "inspect", "none.wasm"]);
     let words = "Error: cannot use none.wasm: No such file or directory (os error 2). [folder_unusable]\n";
