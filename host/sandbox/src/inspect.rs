@@ -42,20 +42,20 @@ struct WorldSpec {
     /// Prefixes of the names that it may import, besides those of WASI; the linker checks the rest.
     offered: &'static [&'static str],
     /// Where its components belong, for messages.
-    place: &'static str,
+    location: &'static str,
 }
 
 const SKILL: WorldSpec = WorldSpec {
     what: "a skill",
     export: "patchbay:skill/skill@0.1.",
     offered: &["patchbay:host/", "patchbay:skill/types@0.1."],
-    place: "a folder 'skills'",
+    location: "a folder 'skills'",
 };
 const ADAPTER: WorldSpec = WorldSpec {
     what: "a provider's adapter",
     export: "patchbay:provider/adapter@0.1.",
     offered: &["patchbay:host/log@0.1.", "patchbay:host/types@0.1.", "patchbay:provider/types@0.1."],
-    place: "the folder 'providers' of the configuration",
+    location: "the folder 'providers' of the configuration",
 };
 /// Packages of WASI 0.2 that the host provides, closed and virtual.
 const WASI: &[&str] = &["cli", "clocks", "filesystem", "http", "io", "random", "sockets"];
@@ -226,8 +226,8 @@ impl ComponentShape {
         let WorldSpec { what, export, .. } = world;
         if !self.has(world) {
             if self.has(other) {
-                let WorldSpec { what: other, place, .. } = other;
-                return invalid(format!("another world: it is {other}, not {what}; {other} belongs into {place}"));
+                let WorldSpec { what: other, location, .. } = other;
+                return invalid(format!("another world: it is {other}, not {what}; {other} belongs into {location}"));
             }
             let exports = if self.exports.is_empty() {
                 "nothing".to_owned()

@@ -20,8 +20,8 @@ impl Sandbox {
     ///
     /// A nested call uses slots of its own depth, so that a call never waits for one that waits for it.
     pub(crate) async fn slots(&self, slots: u32, depth: u32) -> Result<OwnedSemaphorePermit, Failure> {
-        let places = self.slot_pools.at(depth);
-        let free = Arc::clone(&places.free).acquire_many_owned(slots.min(places.most));
+        let pool = self.slot_pools.at(depth);
+        let free = Arc::clone(&pool.free).acquire_many_owned(slots.min(pool.most));
         // The semaphore is never closed.
         free.await.map_err(|error| Failure::Unavailable(error.to_string()))
     }

@@ -30,14 +30,14 @@ pub(super) struct Hooks {
     budget: Budget,
     /// Counts bodies until the guest has read them.
     memory: Arc<Memory>,
-    places: Arc<Semaphore>,
+    request_slots: Arc<Semaphore>,
 }
 
 impl Hooks {
     pub(super) fn new(state: &GuestState) -> Self {
         let memory = Arc::clone(state.limiter.memory());
-        let places = Arc::new(Semaphore::new(AT_ONCE));
-        Self { access: state.access.clone(), budget: state.budget.clone(), memory, places }
+        let request_slots = Arc::new(Semaphore::new(AT_ONCE));
+        Self { access: state.access.clone(), budget: state.budget.clone(), memory, request_slots }
     }
 }
 
@@ -60,12 +60,12 @@ impl WasiHttpHooks for Hooks {
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = SendResult> + Send> {
         let (access, budget) = (self.access.clone(), self.budget.clone());
-        let (memory, places) = (Arc::clone(&self.memory), Arc::clone(&self.places));
+        let (memory, request_slots) = (Arc::clone(&self.memory), Arc::clone(&self.request_slots));
         Box::new(async move {
             // The permit is checked first: without it, no byte of the body is read, and buffered bytes are freed.
             let access = access.ok_or(Error::HttpRequestDenied)?;
             capability::http::check(&access, &request.uri().to_string()).await.map_err(error)?;
-            let _place = places.acquire().await;
+            let _slot = request_slots.acquire().await;
             let mut body = memory.reserve();
             let request = read(request, &budget, options.as_ref(), &mut body).await?;
             let response = capability::http::send(&access, request).await.map_err(error)?;
