@@ -138,7 +138,7 @@ impl Approver for FakePerson {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_is_asked_for_grants_where_a_front_gives_an_approver() {
+async fn missing_grants_are_requested_from_the_approver() {
     let patchbay = Patchbay::new();
     let put = "(call $put (i32.const 2) (i32.const 310) (i32.const 1) (i32.const 300) (i32.const 4) (i32.const 0) \
                (i64.const 0) (i32.const 512))";
