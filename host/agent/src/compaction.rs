@@ -74,7 +74,7 @@ fn tokens(message: &Message) -> u64 {
 }
 
 /// The instruction to summarise.
-const REQUEST: &str = "Summarise the conversation so far.\n\nYour summary takes its place: whoever goes on with it has \
+const REQUEST: &str = "Summarise the conversation so far.\n\nYour summary replaces it: the next request contains \
 nothing else. Say what the person wants and prefers, what was found out and decided, what was done and with which result, \
 names, paths and numbers to the letter, what is still to be done, and what is being worked on at this moment. Write plain \
 text, no greeting, and call no tools.";

@@ -27,17 +27,17 @@ macro_rules! codes {
 }
 
 codes! {
-    "A line went well" {
+    "A line succeeded" {
         SkillsListed = "skills_listed", "`/skills`: the snapshot has skills.";
-        SkillsEmpty = "skills_empty", "`/skills`: the snapshot has none.";
+        SkillsEmpty = "skills_empty", "`/skills`: the snapshot has no skills.";
         SkillHelp = "skill_help", "`/help`: metadata of one skill.";
         SkillsReloaded = "skills_reloaded", "`/reload_skills`: the session has a new snapshot.";
         SkillAdded = "skill_added", "A skill's instructions are in the conversation.";
-        AgentSet = "agent_set", "`/agent`: the persona is switched.";
-        CommandsListed = "commands_listed", "`/commands`: what works now.";
-        ToolResult = "tool_result", "A tool ran and answered.";
+        AgentSet = "agent_set", "`/agent`: the session has another persona.";
+        CommandsListed = "commands_listed", "`/commands`: the available commands.";
+        ToolResult = "tool_result", "A tool ran and returned a result.";
         ModelSet = "model_set", "`/model`: the agent in view has another model.";
-        ProvidersListed = "providers_listed", "`/providers`: what providers there are.";
+        ProvidersListed = "providers_listed", "`/providers`: the list of providers.";
         Answered = "answered", "The model answered.";
         Quit = "quit", "`/quit`: the front should leave. Nothing is lost.";
     }
@@ -47,91 +47,91 @@ codes! {
         InvalidArgs = "invalid_args", "An argument is missing, or not accepted.";
         AliasAmbiguous = "alias_ambiguous", "Several skills claim the alias; `/skill NAME` works.";
         SkillNotFound = "skill_not_found", "The snapshot has no skill of that name.";
-        PersonaNotFound = "persona_not_found", "No persona has that name, or its folder has none of a persona's files.";
-        PersonaUnreadable = "persona_unreadable", "The persona is there, and one of its files cannot be read.";
+        PersonaNotFound = "persona_not_found", "No persona has that name, or its folder contains no persona file.";
+        PersonaUnreadable = "persona_unreadable", "A file of the persona cannot be read.";
         ToolNotFound = "tool_not_found", "The snapshot has no tool of that name.";
         InvalidInput = "invalid_input", "A tool's input does not satisfy its schema.";
         UnknownModel = "unknown_model", "No provider has such a model.";
-        InvalidThinkingLevel = "invalid_thinking_level", "What follows the `/` is no thinking level.";
-        ProviderPending = "provider_pending", "The provider waits for the operator's yes; the message names the command.";
-        ProviderUnusable = "provider_unusable", "The provider is gone, or cannot be used; the message says why.";
+        InvalidThinkingLevel = "invalid_thinking_level", "The text after the `/` is not a thinking level.";
+        ProviderPending = "provider_pending", "The provider waits for the operator's approval; the message names the command.";
+        ProviderUnusable = "provider_unusable", "The provider does not exist or cannot be used; the message says why.";
         TurnRunning = "turn_running", "The model cannot be switched while a turn runs.";
-        LineTooLong = "line_too_long", "A line is over the limit; nothing of it was kept.";
+        LineTooLong = "line_too_long", "The line is longer than the limit; nothing of it was stored.";
     }
     "A turn ended early" {
-        TurnCancelled = "turn_cancelled", "The turn was cancelled; what came is kept.";
-        TurnRounds = "turn_rounds", "The turn made as many requests to the model as it may (`limits.turn_requests`).";
+        TurnCancelled = "turn_cancelled", "The turn was cancelled; the partial answer is kept.";
+        TurnRounds = "turn_rounds", "The turn reached its limit of requests to the model (`limits.turn_requests`).";
         LimitTokens = "limit_tokens", "The session has used up its tokens (`limits.session_tokens`).";
         CompactionFailed = "compaction_failed", "The conversation could not be summarised; it is kept as it was.";
     }
     "A tool failed" {
-        ToolFailed = "tool_failed", "The skill itself says that it failed; `data.kind` is the skill's word.";
-        Denied = "denied", "The tool lacks a grant; the message names the command that gives it.";
-        CredentialPlacement = "credential_placement", "The skill wants a credential at a place of a request that the operator did not allow; the message says what would allow it.";
+        ToolFailed = "tool_failed", "The skill reported a failure; `data.kind` is the skill's own kind of error.";
+        Denied = "denied", "The tool lacks a grant; the message names the command that grants it.";
+        CredentialPlacement = "credential_placement", "The operator did not allow a credential at this place of a request; the message says how to allow it.";
         Blocked = "blocked", "The operator has blocked the component; the message names the command that lifts it.";
-        Trap = "trap", "The component trapped: it ran into `unreachable`, a bad pointer, or its own panic.";
-        InvalidOutput = "invalid_output", "The component's answer is not what the contract says.";
-        InvalidComponent = "invalid_component", "The bytes are no component of a world that the host knows.";
-        ComponentMissing = "component_missing", "The stored component of a snapshot is gone or damaged.";
+        Trap = "trap", "The component trapped: `unreachable`, an invalid memory access, or a panic.";
+        InvalidOutput = "invalid_output", "The component's result violates the contract.";
+        InvalidComponent = "invalid_component", "The bytes are not a component of a world that the host supports.";
+        ComponentMissing = "component_missing", "The stored component of a snapshot is missing or damaged.";
         LimitFuel = "limit_fuel", "The call used up its fuel, the deterministic budget of instructions.";
-        LimitTime = "limit_time", "The call ran over its wall-clock deadline.";
-        LimitMemory = "limit_memory", "The instance wanted more memory or tables than it may have.";
-        LimitHostCalls = "limit_host_calls", "The call made more host calls than it may.";
-        LimitInput = "limit_input", "The input is larger than a tool may be given.";
-        LimitOutput = "limit_output", "The component handed over more bytes than it may.";
-        LimitLog = "limit_log", "The call wrote more log than it may.";
-        LimitWrite = "limit_write", "The skill wrote more bytes to the workspace than it may in one session (`limits.write_bytes`).";
-        LimitCompile = "limit_compile", "Compiling the component took longer, or more memory, than it may.";
-        Unavailable = "unavailable", "The host cannot run components now; the message says why.";
+        LimitTime = "limit_time", "The call exceeded its wall-clock limit.";
+        LimitMemory = "limit_memory", "The instance exceeded its limit of memory or tables.";
+        LimitHostCalls = "limit_host_calls", "The call exceeded its limit of host calls.";
+        LimitInput = "limit_input", "The input is larger than the limit for tools.";
+        LimitOutput = "limit_output", "The component exceeded its limit of output bytes.";
+        LimitLog = "limit_log", "The call exceeded its limit of log bytes.";
+        LimitWrite = "limit_write", "The skill exceeded the limit of bytes written to the workspace in one session (`limits.write_bytes`).";
+        LimitCompile = "limit_compile", "Compiling the component exceeded its limit of time or memory.";
+        Unavailable = "unavailable", "The host currently cannot run components; the message says why.";
         Cancelled = "cancelled", "The call was given up before it ended, and before it had any effect.";
         OutcomeUnknown = "outcome_unknown", "The call was interrupted after it had begun an effect; whether it took effect is not known. It is never repeated by itself.";
         NotRun = "not_run", "The call was not run, or had no effect: the process ended before.";
     }
     "A model did not answer" {
-        MissingCredentials = "missing_credentials", "The provider's key is not known; nothing was sent, and the message says where it belongs.";
-        ProviderAuthentication = "provider_authentication", "The provider refuses the key.";
-        ProviderRateLimit = "provider_rate_limit", "Too many requests, or a quota that is used up; the message says when to try again, where that is known.";
-        ProviderInvalidRequest = "provider_invalid_request", "The provider says that the request is wrong.";
-        ProviderNotFound = "provider_not_found", "The provider knows no such model, or no such address.";
-        ProviderServer = "provider_server", "The provider is in trouble.";
+        MissingCredentials = "missing_credentials", "The provider's key is missing; nothing was sent, and the message says where to put it.";
+        ProviderAuthentication = "provider_authentication", "The provider rejects the key.";
+        ProviderRateLimit = "provider_rate_limit", "Too many requests, or an exhausted quota; the message says when to try again, if known.";
+        ProviderInvalidRequest = "provider_invalid_request", "The provider rejects the request as invalid.";
+        ProviderNotFound = "provider_not_found", "The provider does not know the model or the address.";
+        ProviderServer = "provider_server", "The provider reports an internal error.";
         ProviderTimeout = "provider_timeout", "The provider, or the whole exchange, took too long.";
-        ProviderContentFilter = "provider_content_filter", "A filter of the provider's refused the request or its answer.";
-        ProviderNetwork = "provider_network", "There is no connection to the provider, or it broke.";
-        ProviderUnknown = "provider_unknown", "The provider failed in a way that nobody here knows.";
+        ProviderContentFilter = "provider_content_filter", "The provider's content filter rejected the request or its answer.";
+        ProviderNetwork = "provider_network", "The connection to the provider could not be opened, or broke.";
+        ProviderUnknown = "provider_unknown", "The provider failed for an unknown reason.";
         AdapterViolation = "adapter_violation", "The provider's adapter broke the contract; the message says how.";
-        LimitExchange = "limit_exchange", "The provider's adapter went over a limit of `[exchange]`.";
+        LimitExchange = "limit_exchange", "The provider's adapter exceeded a limit of `[exchange]`.";
     }
     "A skill was kept out of a snapshot" {
-        MissingSkillMd = "missing_skill_md", "No SKILL.md in the folder or the component.";
-        MalformedFrontmatter = "malformed_frontmatter", "The frontmatter cannot be read.";
-        InvalidName = "invalid_name", "A name is against the rule, or not the folder's.";
-        InvalidCommandAlias = "invalid_command_alias", "The alias is no valid command name.";
-        CommandAliasCollision = "command_alias_collision", "The alias is a built-in command, or a name that is reserved for one.";
-        Ineligible = "ineligible", "The system, the environment or a binary is not as the skill demands.";
-        MissingRequiredTools = "missing_required_tools", "A tool that the skill builds on is not in the snapshot.";
-        CommandToolMissing = "command_tool_missing", "The skill's `command_tool` is no tool that it can call.";
+        MissingSkillMd = "missing_skill_md", "The folder or the component has no SKILL.md.";
+        MalformedFrontmatter = "malformed_frontmatter", "The frontmatter cannot be parsed.";
+        InvalidName = "invalid_name", "A name is invalid, or differs from the folder's name.";
+        InvalidCommandAlias = "invalid_command_alias", "The alias is not a valid command name.";
+        CommandAliasCollision = "command_alias_collision", "The alias is a built-in command or a reserved name.";
+        Ineligible = "ineligible", "The system lacks something that the skill requires: the operating system, a variable or a binary.";
+        MissingRequiredTools = "missing_required_tools", "A tool that the skill requires is not in the snapshot.";
+        CommandToolMissing = "command_tool_missing", "The skill's `command_tool` is not a tool that it can call.";
         SeveralComponents = "several_components", "More than one component claims to be the skill.";
         AliasShadowed = "alias_shadowed", "The alias belongs to a skill of a higher root; the skill itself stays.";
-        RootLimit = "root_limit", "The root is over a limit of `[limits.root]`; this skill and all behind it are left out.";
-        SkillFilesLimited = "skill_files_limited", "The skill has more files than a skill may; it stays without them.";
-        SkillFileSkipped = "skill_file_skipped", "A file of the skill is left out: a link out of its folder, or no regular file.";
+        RootLimit = "root_limit", "The root exceeds a limit of `[limits.root]`; this skill and all after it are left out.";
+        SkillFilesLimited = "skill_files_limited", "The skill exceeds a limit on files; it stays without them.";
+        SkillFileSkipped = "skill_file_skipped", "A file of the skill is left out: it is a link out of the folder, or not a regular file.";
         FrontmatterMended = "frontmatter_mended", "A line of the frontmatter was read as if it were quoted; the skill stays.";
         UntrustedShadow = "untrusted_shadow", "A skill of an untrusted workspace may not take a lower root's name or alias.";
     }
-    "The host could not go on" {
-        SnapshotNewer = "snapshot_newer", "The session was written by a newer Patchbay.";
-        StoreFailed = "store_failed", "The database refused; what was acknowledged before is safe.";
+    "The host failed" {
+        SnapshotNewer = "snapshot_newer", "The session was written by a newer version of Patchbay.";
+        StoreFailed = "store_failed", "The database failed; everything acknowledged before is stored.";
         BuildFailed = "build_failed", "A plugin could not be built; the message says why.";
-        GrantNotFound = "grant_not_found", "There was no such grant to take back.";
+        GrantNotFound = "grant_not_found", "The grant does not exist.";
         TrustNotFound = "trust_not_found", "The workspace was not trusted.";
         SessionNotFound = "session_not_found", "No stored session has that id.";
-        SessionInUse = "session_in_use", "Another process holds the session.";
-        SessionFenced = "session_fenced", "Another process has taken the session over; this one can no longer write it.";
-        SessionClosed = "session_closed", "The session was closed in this process before the line.";
+        SessionInUse = "session_in_use", "Another process has the session open.";
+        SessionFenced = "session_fenced", "Another process has taken over the session; this process can no longer write it.";
+        SessionClosed = "session_closed", "The session was closed before the line.";
         FolderUnusable = "folder_unusable", "A folder or file that Patchbay needs cannot be used.";
-        ConfigInvalid = "config_invalid", "`config.toml` cannot be used as it is.";
-        Timeout = "timeout", "`exec` ran into its time-out.";
-        Internal = "internal", "A fault of Patchbay's own. Please report it.";
+        ConfigInvalid = "config_invalid", "`config.toml` is invalid.";
+        Timeout = "timeout", "`exec` reached its time-out.";
+        Internal = "internal", "A bug in Patchbay. Please report it.";
     }
 }
 

@@ -1,4 +1,4 @@
-//! Making a snapshot of what the roots hold at this moment.
+//! Builds snapshots from the current content of the roots. A new session and `/reload_skills` call it.
 
 use std::{
     collections::BTreeMap,
@@ -25,19 +25,18 @@ use crate::{
     workspace_path::workspace_path,
 };
 
-/// Who is told how a snapshot in the making gets on, so that a person who waits can be. What is told is no part of any
-/// outcome. Called from whatever thread is at work: it must not block.
+/// Observes the compilation of components while a snapshot is built, so that a front can show progress. The methods are
+/// called from worker threads and must not block.
 pub trait Observer: Send + Sync {
-    /// Of `total` components that are new to this home, `done` are compiled and were asked for their tools, for `session`.
-    /// Told first with 0 and then after each; never where there is none.
+    /// Of `total` components that are new to this home, `done` are compiled and described, for `session`. Called first with
+    /// 0, then after each component; not called if there are none.
     fn compiling(&self, session: SessionId, done: usize, total: usize);
 
-    /// Nothing more is told for `session` about this snapshot: it is made, or was given up. Only after
-    /// [`Observer::compiling`].
+    /// The compilation for `session` has ended, successfully or not. Called only after [`Observer::compiling`].
     fn compiled(&self, session: SessionId);
 }
 
-/// Nobody listens.
+/// An observer that does nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Unobserved;
 
@@ -46,18 +45,18 @@ impl Observer for Unobserved {
     fn compiled(&self, _: SessionId) {}
 }
 
-/// A snapshot that is not stored yet, with the components that its skills need, which are.
+/// A new snapshot that is not stored yet. Its components are stored.
 pub(crate) struct Built {
     pub(crate) snapshot: Snapshot,
     components: RetainedComponents,
-    /// Instructions that were read just now.
+    /// Instructions that were read for this snapshot.
     texts: BTreeMap<Digest, Arc<str>>,
-    /// The lists of files of skills that something may be granted to.
+    /// File lists of the skills that request capabilities; grants refer to them.
     files: BTreeMap<Digest, Arc<str>>,
 }
 
 impl Built {
-    /// The snapshot as it is kept.
+    /// Returns the snapshot in the form of the store.
     pub(crate) fn stored(&self) -> NewSnapshot {
         let Self { snapshot, components, texts, files } = self;
         NewSnapshot {
@@ -71,15 +70,15 @@ impl Built {
     }
 }
 
-/// How often the roots are looked at again because a component changed while it was read.
+/// Limit of scans that are repeated because a component changed while it was read.
 const MAX_RESCANS: usize = 2;
 
 impl Host {
-    /// Looks at all roots and builds a snapshot for `session`.
+    /// Scans all roots and builds a snapshot for `session`.
     ///
-    /// The digest of a component may be known without its bytes having been read, and its file may change at any time. So
-    /// bytes are taken from a file only where they are of that digest; else the roots are looked at again, and every file is
-    /// read. A component that changes again and again is kept out.
+    /// A cached digest is known without reading the component, and files may change at any time. So bytes are accepted only
+    /// if they match the digest; otherwise all roots are scanned again without the cache. A component that keeps changing is
+    /// left out.
     pub(crate) async fn build_snapshot(
         self: &Arc<Self>,
         session: SessionId,
@@ -94,10 +93,10 @@ impl Host {
             let components: BTreeMap<Digest, Component> =
                 scan.found.iter().filter_map(component).map(|component| (component.digest(), component)).collect();
             let groups = groups(&scan.found, trusted, self.roots.limits());
-            // A reload asks for another try.
+            // A reload retries components that failed before.
             let reloads = version > 1;
             let mut described =
-                self.tools.describe_roots(&groups, reloads, &|done, of| progress.tell(done, of)).await?;
+                self.tools.describe_roots(&groups, reloads, &|done, of| progress.report(done, of)).await?;
             let mut changed = described.changed;
             loop {
                 if changed && again > 0 {
@@ -105,7 +104,7 @@ impl Host {
                     continue 'scan;
                 }
                 let mut snapshot = snapshot(&scan.found, version, trusted, self.roots.limits(), &described.answers);
-                match self.hold(&snapshot, &components).await? {
+                match self.retain_components(&snapshot, &components).await? {
                     Ok(components) => {
                         // Another process may have collected a text since its file was last read.
                         let has_texts = self.has_texts(&snapshot).await?;
@@ -126,8 +125,8 @@ impl Host {
         }
     }
 
-    /// Whether a reload would change `of`, bundled skills apart: what is on disk is not what `of` was built from. Runs no
-    /// component; one whose tools are not known is new.
+    /// Returns whether a reload would change the skills of `of` that come from files. Runs no component; one with unknown
+    /// tools counts as new.
     pub(crate) async fn differs(self: &Arc<Self>, of: &Snapshot, workspace: &str) -> Result<bool, SessionError> {
         let trusted = self.store.is_trusted(workspace).await?;
         let scan = self.scan(workspace, trusted, CacheMode::Use).await?;
@@ -142,10 +141,10 @@ impl Host {
         Ok(now.diagnostics() != of.diagnostics() || names.any(|name| is_on_disk(of, name) || is_on_disk(&now, name)))
     }
 
-    /// The skill `name` of `root` as it is at this moment, for a grant; none where there is no such skill that can be read.
+    /// Returns the current skill `name` of `root`, for a grant; `None` if it does not exist or cannot be read.
     ///
     /// # Errors
-    /// Where the root cannot be read.
+    /// Errors of the root's folder or the store.
     pub async fn candidate(
         self: &Arc<Self>,
         root: Root,
@@ -160,14 +159,14 @@ impl Host {
         Ok(candidates.find(|candidate| candidate.name == *name))
     }
 
-    /// Looks at all roots, on a thread for that.
+    /// Scans all roots on a blocking thread.
     async fn scan(self: &Arc<Self>, workspace: &str, trusted: bool, mode: CacheMode) -> Result<Scan, SessionError> {
         let recalled = self.roots.recall(&self.store, workspace).await?;
         let (host, workspace) = (Arc::clone(self), PathBuf::from(workspace));
         off_thread(move || host.roots.scan(recalled, &workspace, trusted, mode)).await
     }
 
-    /// Whether the store has the instructions that were not read just now. Of a snapshot that is stored it has all.
+    /// Returns whether the store has the instructions that were not read in this scan. A stored snapshot has them all.
     async fn has_texts(&self, snapshot: &Snapshot) -> Result<bool, StoreError> {
         if self.store.has_snapshot(&snapshot.digest()).await? {
             return Ok(true);
@@ -177,15 +176,15 @@ impl Host {
         Ok(self.store.missing_texts(needed).await?.is_empty())
     }
 
-    /// Sees to it that the store has the components that `snapshot` needs; or says which of them cannot be had any more.
-    async fn hold(
+    /// Stores the components that `snapshot` needs; returns the digests of those that are no longer available.
+    async fn retain_components(
         self: &Arc<Self>,
         snapshot: &Snapshot,
         components: &BTreeMap<Digest, Component>,
     ) -> Result<Result<RetainedComponents, Vec<Digest>>, SessionError> {
         let needed = snapshot.skills().filter_map(|skill| components.get(&skill.component?).cloned()).collect();
         let store = self.store.clone();
-        Ok(off_thread(move || hold(&store, needed)).await??)
+        Ok(off_thread(move || retain_components(&store, needed)).await??)
     }
 }
 
@@ -193,8 +192,8 @@ fn component(found: &FoundSkill) -> Option<Component> {
     found.candidate.as_ref().ok()?.component.clone()
 }
 
-/// The components by the trust of their roots, in the order of names. Those of a workspace that is not trusted come last, one
-/// at a time.
+/// Groups the components by the trust of their roots, in the order of names. Components of an untrusted workspace come last
+/// and are compiled one at a time.
 fn groups<'f>(found: &'f [FoundSkill], trusted: bool, limits: &RootLimits) -> [Group<'f>; 2] {
     let group = |root: Root, is_own: bool| {
         let of_root = |found: &&FoundSkill| (found.root == Root::Workspace) == (root == Root::Workspace);
@@ -209,7 +208,7 @@ fn groups<'f>(found: &'f [FoundSkill], trusted: bool, limits: &RootLimits) -> [G
     [group(Root::User, true), group(Root::Workspace, trusted)]
 }
 
-/// The lists of files of skills that ask for something, by the digests of the skills.
+/// Returns the file lists of skills that request capabilities, by the skill's digest.
 fn files(found: &[FoundSkill]) -> BTreeMap<Digest, Arc<str>> {
     let candidates = found.iter().filter_map(|found| found.candidate.as_ref().ok());
     let asking = candidates.filter(|candidate| !candidate.manifest.capabilities.is_empty());
@@ -229,20 +228,23 @@ fn snapshot(
         internal_tools: INTERNAL_TOOLS,
         limits,
         platform: &HostPlatform,
-        // Every component that was found was asked.
+        // Every component of the scan was described.
         tools: &|digest| answers.get(digest).cloned().unwrap_or_else(|| Ok(Arc::default())),
     };
     build(found, version, &rules)
 }
 
-fn hold(store: &Store, needed: Vec<Component>) -> Result<Result<RetainedComponents, Vec<Digest>>, StoreError> {
+fn retain_components(
+    store: &Store,
+    needed: Vec<Component>,
+) -> Result<Result<RetainedComponents, Vec<Digest>>, StoreError> {
     let mut held = store.retain_components()?;
     let mut lost = Vec::new();
     for component in needed {
         if held.add_stored(component.digest(), component.size()) {
             continue;
         }
-        // One at a time: of a thousand components no two need be in memory.
+        // One component at a time, to bound memory.
         match component.bytes() {
             Ok(bytes) => drop(held.add(&bytes)?),
             Err(Changed) => lost.push(component.digest()),
@@ -256,27 +258,27 @@ async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
     done.map_err(|error| SessionError::Folder { what: "the skills".to_owned(), source: error.into() })
 }
 
-/// Tells an observer, and that it is over, however it ends.
+/// Reports progress to an observer, and the end when it is dropped.
 struct CompileProgress<'a> {
     observer: &'a dyn Observer,
     session: SessionId,
-    told: AtomicBool,
+    started: AtomicBool,
 }
 
 impl<'a> CompileProgress<'a> {
     fn new(observer: &'a dyn Observer, session: SessionId) -> Self {
-        Self { observer, session, told: AtomicBool::new(false) }
+        Self { observer, session, started: AtomicBool::new(false) }
     }
 
-    fn tell(&self, done: usize, total: usize) {
-        self.told.store(true, Ordering::Relaxed);
+    fn report(&self, done: usize, total: usize) {
+        self.started.store(true, Ordering::Relaxed);
         self.observer.compiling(self.session, done, total);
     }
 }
 
 impl Drop for CompileProgress<'_> {
     fn drop(&mut self) {
-        if *self.told.get_mut() {
+        if *self.started.get_mut() {
             self.observer.compiled(self.session);
         }
     }

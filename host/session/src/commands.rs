@@ -1,22 +1,22 @@
-//! The commands that work with a snapshot, as fronts list and complete them.
+//! The commands that are available with a snapshot. Fronts list them, `/commands` and completion use them.
 
 use patchbay_skill::Snapshot;
 
 use crate::{Session, builtin};
 
-/// A command that works now, as a front shows it.
+/// An available command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandInfo {
-    /// Its name, without the `/`.
+    /// The name without `/`.
     pub name: String,
-    /// What it does, in one line; may be empty.
+    /// Summary in one line; may be empty.
     pub summary: String,
-    /// What its argument is, if it takes one.
+    /// Usage or description of the argument; `None` without an argument.
     pub hint: Option<String>,
 }
 
 impl CommandInfo {
-    /// How it is written, such as `/skill NAME [INPUT]`. A hint in prose, as some skills have it, stands in `<…>`.
+    /// Returns the usage, such as `/skill NAME [INPUT]`. A hint in prose, which some skills have, is put in `<…>`.
     pub fn usage(&self) -> String {
         match &self.hint {
             Some(hint) if is_prose(hint) => format!("/{} <{hint}>", self.name),
@@ -27,13 +27,13 @@ impl CommandInfo {
 }
 
 impl Session {
-    /// The commands that work now: built-ins first, then aliases.
+    /// Returns the available commands: built-ins first, then aliases.
     pub fn commands(&self) -> Vec<CommandInfo> {
         commands(&self.snapshot())
     }
 }
 
-/// The commands that work with `snapshot`: built-ins first, then the aliases that one skill alone claims.
+/// Returns the commands of `snapshot`: built-ins first, then the aliases that only one skill claims.
 pub(crate) fn commands(snapshot: &Snapshot) -> Vec<CommandInfo> {
     let built_in = builtin::specs().into_iter().map(|spec| CommandInfo {
         name: spec.name.to_owned(),
@@ -52,7 +52,7 @@ pub(crate) fn commands(snapshot: &Snapshot) -> Vec<CommandInfo> {
     built_in.chain(alias).collect()
 }
 
-/// Whether a hint is prose, and not a usage such as `PATTERN [GLOB]`: several words, none of them in capitals.
+/// Returns whether a hint is prose and not a usage such as `PATTERN [GLOB]`: several words, none of them in capitals.
 fn is_prose(hint: &str) -> bool {
     let in_capitals =
         |word: &str| word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase() || "_-[]|.".contains(c));

@@ -1,24 +1,25 @@
-//! Completion: from the table of commands, the snapshot and the personas. Reads no more than a command itself would.
+//! Completion of lines from the built-in commands, the snapshot, the personas and the models. Fronts call it while the user
+//! types.
 
 use patchbay_command::Completion;
 
 use crate::{Session, builtin};
 
-/// One way to go on with a line.
+/// A completion of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suggestion {
-    /// What takes the place of the line's text from `start` on.
+    /// Text that replaces the line from byte `start` on.
     pub text: String,
-    /// Where that begins, in bytes.
+    /// Byte offset where the replaced text starts.
     pub start: usize,
-    /// What it is, in one line; may be empty.
+    /// Description in one line; may be empty.
     pub summary: String,
-    /// Whether something more may follow.
+    /// Whether an argument may follow.
     pub takes_argument: bool,
 }
 
 impl Session {
-    /// How `line`, of which the person has typed this much, may go on. Sorted as `/commands` and `/skills` are.
+    /// Returns the completions of the partial `line`, in the order of `/commands` and `/skills`.
     pub async fn complete(&self, line: &str) -> Vec<Suggestion> {
         let Some(typed) = line.strip_prefix('/') else { return Vec::new() };
         match typed.split_once(char::is_whitespace) {

@@ -1,52 +1,54 @@
+//! Errors of creating, resuming and changing sessions.
+
 use patchbay_core::{Code, SessionId};
 use patchbay_egress::EgressError;
 use patchbay_skill::SnapshotError;
 use patchbay_store::StoreError;
 
-/// Why a session cannot be made, resumed or changed.
+/// Why a session cannot be created, resumed or changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The store.
+    /// The store failed.
     #[error("{0}.")]
     Store(#[from] StoreError),
-    /// The stored snapshot.
+    /// The stored snapshot is damaged.
     #[error("session {id}: {source}; 'patchbay sessions rm {id}' removes it")]
     Snapshot {
-        /// Which session.
+        /// The session's id.
         id: SessionId,
-        /// Why.
+        /// The cause.
         source: SnapshotError,
     },
-    /// The stored snapshot is of a newer format.
+    /// The stored snapshot was written by a newer version.
     #[error("{0}")]
     Newer(#[source] SnapshotError),
-    /// Another process has it.
+    /// Another process has the session open.
     #[error("session {id} is in use by process {holder}. End that one, or start a new session.")]
     InUse {
-        /// Which session.
+        /// The session's id.
         id: SessionId,
-        /// Who has it.
+        /// The id of that process.
         holder: String,
     },
-    /// A folder cannot be used.
+    /// A folder or file cannot be used.
     #[error("cannot use {what}: {source}.")]
     Folder {
-        /// Which, in words.
+        /// The folder, in words.
         what: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The limits of outgoing requests.
+    /// The limits of outgoing requests in `config.toml` are invalid.
     #[error("config.toml: {0}.")]
     Egress(#[source] EgressError),
-    /// The persona.
+    /// The persona cannot be used.
     #[error("{0}")]
     Persona(#[from] crate::persona::PersonaError),
 }
 
 impl SessionError {
-    /// The stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> Code {
         match self {
             Self::Store(error) => error.code(),

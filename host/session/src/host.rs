@@ -1,3 +1,5 @@
+//! The host: the state that all sessions of a process share. The binary opens it; fronts create and resume sessions with it.
+
 use std::{
     collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
@@ -29,33 +31,33 @@ use crate::{
 /// The folders of one home.
 #[derive(Clone, Debug)]
 pub struct Paths {
-    /// `skills/`, `agents/`.
+    /// Configuration: `skills/`, `agents/`, `providers/`, `config.toml`.
     pub config: PathBuf,
-    /// The databases and the components.
+    /// Databases and components.
     pub data: PathBuf,
-    /// What can be made anew: compiled components.
+    /// Compiled components; may be deleted at any time.
     pub cache: PathBuf,
-    /// Locks, logs, history.
+    /// Locks, log and history.
     pub state: PathBuf,
 }
 
-/// What a host is made of.
+/// The configuration of a [`Host`].
 pub struct Config {
-    /// The folders of its home.
+    /// The folders of the home.
     pub paths: Paths,
-    /// The person's own home folder (`$HOME`), where it is known.
+    /// The user's home folder (`$HOME`), if known.
     pub home_folder: Option<PathBuf>,
-    /// What a call may use.
+    /// Limits of one call.
     pub limits: Limits,
-    /// What a request may take.
+    /// Limits of one HTTP request.
     pub egress: EgressLimits,
-    /// The credentials that skills' requests may name.
+    /// Credentials that skills may use.
     pub credentials: BTreeMap<Name, CredentialConfig>,
-    /// What one completion of a provider may take.
+    /// Limits of one completion.
     pub exchange: ExchangeLimits,
-    /// The adapters that the binary brings along.
+    /// The adapters that are embedded in the binary.
     pub bundled_adapters: &'static [BundledAdapter],
-    /// What `config.toml` says of providers, read anew each time it is asked.
+    /// Returns the provider settings of `config.toml`, reading the file again at each call.
     pub providers: SettingsSource,
     /// When a conversation is summarised.
     pub compaction: CompactionSettings,
@@ -63,20 +65,20 @@ pub struct Config {
     pub journal: JournalSettings,
     /// The program that compiles components.
     pub compiler: Compiler,
-    /// The skills that the binary brings along.
+    /// The skills that are embedded in the binary.
     pub bundled: &'static [BundledSkill],
-    /// What they are granted.
+    /// Capabilities of the embedded skills that need no grant.
     pub bundled_grants: &'static [BundledGrant],
-    /// What their components answer when they are asked for their tools, each a JSON text of digest and tools.
+    /// The stored tool lists of the embedded skills' components, each a JSON text of digest and tools.
     pub bundled_answers: &'static [&'static str],
-    /// Who is told while somebody waits for new components.
+    /// Receives the progress of compilation.
     pub observer: Arc<dyn Observer>,
-    /// How a shell starts this program, for commands that are printed to be pasted.
+    /// The command that starts this program, for commands that are printed for the user.
     pub program: String,
 }
 
 impl Paths {
-    /// The folders themselves, and what in them may be a link to elsewhere: no plugin uses any of it.
+    /// Returns the folders and the targets of links directly in them. Plugins cannot use any of these.
     fn protected(&self) -> ProtectedPaths {
         let folders = [&self.config, &self.data, &self.cache, &self.state].map(Clone::clone);
         let inside = ["skills", "agents", "providers", "config.toml", "credentials.json"];
@@ -86,7 +88,7 @@ impl Paths {
 }
 
 impl Config {
-    /// A host of `paths` with defaults for all else, and nothing bundled.
+    /// Returns a configuration with defaults and without embedded plugins.
     pub fn new(paths: Paths, compiler: Compiler) -> Self {
         Self {
             paths,
@@ -109,7 +111,7 @@ impl Config {
     }
 }
 
-/// What all sessions of the process share.
+/// The state that all sessions of a process share.
 pub struct Host {
     pub(crate) paths: Paths,
     pub(crate) store: Store,
@@ -121,15 +123,15 @@ pub struct Host {
     protected: ProtectedPaths,
     pub(crate) program: String,
     kv: KvStore,
-    /// The sessions that are open in this process. Held while one is resumed, so that two callers get the same session.
+    /// The open sessions of this process. Locked while a session is resumed, so that two callers get the same session.
     open: tokio::sync::Mutex<HashMap<SessionId, Weak<Session>>>,
 }
 
 impl Host {
-    /// Opens the home: its databases and components. No component is run yet.
+    /// Opens the home with its databases. Runs no component.
     ///
     /// # Errors
-    /// Where the home cannot be used.
+    /// [`SessionError`] if the home or the configuration cannot be used.
     pub fn open(config: Config) -> Result<Arc<Self>, SessionError> {
         let Config { paths, limits, egress, credentials, journal, compiler, bundled, home_folder, .. } = config;
         let store = Store::open(&paths.data)?.with_journal(journal);
@@ -141,7 +143,7 @@ impl Host {
         let egress = Egress::new(egress).map_err(SessionError::Egress)?;
         let secrets = Arc::new(Secrets::open(&paths.config));
         let credentials = Credentials::new(credentials, Arc::clone(&secrets));
-        // Adapters have an engine and a pool of their own: no skill can keep a model from answering, nor the other way.
+        // Adapters have their own engine and instance pool, so that skills and models cannot block each other.
         let adapters =
             Sandbox::new(config.exchange.sandbox(&limits)).decommit_immediately().with_artefacts(artefacts());
         let sources = Sources {
@@ -177,20 +179,20 @@ impl Host {
         }))
     }
 
-    /// The providers of models.
+    /// Returns the providers of models.
     pub fn providers(&self) -> &Arc<Providers> {
         &self.providers
     }
 
-    /// The store, for what is no session's affair: listing, grants, trust.
+    /// Returns the store, for operations outside of sessions such as grants and trust.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Makes a session on the folder `workspace`: a snapshot, the default persona, a root agent.
+    /// Creates a session on the folder `workspace` with a new snapshot, the default persona and a root agent.
     ///
     /// # Errors
-    /// Where the workspace, the persona or the store cannot be used.
+    /// [`SessionError`] if the workspace, the persona or the store cannot be used.
     pub async fn new_session(self: &Arc<Self>, workspace: &Path) -> Result<Arc<Session>, SessionError> {
         let workspace = workspace_path(workspace)?;
         let id = SessionId::random();
@@ -219,7 +221,7 @@ impl Host {
     /// session that is open in this process is returned as it is.
     ///
     /// # Errors
-    /// Where there is none, another process has it, or its rows are damaged.
+    /// [`SessionError`] if the session does not exist, is in use by another process, or has damaged rows.
     pub async fn resume(self: &Arc<Self>, id: SessionId) -> Result<Arc<Session>, SessionError> {
         let mut open = self.open.lock().await;
         open.retain(|_, session| session.strong_count() > 0);
@@ -228,14 +230,14 @@ impl Host {
             Some(session) => session.close().await,
             None => {}
         }
-        let session = self.take_up(id).await?;
+        let session = self.open_stored(id).await?;
         open.insert(id, Arc::downgrade(&session));
         Ok(session)
     }
 
     /// Opens a stored session that is not open in this process.
-    async fn take_up(self: &Arc<Self>, id: SessionId) -> Result<Arc<Session>, SessionError> {
-        // Before the lock: a mistyped id leaves no lock file.
+    async fn open_stored(self: &Arc<Self>, id: SessionId) -> Result<Arc<Session>, SessionError> {
+        // Checked before the lock, so that a mistyped id creates no lock file.
         self.store.session(id).await?;
         let lock = SessionLock::take(&self.lock_folder(), id)?;
         let row = self.store.session(id).await?;
@@ -255,10 +257,10 @@ impl Host {
         Ok(Session::new(Arc::clone(self), opened, lock))
     }
 
-    /// Removes a session and all that skills kept for it.
+    /// Removes a session and the data that skills stored for it.
     ///
     /// # Errors
-    /// Where there is none, or another process has it.
+    /// [`SessionError`] if the session does not exist or another process has it.
     pub async fn remove_session(&self, id: SessionId) -> Result<(), SessionError> {
         self.store.session(id).await?;
         let lock = SessionLock::take(&self.lock_folder(), id)?;
@@ -268,10 +270,10 @@ impl Host {
         Ok(())
     }
 
-    /// Takes away snapshots that no session has, and components, compiled or not, that no snapshot has.
+    /// Deletes snapshots without a session, and components without a snapshot, also their compiled form.
     ///
     /// # Errors
-    /// The store, or its folders.
+    /// Errors of the store or its folders.
     pub async fn collect(&self) -> Result<Collected, SessionError> {
         let collected = self.store.collect().await?;
         if let Some(artefacts) = self.tools.sandbox().artefacts() {
@@ -285,7 +287,7 @@ impl Host {
         Ok(collected)
     }
 
-    /// Returns what the person is told once, when a session begins in a workspace that is or holds their home folder.
+    /// Returns a notice if the workspace is or contains the user's home folder.
     async fn home_notice(&self, workspace: &str) -> Result<Option<String>, StoreError> {
         let trust = self.tools.workspace_trust(workspace).await?;
         let reads = "this workspace is or holds your home folder: plugins with workspace-read can read your files";

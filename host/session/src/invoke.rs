@@ -1,4 +1,4 @@
-//! Invoking a skill by a command: `/skill NAME` and aliases. No model decides anything here.
+//! Invokes a skill for a command: `/skill NAME` or an alias. `lines` and `builtin/skill` call it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     lines::LineContext,
 };
 
-/// Invokes the skill `name` with `input` as the person typed it behind `command`.
+/// Invokes the skill `name` with the typed `input`. `command` is the typed command without the input.
 pub(crate) async fn skill(line: &LineContext, name: &str, input: &str, command: &str) -> Effect {
     let Some(skill) = line.state.snapshot.skill(name) else { return not_found(name).into() };
     match skill.manifest.invocation_mode {
@@ -29,7 +29,7 @@ pub(crate) fn not_found(name: &str) -> Outcome {
 
 /// Calls the skill's `command_tool`.
 async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str) -> Outcome {
-    // A snapshot holds no skill of this mode whose tool is not there.
+    // The snapshot has only skills of this mode whose tool exists.
     let LineContext { session, state, .. } = line;
     let tool = skill.command_tool().unwrap_or_default();
     let resolved = match ResolvedTool::find(&state.snapshot, &[], &tool) {
@@ -52,7 +52,7 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
         progress: line.agent.progress(&tool),
         inference: Some(line.inference()),
         approvals: session.approvals.get(),
-        // As it was typed, but for white space around the input.
+        // The line as typed, except for white space around the input.
         line: Some(format!("{command} {input}", input = typed).trim_end().to_owned()),
         effect: line.effect.clone(),
     });
@@ -72,7 +72,7 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
     }
 }
 
-/// Puts the skill's instructions into the conversation. With an input a turn runs on them; without, the next message does.
+/// Adds the skill's instructions to the conversation. With an input, a turn starts; without one, the next message starts it.
 async fn instruct(line: &LineContext, skill: &Skill, input: &str) -> Effect {
     let LineContext { session, state, .. } = line;
     let template = match session.host.tools.instructions(&state.snapshot, skill).await {
@@ -94,7 +94,7 @@ async fn instruct(line: &LineContext, skill: &Skill, input: &str) -> Effect {
     Effect::Change(Outcome::ok(Code::SkillAdded, message).with_data(data), CommandChange::Rows(messages))
 }
 
-/// A piece of an answer, for a program. Bytes are named, not copied.
+/// Converts a piece of a result to JSON. Binary content is described, not copied.
 fn data(content: &Content) -> serde_json::Value {
     match content {
         Content::Text(text) => json!({"type": "text", "text": text}),

@@ -1,14 +1,35 @@
-//! The facade of the host: a line in, an outcome and events out. Fronts hold no logic; it is here.
+//! The facade of the host: lines go in; outcomes and events come out. Fronts call it and contain no logic of their own.
 //!
-//! - [`Host`]: what all sessions of the process share, from one home.
-//! - [`Session`]: made or resumed; [`Session::submit`] takes a line and gives a [`Submitted`], [`Session::subscribe`] gives
-//!   events, [`Session::close`] ends it.
-//! - [`Observer`]: who is told while a person waits for components to be compiled.
-//! - [`specs`]: the table of built-in commands. Routing, `/commands`, completion and the docs come from it.
-//! - [`RESERVED`], [`INTERNAL_TOOLS`], [`HostPlatform`]: what a skill is judged by.
+//! - [`Host`]: the state that all sessions of a process share, opened from one home.
+//! - [`Session`]: created or resumed by the host. [`Session::submit`] takes a line and returns a [`Submitted`],
+//!   [`Session::subscribe`] returns events, [`Session::close`] ends the session.
+//! - [`Observer`]: receives the progress of compilation while a user waits.
+//! - [`specs`]: the built-in commands. Routing, `/commands`, completion and the documents use this table.
+//! - [`RESERVED`], [`INTERNAL_TOOLS`], [`HostPlatform`]: inputs of the checks on skills.
 //!
-//! What a line does is worked out against state that does not change meanwhile, committed as one, and only then applied
-//! and shown: whenever the process dies, what was shown is there.
+//! Each line is computed against a fixed state, committed in one transaction, and only then applied and shown. Whatever a
+//! user has seen is therefore stored, even if the process is killed.
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use patchbay_sandbox::Compiler;
+//! use patchbay_session::{Config, Host, Paths};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = |name| Path::new("/home/ada/patchbay").join(name);
+//! let paths =
+//!     Paths { config: folder("config"), data: folder("data"), cache: folder("cache"), state: folder("state") };
+//! let compiler = Compiler { program: "patchbay".into(), arguments: vec!["compile".to_owned()] };
+//! let host = Host::open(Config::new(paths, compiler))?;
+//!
+//! let session = host.new_session(Path::new(".")).await?;
+//! let outcome = session.submit("/skills").await;
+//! println!("{}", outcome.line());
+//! session.close().await;
+//! # Ok(())
+//! # }
+//! ```
 
 mod agents;
 mod building;

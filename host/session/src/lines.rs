@@ -1,7 +1,7 @@
-//! Lines: a front submits one and gets its id at once; the line runs on a task of its own until it ends or is stopped.
+//! Lines. A front submits a line and gets its id at once; the line runs in its own task until it ends or is stopped.
 //!
-//! A message waits for the turn lock of its agent and is committed when its turn begins. A command is worked out against
-//! state that does not change meanwhile, then committed with its own row, and only then shown.
+//! A message waits for the turn lock of its agent and is committed when its turn starts. A command is computed against a fixed
+//! state, then committed with its own row, and only then shown.
 
 use std::{
     collections::HashMap,
@@ -30,11 +30,10 @@ use crate::{
     session::SessionState,
 };
 
-/// The longest line, in bytes: a whole document fits.
+/// Length limit of a line in bytes, enough for a whole document.
 const LINE_BYTES: usize = 1 << 20;
 
-/// A line that was submitted. As a future it gives the line's outcome. Dropping it stops nothing:
-/// [`Session::stop`] stops the line.
+/// A submitted line; a future of its outcome. Dropping it does not stop the line; [`Session::stop`] does.
 #[derive(Debug)]
 pub struct Submitted {
     id: LineId,
@@ -42,7 +41,7 @@ pub struct Submitted {
 }
 
 impl Submitted {
-    /// The id of the line, as in [`EventKind::LineEnded`].
+    /// Returns the line's id, as in [`EventKind::LineEnded`].
     pub fn id(&self) -> LineId {
         self.id
     }
@@ -52,7 +51,7 @@ impl Future for Submitted {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
-        // The sender is dropped unused only where the runtime ends.
+        // The sender is dropped without a value only if the runtime shuts down.
         let outcome = ready!(Pin::new(&mut self.outcome).poll(context));
         Poll::Ready(
             outcome.unwrap_or_else(|_| Outcome::error(Code::Internal, "the line was given up with the process.")),
@@ -60,7 +59,7 @@ impl Future for Submitted {
     }
 }
 
-/// The tasks of a session, and the lines that run.
+/// The tasks of a session and its running lines.
 #[derive(Default)]
 pub(crate) struct RunningLines {
     running: Mutex<HashMap<LineId, CancellationToken>>,
@@ -69,17 +68,17 @@ pub(crate) struct RunningLines {
 }
 
 impl RunningLines {
-    /// Cancelled when the session begins to close.
+    /// Returns a token that is cancelled when the session begins to close.
     pub(crate) fn closing(&self) -> &CancellationToken {
         &self.closing
     }
 
-    /// Runs a task that [`RunningLines::close`] waits for. It must end when the session closes.
+    /// Spawns a task that [`RunningLines::close`] waits for. The task must end when the session closes.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(task);
     }
 
-    /// Stops all lines and waits until every task has ended.
+    /// Stops all lines and waits for all tasks.
     pub(crate) async fn close(&self) {
         self.closing.cancel();
         self.tasks.close();
@@ -97,36 +96,36 @@ impl RunningLines {
     }
 }
 
-/// What a command works with: the session, its state at the moment, and the line that it was typed in.
+/// The context of a running line: the session, its state, and the agent that the line belongs to.
 pub(crate) struct LineContext {
     pub(crate) session: Arc<Session>,
     /// The agent in view when the line was submitted.
     pub(crate) agent: Arc<Agent>,
     pub(crate) line: LineId,
-    /// The session's state when the command began.
+    /// The session's state when the command started.
     pub(crate) state: SessionState,
     /// Cancelled when the line is stopped.
     pub(crate) stop: CancellationToken,
-    /// Set when a tool that the line calls begins its first effect.
+    /// Set when a tool of the line begins its first effect.
     pub(crate) effect: EffectFlag,
 }
 
 impl LineContext {
-    /// A row of the line's agent.
+    /// Builds a row for the line's agent.
     pub(crate) fn message(&self, kind: MessageKind, content: &str, data: Option<serde_json::Value>) -> NewMessage {
         NewMessage { agent: self.agent.id(), kind, content: content.to_owned(), data }
     }
 
-    /// What answers the prompts of a tool that this line calls.
+    /// Returns the `inference` capability for a tool of this line.
     pub(crate) fn inference(&self) -> Arc<dyn Inference> {
         Arc::new(AgentInference::new(&self.agent, self.stop.clone()))
     }
 }
 
 impl Session {
-    /// Takes one line as a person typed it, for the agent in view, and returns at once. The line runs whether or not what this
-    /// returns is awaited; how it ends is also an event ([`EventKind::LineEnded`]). Commands run side by side, also while a
-    /// turn runs; the turns of an agent run one after the other, in the order of their lines.
+    /// Submits a line, as typed, for the agent in view and returns at once. The line runs even if the result is not awaited;
+    /// its outcome is also published as [`EventKind::LineEnded`]. Commands run concurrently, also during a turn; the turns
+    /// of an agent run one after another, in the order of their lines.
     pub fn submit(self: &Arc<Self>, line: &str) -> Submitted {
         let id = accepted_now();
         let (sender, outcome) = oneshot::channel();
@@ -134,21 +133,21 @@ impl Session {
         let agent = self.agent_in_view();
         let effect = EffectFlag::default();
         let context = LineContext { session: Arc::clone(self), agent, line: id, state: self.state(), stop, effect };
-        // A message takes its place in the queue of its agent before this returns.
+        // A message enters its agent's queue before this returns.
         let permit = (!line.starts_with('/')).then(|| context.agent.begin_turn());
         let line = line.to_owned();
         let span = tracing::info_span!("session", id = %self.id(), line = %id);
         self.lines.spawn(
             async move {
                 let (session, agent) = (Arc::clone(&context.session), context.agent.id());
-                // On a task of its own, so that a fault in it ends as an outcome too.
+                // The line runs in its own task, so that a panic also ends as an outcome.
                 let running = tokio::spawn(async move { context.run(&line, permit).await }.in_current_span()).await;
                 let outcome = running.unwrap_or_else(|error| {
-                    Outcome::error(Code::Internal, format_args!("the line did not end well: {error}."))
+                    Outcome::error(Code::Internal, format_args!("the line panicked or was cancelled: {error}."))
                 });
                 session.lines.end(id);
                 session.log().publish(agent, EventKind::LineEnded { line: id, outcome: outcome.clone() });
-                // An error says that the front does not wait for it.
+                // An error means that the front does not wait for the outcome.
                 let _ = sender.send(outcome);
             }
             .instrument(span),
@@ -156,8 +155,8 @@ impl Session {
         Submitted { id, outcome }
     }
 
-    /// Stops a line: the tool that it runs is ended, its turn is cancelled and keeps what came of it. Returns whether the line
-    /// was running. Its outcome follows.
+    /// Stops a line: its tool is stopped, its turn is cancelled and keeps the partial answer. Returns false if the line was
+    /// not running.
     pub fn stop(&self, line: LineId) -> bool {
         let running = self.lines.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.get(&line).inspect(|stop| stop.cancel()).is_some()
@@ -174,7 +173,7 @@ impl LineContext {
                 format!("a line of {} bytes is over the limit of {LINE_BYTES}; nothing of it was kept.", line.len());
             return Outcome::error(Code::LineTooLong, message);
         }
-        // Before anything runs: a tool of a session that was taken over must have no effects.
+        // Checked before anything runs: tools of a session that was taken over must have no effects.
         if let Err(error) = self.session.log().store().check_hold(self.session.log().hold()).await {
             return not_kept(error);
         }
@@ -195,7 +194,7 @@ impl LineContext {
         self.command(line, command).await
     }
 
-    /// Works a command out, again if another command has replaced the snapshot that it built on.
+    /// Runs a command, again if another command replaced the snapshot in the meantime.
     async fn command(&mut self, line: &str, command: Result<(&str, &str), Outcome>) -> Outcome {
         loop {
             let effect = tokio::select! {
@@ -215,8 +214,8 @@ impl LineContext {
         }
     }
 
-    /// Returns the outcome of a command that was stopped. If its tool had begun an effect, the command's row says that the
-    /// outcome is not known.
+    /// Returns the outcome of a stopped command. If its tool had begun an effect, the command's row says that the outcome is
+    /// unknown.
     async fn stopped(&self, line: &str) -> Outcome {
         if !self.effect.is_set() {
             return stopped();
@@ -246,7 +245,7 @@ impl LineContext {
         }
     }
 
-    /// Commits the change of a command with the command's own row, applies it, and returns the outcome.
+    /// Commits a command's change together with its row, applies the change and returns the outcome.
     async fn settle(&self, line: &str, outcome: Outcome, change: Option<CommandChange>) -> Result<Outcome, Outdated> {
         let _committing = self.session.committing.lock().await;
         let mut messages = Vec::new();
@@ -283,7 +282,7 @@ impl LineContext {
         })
     }
 
-    /// A command that asks the model: its rows first, then the turn, then its own row.
+    /// Runs a command that starts a turn: its rows first, then the turn, then the command's own row.
     async fn command_turn(&self, line: &str, messages: Vec<NewMessage>, more: serde_json::Value) -> Outcome {
         let mut outcome = match self.converse(self.agent.begin_turn(), messages).await {
             Ok(outcome) => outcome,
@@ -294,7 +293,7 @@ impl LineContext {
         {
             data.extend(more);
         }
-        // The answer has a row of its own.
+        // The answer is a row of its own.
         let mut result = outcome.clone();
         if result.is_ok() {
             result.message.clear();
@@ -308,10 +307,10 @@ impl LineContext {
         }
     }
 
-    /// Waits for the turn lock, commits what is said, and runs a turn on it. A turn that is stopped keeps what came of it.
+    /// Waits for the turn lock, commits `said`, and runs a turn. A stopped turn keeps the partial answer.
     ///
     /// # Errors
-    /// The outcome where nothing was committed: the line was stopped before, or the store failed.
+    /// The outcome if nothing was committed: the line was stopped before, or the store failed.
     async fn converse(
         &self,
         permit: impl Future<Output = TurnPermit>,
@@ -347,20 +346,20 @@ impl LineContext {
     }
 }
 
-/// The id of a line that is accepted at this moment.
+/// Returns a new id for a line that is accepted now.
 fn accepted_now() -> LineId {
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     LineId::new(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Another command has replaced the snapshot that a change builds on.
+/// Another command replaced the snapshot on which a change was based.
 struct Outdated;
 
 fn not_kept(error: StoreError) -> Outcome {
     Outcome::error(error.code(), format_args!("{error}. Nothing of this line was kept."))
 }
 
-/// The outcome of a line that was stopped before anything of it was committed.
+/// The outcome of a line that was stopped before anything was committed.
 fn stopped() -> Outcome {
     Outcome::refused(Code::TurnCancelled, "Cancelled. Nothing of this line was kept.")
 }

@@ -1,4 +1,4 @@
-//! One process at a time holds a session.
+//! Locks a session, so that only one process at a time writes it. `host` takes the lock before it opens a session.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -10,7 +10,7 @@ use patchbay_core::SessionId;
 
 use crate::SessionError;
 
-/// An OS lock on a session: it goes when the process does, however that ends.
+/// An OS lock on a session. The system releases it when the process ends.
 pub(crate) struct SessionLock {
     _file: File,
 }
@@ -30,7 +30,7 @@ impl SessionLock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
-                // Whoever has it may be about to write its number.
+                // The holder may not have written its process id yet.
                 let _ = file.read_to_string(&mut holder);
                 let holder = if holder.is_empty() { "unknown".to_owned() } else { holder };
                 return Err(SessionError::InUse { id, holder });
@@ -42,7 +42,8 @@ impl SessionLock {
         Ok(Self { _file: file })
     }
 
-    /// For a session that is no more. Its file stays while others may wait for it, and goes with the lock held.
+    /// Deletes the lock file of a removed session. Other processes may still wait for the file, so it is deleted while
+    /// locked.
     pub(crate) fn remove(self, folder: &Path, id: SessionId) {
         if let Err(error) = fs::remove_file(path(folder, id)) {
             tracing::warn!("a lock file stays behind: {error}");

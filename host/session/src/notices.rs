@@ -1,4 +1,4 @@
-//! What a session tells its person beside the conversation: at its beginning, and while it is open.
+//! Messages of a session to its user besides the conversation, at its start and while it is open. Fronts show them.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use tokio_util::sync::CancellationToken;
 use crate::{Session, recap};
 
 impl Session {
-    /// What the person is told when the session begins: that a new session's workspace is or holds their home folder;
-    /// files of the persona that are not used, and why.
+    /// Returns the messages for the start of the session: a workspace that contains the home folder, and unused files of the
+    /// persona.
     pub fn notices(&self) -> Vec<String> {
         self.home_notice.iter().chain(&self.state().persona.skipped).cloned().collect()
     }
 
-    /// Which model answers, in one line for the greeting; or why none does.
+    /// Returns the greeting's line about the model that answers, or why none does.
     pub async fn model_line(&self) -> String {
         let agent = self.agent_in_view();
         let chosen = agent.chosen();
@@ -41,29 +41,29 @@ impl Session {
         }
     }
 
-    /// That skills were kept out of the snapshot, or limited; `None` if none were.
+    /// Returns a message if skills were kept out of the snapshot or limited, else `None`.
     pub fn exclusions(&self) -> Option<String> {
         let problems = self.snapshot().diagnostics().len();
         (problems > 0).then(|| format!("{problems} kept out or limited; /skills says why."))
     }
 
-    /// The last message to the agent in view and its answer, in lines for a person who resumes the session; nothing in a new
-    /// session.
+    /// Returns the last message to the agent in view and its answer, as lines for a user who resumes the session. A new
+    /// session has none.
     ///
     /// # Errors
-    /// The database.
+    /// Errors of the store.
     pub async fn last_exchange(&self) -> Result<Vec<String>, StoreError> {
         let rows = self.log().store().last_exchange(self.id(), self.agent_in_view().id()).await?;
         Ok(rows.map(|(said, answer)| recap::lines(&said, answer.as_ref())).unwrap_or_default())
     }
 
-    /// Shows the person one line, in every front of this session.
+    /// Publishes a notice in all fronts of this session.
     pub(crate) fn notify(&self, text: &str) {
         self.log().publish(self.agent_in_view().id(), EventKind::Notice { text: text::clean_line(text) });
     }
 }
 
-/// Publishes changes of the providers in the log of a session, as notices of `agent`, until `closed`.
+/// Publishes changes of providers as notices of `agent` until `closed` is cancelled.
 pub(crate) async fn forward(
     mut notices: broadcast::Receiver<String>,
     log: Arc<EventLog>,

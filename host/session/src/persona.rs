@@ -1,5 +1,5 @@
-//! Personas: files put into the system context. They are read when a session starts and at `/agent`, and kept with the
-//! session.
+//! Personas: files that become part of the system context. They are read when a session starts and at `/agent`, and stored
+//! with the session.
 
 use std::{
     collections::BTreeSet,
@@ -12,21 +12,21 @@ use patchbay_skill::files;
 use patchbay_workspace::{FileError, ProtectedPaths, Workspace};
 use serde::{Deserialize, Serialize};
 
-/// The files of a persona, in the order in which they are read.
+/// File names of a persona, in the order of the system context.
 const FILES: [&str; 4] = ["SOUL.md", "IDENTITY.md", "USER.md", "AGENTS.md"];
-/// The largest file: it goes into every turn.
+/// Size limit of a file in bytes: it is part of every turn.
 const FILE_BYTES: u64 = 256 << 10;
 /// The persona of a new session.
 pub(crate) const DEFAULT: &str = "default";
-/// What the bundled `default` is, where nobody has put another one in its place.
+/// SOUL.md of the bundled `default`, which a user's persona of that name replaces.
 const BUNDLED_SOUL: &str = include_str!("../personas/default/SOUL.md");
 
-/// A persona with its text, as it was when it was read.
+/// A persona with its texts as they were when it was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Persona {
     pub(crate) name: Name,
     pub(crate) files: Vec<PersonaFile>,
-    /// What is not used, and why, for the person to hear.
+    /// Messages about files that are not used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) skipped: Vec<String>,
 }
@@ -37,29 +37,29 @@ pub(crate) struct PersonaFile {
     pub(crate) text: String,
 }
 
-/// Why a persona cannot be taken on.
+/// Why a persona cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PersonaError {
-    /// There is none of that name.
+    /// No persona has this name.
     #[error("agent '{}' was not found.", text::excerpt(.0, 80))]
     NotFound(String),
-    /// Its folder holds nothing that a persona is made of.
+    /// The persona's folder contains none of its files.
     #[error("agent '{0}' is empty: its folder has none of {files}.", files = FILES.join(", "))]
     Empty(String),
-    /// It is there and cannot be read.
+    /// The persona exists but cannot be read.
     #[error("agent '{name}' cannot be read: {file}: {why}.")]
     Unreadable {
-        /// Its name.
+        /// The persona's name.
         name: String,
-        /// The file, or the folder.
+        /// The file, or its folder.
         file: String,
-        /// Why.
+        /// The reason, for the user.
         why: String,
     },
 }
 
 impl PersonaError {
-    /// The stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> Code {
         match self {
             Self::NotFound(_) | Self::Empty(_) => Code::PersonaNotFound,
@@ -68,30 +68,30 @@ impl PersonaError {
     }
 }
 
-/// Where personas are looked for.
+/// The places that personas are read from.
 pub(crate) struct Personas<'a> {
-    /// `<config>/agents`.
+    /// The user's folder: `<config>/agents`.
     pub(crate) user: PathBuf,
-    /// The workspace.
+    /// The workspace folder.
     pub(crate) workspace: &'a Path,
-    /// Whether the person trusts the workspace. Until then its personas take no lower root's name.
+    /// Whether the workspace is trusted. An untrusted workspace cannot replace personas of the user.
     pub(crate) trusted: bool,
-    /// Patchbay's own folders, which no link of the workspace leads to.
+    /// Patchbay's own folders, which links of the workspace must not lead to.
     pub(crate) protected: &'a ProtectedPaths,
 }
 
 impl Personas<'_> {
-    /// Reads the persona `name`: the workspace's, else the person's, else the bundled one; then the workspace's own
-    /// AGENTS.md.
+    /// Reads the persona `name` from the workspace, else from the user's folder, else the bundled one, followed by the
+    /// workspace's AGENTS.md.
     pub(crate) fn read(&self, name: &str) -> Result<Persona, PersonaError> {
         let not_found = || PersonaError::NotFound(name.to_owned());
         let parsed: Name = name.parse().map_err(|_| not_found())?;
         let unreadable =
             |file: &str, why: String| PersonaError::Unreadable { name: name.to_owned(), file: file.to_owned(), why };
         let mut skipped = Vec::new();
-        // A person's folder may be a link to elsewhere.
+        // A user's persona folder may be a link.
         let user = match files::open_folder(&self.user.join(name)) {
-            // 'agents' itself is a file: that is no reason to start nothing.
+            // If 'agents' is a file, sessions still start.
             Err(error) if error.kind() == io::ErrorKind::NotADirectory && !self.user.is_dir() => {
                 skipped.push(
                     "your personas are not used: 'agents' in the config folder is a file; move it away".to_owned(),
@@ -103,7 +103,7 @@ impl Personas<'_> {
         let below = user.is_some() || name == DEFAULT;
         let guarded = match Workspace::open_for_host(self.workspace, self.protected) {
             Ok(guarded) => Some(guarded),
-            // A stored session goes on without its workspace.
+            // A stored session works without its workspace.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(unreadable("the workspace", error.to_string())),
         };
@@ -121,7 +121,7 @@ impl Personas<'_> {
         };
         let mut files = match found {
             Some(files) if !files.is_empty() => files,
-            // An empty folder must not keep a session from starting.
+            // An empty folder must not prevent a session from starting.
             _ if name == DEFAULT => bundled(),
             Some(_) => return Err(PersonaError::Empty(name.to_owned())),
             None => return Err(not_found()),
@@ -135,7 +135,7 @@ impl Personas<'_> {
         Ok(Persona { name: parsed, files, skipped })
     }
 
-    /// The names that there are, sorted.
+    /// Returns the names of all personas, sorted.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::from([DEFAULT.to_owned()]);
         for root in [files::open_folder(&self.user), files::open_below(self.workspace, IN_WORKSPACE)] {
@@ -154,11 +154,11 @@ impl Personas<'_> {
     }
 }
 
-/// Where a workspace has its personas.
+/// The folder of personas in a workspace.
 const IN_WORKSPACE: &str = ".patchbay/agents";
 
-/// Reads the persona in the folder `folder` of a workspace; `None` where there is no such folder. Fails with the file that
-/// cannot be read, and why.
+/// Reads the persona in the folder `folder` of a workspace; `None` if the folder does not exist. An error is the file that
+/// cannot be read, and the reason.
 fn read_from_workspace(workspace: &Workspace, folder: &str) -> Result<Option<Vec<PersonaFile>>, (String, String)> {
     match workspace.open_folder(folder) {
         Ok(_) => {}
@@ -176,7 +176,7 @@ fn read_from_workspace(workspace: &Workspace, folder: &str) -> Result<Option<Vec
     Ok(Some(read))
 }
 
-/// Reads one file of a workspace that becomes part of the system context; `None` where there is none.
+/// Reads a file of a workspace for the system context; `None` if it does not exist.
 fn read_rules(workspace: &Workspace, path: &str) -> Result<Option<String>, String> {
     match workspace.read_rules(path, FILE_BYTES) {
         Ok(bytes) => Ok(Some(clean(bytes))),

@@ -1,4 +1,4 @@
-//! The running system, for the eligibility of skills. Used whenever a snapshot is built, and by the crate `plugin`.
+//! The running system, for the eligibility of skills. Snapshots and the crate `plugin` use it.
 
 use std::{env, path::Path};
 
@@ -17,7 +17,7 @@ impl Platform for HostPlatform {
     }
 
     fn has_env(&self, name: &str) -> bool {
-        // `var_os` may panic on a name that no variable can have.
+        // `var_os` may panic on names that no variable can have.
         let possible = !name.is_empty() && !name.contains(['=', '\0']);
         possible && env::var_os(name).is_some_and(|value| !value.is_empty())
     }

@@ -1,17 +1,17 @@
-//! The last exchange of a session that is resumed, cut to a few lines.
+//! Formats the last exchange of a resumed session in a few lines. `notices` uses it.
 
 use patchbay_core::{MessageKind, text};
 use patchbay_store::MessageRow;
 use serde_json::Value;
 
-/// Lines that are shown of the message.
+/// Limit of shown lines of the message.
 const SAID: usize = 3;
-/// Lines that are shown of the answer: its end, since that is where the conversation goes on.
+/// Limit of shown lines of the answer. Its end is shown, where the conversation continues.
 const ANSWERED: usize = 12;
-/// Characters that are shown of one line.
+/// Limit of characters of a shown line.
 const WIDTH: usize = 400;
 
-/// The message `said` and its `answer`, cleaned and cut.
+/// Returns the message `said` and its `answer`, cleaned and shortened.
 pub(crate) fn lines(said: &MessageRow, answer: Option<&MessageRow>) -> Vec<String> {
     let mut shown: Vec<String> = match said.kind {
         MessageKind::Skill => vec![format!("/skill {}", word(said, "skill"))],
@@ -52,7 +52,7 @@ fn left_out(lines: usize) -> String {
     format!("\u{2026} {lines} more {}", if lines == 1 { "line" } else { "lines" })
 }
 
-/// The lines of a text, cleaned, each cut to [`WIDTH`]. Blank lines at its ends are left out.
+/// Splits a text into cleaned lines of at most [`WIDTH`] characters, without blank lines at its ends.
 fn split(text: &str) -> Vec<String> {
     let clean = text::clean(text);
     clean

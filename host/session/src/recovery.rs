@@ -1,4 +1,4 @@
-//! What a session says of the calls that were running when the process before ended. [`crate::Host::resume`] calls it once.
+//! Settles the calls that were running when the previous process ended. [`crate::Host::resume`] calls it once.
 
 use std::collections::HashSet;
 
@@ -6,11 +6,11 @@ use patchbay_agent::{interrupted_message, unanswered_calls};
 use patchbay_core::{CallId, Code, LineId, MessageKind, Outcome};
 use patchbay_store::{Hold, NewMessage, SessionChange, Store, StoreError};
 
-/// Gives each call that the process before left behind its row, and ends it in the journal, in one commit: `outcome_unknown`
-/// if it had begun an effect, else `not_run`. A person's command without an effect leaves nothing. No call is repeated.
+/// Writes the row of each interrupted call and ends it in the journal, in one commit: `outcome_unknown` if the call had
+/// begun an effect, else `not_run`. A user's command without an effect gets no row. No call is repeated.
 ///
 /// # Errors
-/// The store. Nothing is changed then, and the next resume tries again.
+/// Errors of the store; nothing has changed then, and the next resume tries again.
 pub(crate) async fn settle_interrupted(store: &Store, hold: &Hold) -> Result<(), StoreError> {
     let session = hold.session();
     let unsettled = store.unsettled_calls(session).await?;
@@ -37,7 +37,7 @@ pub(crate) async fn settle_interrupted(store: &Store, hold: &Hold) -> Result<(),
 /// Returns the outcome of the command `line`, which was stopped after its tool had begun an effect.
 ///
 /// # Errors
-/// The store.
+/// Errors of the store.
 pub(crate) async fn unknown_outcome(hold: &Hold, store: &Store, line: LineId) -> Result<Outcome, StoreError> {
     let call = CallId::of_line(line);
     let unsettled = store.unsettled_calls(hold.session()).await?;

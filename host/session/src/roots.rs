@@ -1,5 +1,5 @@
-//! Where skills come from: the binary, the user's folder, the workspace. What their files held is remembered, in memory and
-//! in the store, so that looking at a root that did not change reads none of them.
+//! The roots of skills: the binary, the user's folder, the workspace. The content of their files is cached in memory and in
+//! the store, so that scanning an unchanged root reads none of them. `building` uses it.
 
 use std::{
     cell::RefCell,
@@ -20,44 +20,44 @@ use patchbay_store::{SeenFile, Store, StoreError};
 
 use crate::json::to_json;
 
-/// Where a workspace has its skills.
+/// The folder of skills in a workspace.
 const IN_WORKSPACE: &str = ".patchbay/skills";
 
-/// The roots that all sessions of the process share.
+/// The roots of all sessions of the process.
 pub(crate) struct Roots {
     bundled: &'static [BundledSkill],
-    /// What they are: they stay the same as long as the process runs.
+    /// The skills of the binary; they never change while the process runs.
     read: OnceLock<Vec<FoundSkill>>,
     /// The user's folder of skills.
     user: PathBuf,
-    /// The very build that this is; `None` where it cannot be told, and then nothing is remembered.
+    /// Identity of the running build; `None` if unknown, which disables the cache.
     program: Option<String>,
     limits: RootLimits,
-    /// What the files of each folder held, by the folder.
+    /// Cached files by the folder of their root.
     remembered: Mutex<HashMap<String, Arc<Files>>>,
 }
 
-/// What files held in which state, by their path below the root.
+/// Cached files by path below the root.
 type Files = HashMap<String, (Stat, CachedFile)>;
 
-/// The remembered files of each root that is not in memory yet, by the root's folder.
+/// Cached files from the store by root folder, for roots that are not in memory.
 pub(crate) type Recalled = Vec<(String, Vec<SeenFile>)>;
 
-/// Whether what was remembered of files is believed.
+/// Whether a scan uses cached files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CacheMode {
     Use,
-    /// Every file is read: something was not what was remembered.
+    /// Read every file, because the cache was wrong.
     Bypass,
 }
 
-/// What there is, and what is worth remembering of it.
+/// The result of a scan.
 pub(crate) struct Scan {
     pub(crate) found: Vec<FoundSkill>,
     updates: Vec<CacheUpdate>,
 }
 
-/// What changed in one root since it was last looked at.
+/// Changes of one root's cache.
 struct CacheUpdate {
     folder: String,
     read: Vec<FileRecord>,
@@ -65,26 +65,26 @@ struct CacheUpdate {
 }
 
 impl Roots {
-    /// The roots of a process with these bundled skills and this folder of the user's.
+    /// Creates the roots of a process.
     pub(crate) fn new(bundled: &'static [BundledSkill], user: PathBuf, limits: RootLimits) -> Self {
         let (read, remembered) = (OnceLock::new(), Mutex::default());
         Self { bundled, read, user, program: program(), limits, remembered }
     }
 
-    /// The folders that skills are dropped into, whether they are there or not.
+    /// Returns the folders that users copy skills into, existing or not.
     pub(crate) fn folders(&self, workspace: &Path) -> Vec<PathBuf> {
         vec![self.user.clone(), workspace.join(IN_WORKSPACE)]
     }
 
-    /// What the skills of a root may take in all.
+    /// Returns the limits of the skills of a root.
     pub(crate) fn limits(&self) -> &RootLimits {
         &self.limits
     }
 
-    /// Reads what the store remembers of the files in the roots of `workspace`. A root that is in memory already is left out.
+    /// Reads the cache of the roots of `workspace` from the store. Roots that are already in memory are left out.
     ///
     /// # Errors
-    /// Where the store cannot be read.
+    /// Errors of the store.
     pub(crate) async fn recall(&self, store: &Store, workspace: &str) -> Result<Recalled, StoreError> {
         let mut recalled = Vec::new();
         let Some(program) = &self.program else { return Ok(recalled) };
@@ -97,15 +97,15 @@ impl Roots {
         Ok(recalled)
     }
 
-    /// Scans all roots. `recalled` is what [`Roots::recall`] returned, `trusted` whether the workspace is. Reads files, so
-    /// that it must run on a thread that may block.
+    /// Scans all roots. `recalled` is the result of [`Roots::recall`], `trusted` says whether the workspace is trusted.
+    /// Reads files, so it must run on a blocking thread.
     pub(crate) fn scan(&self, recalled: Recalled, workspace: &Path, trusted: bool, mode: CacheMode) -> Scan {
         for (folder, files) in recalled {
             let files = Arc::new(files.into_iter().filter_map(remembered).collect());
             self.remembered().entry(folder).or_insert(files);
         }
         let mut scan = Scan { found: self.read.get_or_init(|| bundled(self.bundled)).clone(), updates: Vec::new() };
-        // A root that cannot be read is no reason to start nothing; nor may the author of a workspace keep a person out.
+        // Sessions start even if a root cannot be read; the author of a workspace cannot prevent it.
         for (root, path, label, whose, trusted) in [
             (Root::User, &*self.user, "skills", "Your", true),
             (Root::Workspace, workspace, IN_WORKSPACE, "The workspace's", trusted),
@@ -116,7 +116,7 @@ impl Roots {
                     io::ErrorKind::NotADirectory => {
                         format!("{whose} folder of skills cannot be read: there is a file in its place; move it away.")
                     }
-                    // The guard's own words, which name no path outside of the workspace.
+                    // The workspace's own message, which names no path outside of the workspace.
                     io::ErrorKind::InvalidInput => format!("{whose} folder of skills cannot be read: {error}."),
                     kind => format!("{whose} folder of skills cannot be read: {kind}."),
                 };
@@ -135,7 +135,7 @@ impl Roots {
         allowed: &RootAllowance,
         mode: CacheMode,
     ) -> io::Result<()> {
-        // Before anything is read: a file that was at rest until now cannot change unnoticed from here on.
+        // The clock is read before any file. A file whose times are settled by then cannot change unnoticed.
         let (Some(now), true) = (now(), self.program.is_some()) else {
             scan.found.extend(discover(root, path, &NoCache, allowed)?.found);
             return Ok(());
@@ -156,7 +156,7 @@ impl Roots {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers what a look has found.
+    /// Stores the cache updates of a scan.
     pub(crate) async fn remember(&self, store: &Store, scan: &mut Scan) {
         let Some(program) = &self.program else { return };
         for CacheUpdate { folder, read, gone } in scan.updates.drain(..) {
@@ -175,10 +175,10 @@ impl Roots {
     }
 }
 
-/// What is remembered of one root.
+/// The cache of one root during a scan.
 struct Remembered {
     files: Arc<Files>,
-    /// The files that were recognised.
+    /// Files that were used from the cache.
     recognised: RefCell<HashSet<String>>,
     mode: CacheMode,
 }
@@ -188,7 +188,7 @@ impl Remembered {
         Self { files, recognised: RefCell::default(), mode }
     }
 
-    /// The files that neither were recognised nor are remembered as they are now.
+    /// Returns the cached files that were neither used nor read again.
     fn gone(self, read: &[FileRecord]) -> Vec<String> {
         let recognised = self.recognised.into_inner();
         if recognised.len() == self.files.len() {
@@ -211,13 +211,13 @@ impl FileCache for Remembered {
     }
 }
 
-/// A file as the store has it.
+/// Converts a cached file to a store row.
 fn seen_file(FileRecord { file, stat, cached }: FileRecord) -> SeenFile {
     let skill_md = cached.skill_md.map(|skill_md| to_json(&*skill_md));
     SeenFile { file, stat: stat.to_string(), digest: cached.digest, skill_md }
 }
 
-/// A file of the store; `None` where its row cannot be read, and then the file is read again.
+/// Converts a store row to a cached file; `None` if it cannot be parsed, and the file is then read again.
 fn remembered(file: SeenFile) -> Option<(String, (Stat, CachedFile))> {
     let skill_md = match &file.skill_md {
         Some(json) => Some(Arc::new(serde_json::from_str::<SkillMd>(json).ok()?)),
@@ -226,15 +226,15 @@ fn remembered(file: SeenFile) -> Option<(String, (Stat, CachedFile))> {
     Some((file.file, (file.stat.parse().ok()?, CachedFile { digest: file.digest, skill_md })))
 }
 
-/// Which build this process runs, by the state of its file: another build may read the same SKILL.md otherwise.
+/// Identifies the running build by the stat of its file. Another build may parse the same SKILL.md differently.
 fn program() -> Option<String> {
-    // On Linux this is the very program that runs, also when its file has been replaced meanwhile.
+    // On Linux this is the running program, even if its file has been replaced.
     let path = if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { std::env::current_exe().ok()? };
     let stat = Stat::of(&path).ok()??;
     stat.is_settled(now()?).then(|| stat.to_string())
 }
 
-/// Nanoseconds since 1970.
+/// Returns the nanoseconds since 1970.
 fn now() -> Option<i64> {
     i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
 }

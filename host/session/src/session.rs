@@ -1,5 +1,5 @@
-//! One open session: what it is made of, and how it is closed. Lines are in `lines`, what fronts show in `commands`,
-//! `complete` and `notices`.
+//! An open session: its parts and how it is closed. `lines` runs its lines; `commands`, `complete` and `notices` serve
+//! fronts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use tokio_util::sync::DropGuard;
 
 use crate::{Host, agents::Agents, lines::RunningLines, lock::SessionLock, notices, persona::Persona};
 
-/// One session, held by this process alone.
+/// A session, open in this process only.
 pub struct Session {
     pub(crate) host: Arc<Host>,
     workspace: String,
@@ -26,22 +26,22 @@ pub struct Session {
     agents: Mutex<Agents>,
     log: Arc<EventLog>,
     pub(crate) lines: RunningLines,
-    /// Held while a command's change is checked and committed: the only part of a command that is serial.
+    /// Locked while a command's change is checked and committed: the only serial part of a command.
     pub(crate) committing: tokio::sync::Mutex<()>,
-    /// Stops what the session runs when it is dropped without being closed.
+    /// Stops the session's lines if it is dropped without being closed.
     _closes: DropGuard,
     /// `None` once the session is closed.
     lock: Mutex<Option<SessionLock>>,
 }
 
-/// What belongs to the session as a whole and what commands may change. It changes only after the change is committed.
+/// Session-wide state that commands may change, always after the change is committed.
 #[derive(Clone)]
 pub(crate) struct SessionState {
     pub(crate) persona: Arc<Persona>,
     pub(crate) snapshot: Arc<Snapshot>,
 }
 
-/// What a session is opened from.
+/// The parts that a session is opened from.
 pub(crate) struct Opened {
     pub(crate) hold: Hold,
     pub(crate) row: SessionRow,
@@ -49,9 +49,9 @@ pub(crate) struct Opened {
     pub(crate) snapshot: Snapshot,
     pub(crate) last_seq: u64,
     pub(crate) model: AgentModel,
-    /// Tokens that it has used.
+    /// Tokens used so far.
     pub(crate) tokens: u64,
-    /// What the person is told once, at the beginning of a new session in their home folder.
+    /// A notice for a new session in the user's home folder.
     pub(crate) home_notice: Option<String>,
 }
 
@@ -95,50 +95,50 @@ impl Session {
         })
     }
 
-    /// Its id.
+    /// Returns the session's id.
     pub fn id(&self) -> SessionId {
         self.log.session()
     }
 
-    /// The workspace's canonical path.
+    /// Returns the canonical path of the workspace.
     pub fn workspace(&self) -> &str {
         &self.workspace
     }
 
-    /// The number of its last row; 0 where it has none.
+    /// Returns the number of the last row; 0 if there is none.
     pub fn last_seq(&self) -> u64 {
         self.log.last_seq()
     }
 
-    /// The snapshot that it works with at this moment.
+    /// Returns the current snapshot.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.state().snapshot
     }
 
-    /// Events from row `from` on (1 is the first), first from the store and then live.
+    /// Subscribes to the events from row `from` on (1 is the first): first rows from the store, then live events.
     pub fn subscribe(&self, from: u64) -> Subscription {
         self.log.subscribe(from)
     }
 
-    /// Whether a turn runs at this moment, of any agent.
+    /// Returns whether any agent is running a turn.
     pub fn is_answering(&self) -> bool {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|agent| agent.is_answering())
     }
 
-    /// Has `approver` ask the person for what a skill is not granted, from the next call on. Without an approver such a call
-    /// is denied, with the command that grants it.
+    /// Sets the approver that asks the user for missing grants, from the next call on. Without an approver, such a call is
+    /// denied with the command that grants the capability.
     pub fn set_approver(&self, approver: Arc<dyn Approver>) {
         self.approvals.set(approver);
     }
 
-    /// Closes the session: takes no more lines, stops those that run, waits until what came of them is committed, and gives
-    /// the session's lock back. Then this process or another may resume it. Closing twice is closing once.
+    /// Closes the session: rejects new lines, stops running ones, waits until their results are committed, and releases the
+    /// session's lock. After that, this or another process may resume it. A second call does nothing.
     pub async fn close(&self) {
         self.lines.close().await;
         self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    /// Whether [`Session::close`] has been called.
+    /// Returns whether [`Session::close`] has been called.
     pub(crate) fn is_closing(&self) -> bool {
         self.lines.closing().is_cancelled()
     }
@@ -151,10 +151,10 @@ impl Session {
         Arc::clone(self.agents.lock().unwrap_or_else(PoisonError::into_inner).in_view())
     }
 
-    /// The model that the next message to `agent` goes to.
+    /// Returns the model for the next message to `agent`.
     ///
     /// # Errors
-    /// What the person is told where there is none.
+    /// An outcome for the user if no model can be used.
     pub(crate) async fn model_of(&self, agent: &Agent) -> Result<Choice, Outcome> {
         let choice = agent.chosen().effective(self.host.providers.as_ref()).await?;
         self.host.providers.check_choice(&choice).await?;

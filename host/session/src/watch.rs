@@ -1,8 +1,7 @@
-//! Watches the folders of skills while a terminal is open. When what a reload would find differs from the session's
-//! snapshot, the person is told, once for each snapshot. The snapshot itself never changes here.
+//! Watches the folders of skills while a terminal is open. If a reload would change the session's skills, the user is
+//! notified once per snapshot. The snapshot itself does not change here.
 //!
-//! Events only say when to look: what counts is the look, since events are lost, and since most changes of files change
-//! no skill.
+//! File events only trigger a comparison, since events may be lost and most changes of files change no skill.
 
 use std::{
     collections::VecDeque,
@@ -23,20 +22,20 @@ use tokio::{
 use crate::Session;
 
 const DIFFERS: &str = "Skills on disk differ from this session's: /reload_skills takes them in.";
-/// Folders that are watched: the system has few watches for each user.
+/// Limit of watched folders, because the system has a limited number of watches per user.
 const FOLDERS: usize = 4_096;
-/// Entries of folders that are looked at to find them.
+/// Limit of directory entries that are read to find folders.
 const ENTRIES: usize = 100_000;
-/// How deep the folder of a skill is watched.
+/// How deep a skill's folder is watched.
 const DEPTH: usize = 8;
-/// How often a look is taken where not every folder can be watched.
+/// Interval of comparisons if not every folder can be watched.
 const EVERY: Duration = Duration::from_secs(30);
-/// How long it must be quiet before a look: a file is copied piece by piece.
+/// Quiet time before a comparison, since files are copied in pieces.
 const SETTLED: Duration = Duration::from_millis(250);
-/// How long a look waits for quiet at most.
+/// Longest wait for quiet.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Watches as long as it is held.
+/// Watches until it is dropped.
 #[derive(Debug)]
 pub struct SkillWatch {
     task: JoinHandle<()>,
@@ -49,8 +48,8 @@ impl Drop for SkillWatch {
 }
 
 impl Session {
-    /// Tells the fronts of this session, once until the next reload, that the skills on disk differ from its snapshot. Within
-    /// a runtime.
+    /// Notifies the fronts of this session, once until the next reload, that skills on disk differ from its snapshot. Must
+    /// be called within a runtime.
     pub fn watch_skills(self: &Arc<Self>) -> SkillWatch {
         let roots = self.host.roots.folders(Path::new(self.workspace()));
         SkillWatch { task: tokio::spawn(watch(Arc::downgrade(self), Folders::new(roots))) }
@@ -59,10 +58,10 @@ impl Session {
 
 async fn watch(session: Weak<Session>, mut folders: Folders) {
     let changed = Arc::clone(&folders.changed);
-    // The version of the snapshot for which it was said.
+    // The version of the snapshot that was already reported.
     let mut said = None;
     loop {
-        // Before the look: what changes after it makes an event.
+        // Watches are set before the comparison, so that later changes cause an event.
         let Ok((watched, all)) = spawn_blocking(move || {
             let all = folders.watch();
             (folders, all)
@@ -75,7 +74,7 @@ async fn watch(session: Weak<Session>, mut folders: Folders) {
         let Some(session) = session.upgrade() else { return };
         let snapshot = session.snapshot();
         if said != Some(snapshot.version()) && differs(&session).await {
-            // A reload may have taken it in meanwhile.
+            // A reload may have applied the changes in the meantime.
             if session.snapshot().version() == snapshot.version() {
                 said = Some(snapshot.version());
                 session.notify(DIFFERS);
@@ -99,16 +98,16 @@ async fn next_look(changed: &Notify, every: Option<Duration>) {
     while let Ok(Ok(())) = timeout_at(patience, timeout(SETTLED, changed.notified())).await {}
 }
 
-/// Whether a reload would change the skills of `session`. Where that cannot be told, it is not said.
+/// Returns whether a reload would change the skills of `session`. Errors are logged and count as no difference.
 async fn differs(session: &Arc<Session>) -> bool {
     let differs = session.host.differs(&session.snapshot(), session.workspace()).await;
     differs.inspect_err(|error| tracing::warn!("the skills on disk cannot be compared: {error}")).unwrap_or(false)
 }
 
-/// The folders that skills lie in, and their watches.
+/// The watched folders of skills.
 struct Folders {
     roots: Vec<PathBuf>,
-    /// `None` where the system reports no changes.
+    /// `None` if the system reports no changes.
     watcher: Option<RecommendedWatcher>,
     changed: Arc<Notify>,
 }
@@ -118,7 +117,7 @@ impl Folders {
         let changed = Arc::new(Notify::new());
         let (tell, mine) = (Arc::clone(&changed), roots.clone());
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            // After an error it is not known what was lost.
+            // After an error, events may have been lost.
             if event.map_or(true, |event| !event.kind.is_access() && concerns(&event, &mine)) {
                 tell.notify_one();
             }
@@ -127,12 +126,12 @@ impl Folders {
         Self { roots, watcher, changed }
     }
 
-    /// Watches every folder that is there now, also those that are new; returns whether that worked for all of them.
+    /// Watches all existing folders, including new ones; returns whether all of them could be watched.
     fn watch(&mut self) -> bool {
         let Some(watcher) = &mut self.watcher else { return false };
         let (folders, mut all) = folders(&self.roots);
         for folder in folders {
-            // A folder that vanished meanwhile is reported by the watch on the folder above it.
+            // A folder that was just deleted is reported by the watch on its parent.
             if watcher.watch(&folder, RecursiveMode::NonRecursive).is_err() && folder.is_dir() {
                 all = false;
             }
@@ -141,14 +140,14 @@ impl Folders {
     }
 }
 
-/// Whether an event is about a root, what is in it, or the folders between it and the workspace.
+/// Returns whether an event concerns a root, its content, or the folders between the root and the workspace.
 fn concerns(event: &Event, roots: &[PathBuf]) -> bool {
     let near = |path: &Path, root: &Path| path.starts_with(root) || root.parent() == Some(path);
     event.need_rescan() || event.paths.iter().any(|path| roots.iter().any(|root| near(path, root)))
 }
 
-/// The folders that are to be watched, and whether these are all: each root with the folders below it, and the two folders
-/// above each root, where it may appear.
+/// Returns the folders to watch, and whether these are all: each root with its subfolders, and the two folders above each
+/// root, where it may appear.
 fn folders(roots: &[PathBuf]) -> (Vec<PathBuf>, bool) {
     let above = roots.iter().flat_map(|root| root.ancestors().skip(1).take(2)).filter(|path| path.is_dir());
     let mut folders: Vec<PathBuf> = above.map(Path::to_owned).collect();
@@ -169,7 +168,7 @@ fn folders(roots: &[PathBuf]) -> (Vec<PathBuf>, bool) {
                 return (folders, false);
             }
             let Ok(kind) = entry.file_type() else { continue };
-            // A skill's folder may be a link; what it leads to is watched, but not walked.
+            // A skill's folder may be a link; its target is watched but not walked.
             let linked = kind.is_symlink() && depth == 0 && entry.path().is_dir();
             if (kind.is_dir() || linked) && belongs(&entry.file_name()) {
                 waiting.push_back((entry.path(), if linked { DEPTH + 1 } else { depth + 1 }));
@@ -179,7 +178,7 @@ fn folders(roots: &[PathBuf]) -> (Vec<PathBuf>, bool) {
     (folders, true)
 }
 
-/// Whether a folder of this name may belong to a skill.
+/// Returns whether a folder of this name may belong to a skill.
 fn belongs(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     !name.starts_with('.') && name != "node_modules" && name != "__pycache__"
@@ -214,14 +213,14 @@ mod tests {
         for _ in 0..2 {
             assert!(waited(Some(every), never).await >= every + SETTLED);
         }
-        // Far from the hour of the first change, however slow the machine is.
+        // Far less than the hour of the first change, even on a slow machine.
         assert!(start.elapsed() < Duration::from_secs(60));
     }
 
     #[tokio::test]
     async fn skills_are_compared_after_changes_only_where_all_folders_are_watched() {
         assert!(timeout(SETTLED * 2, next_look(&Notify::new(), None)).await.is_err());
-        // After the first change, and a quiet time in which the second does not come.
+        // After the first change, followed by a quiet time without a second change.
         let pause = SETTLED * 3;
         let waited = waited(None, pause).await;
         assert!(waited >= pause + SETTLED && waited < pause + PATIENCE, "{waited:?}");

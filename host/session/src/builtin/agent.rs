@@ -1,4 +1,4 @@
-//! `/agent NAME`: another persona. Conversation and snapshot stay as they are.
+//! `/agent NAME`: changes the persona. Conversation and snapshot stay.
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};

@@ -1,4 +1,4 @@
-//! `/commands`: what works now.
+//! `/commands`: lists the available commands.
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};

@@ -1,4 +1,4 @@
-//! `/help SKILL`: metadata of one skill. Runs nothing, reads no file.
+//! `/help SKILL`: shows the metadata of a skill. It runs no component and reads no file.
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
@@ -73,7 +73,7 @@ async fn describe(session: &Session, skill: &Skill) -> Result<Outcome, StoreErro
         ("capabilities", shown.join(", ")),
         ("digest", skill.digest.to_string()),
     ];
-    // Only where there is one.
+    // Shown only for skills with a component.
     let component = skill.component.map(|component| ("component", component.to_string()));
     let mut lines = vec![format!("# /help {}", skill.name), String::new()];
     lines.extend(fields.iter().chain(&component).map(|(name, value)| {
@@ -105,7 +105,7 @@ async fn describe(session: &Session, skill: &Skill) -> Result<Outcome, StoreErro
     })))
 }
 
-/// The `command_tool` as written; of another skill's tool also whose it is, since it runs with that skill's grants.
+/// Returns `command_tool`. For a tool of another skill it adds the owner, because the tool runs with the owner's grants.
 fn command_tool(session: &Session, skill: &Skill) -> String {
     let tool = skill.manifest.command_tool.clone().unwrap_or_default();
     let snapshot = session.snapshot();

@@ -1,4 +1,4 @@
-//! The built-in commands, one file each. One table of them makes routing, `/commands`, completion and the docs.
+//! The built-in commands, one file each. Routing, `/commands`, completion and the documents use the table [`TABLE`].
 
 mod agent;
 mod commands;
@@ -19,12 +19,12 @@ use patchbay_store::NewMessage;
 
 use crate::{building::Built, lines::LineContext, persona::Persona};
 
-/// A built-in command. It returns what it wants to change: nothing is changed before that is committed.
+/// A built-in command. It returns its effect; nothing changes before the effect is committed.
 pub(crate) trait BuiltIn: Sync {
-    /// Its name, its argument, and its help.
+    /// Returns name, argument and help.
     fn spec(&self) -> &'static Spec;
 
-    /// Works out the effect of the command. `argument` has been checked against the spec.
+    /// Computes the effect of the command. The argument was already checked against the spec.
     fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a>;
 }
 
@@ -36,30 +36,30 @@ impl HasSpec for dyn BuiltIn {
 
 pub(crate) type EffectFuture<'a> = Pin<Box<dyn Future<Output = Effect> + Send + 'a>>;
 
-/// What a command does.
+/// The effect of a command.
 pub(crate) enum Effect {
-    /// Shows an outcome and changes nothing.
+    /// Show an outcome without a change.
     Show(Outcome),
-    /// Shows an outcome after a change is committed.
+    /// Commit a change, then show an outcome.
     Change(Outcome, CommandChange),
-    /// Begins a turn on these rows; the outcome is the turn's, with `data` added to its own.
+    /// Start a turn with these rows. The outcome is the turn's, with `data` added.
     Turn {
-        /// Rows that the turn begins with.
+        /// The first rows of the turn.
         messages: Vec<NewMessage>,
-        /// An object.
+        /// A JSON object.
         data: serde_json::Value,
     },
 }
 
-/// What a command changes.
+/// The change that a command commits.
 pub(crate) enum CommandChange {
-    /// The persona of the session.
+    /// Replace the session's persona.
     Persona(Persona),
-    /// The snapshot of the session.
+    /// Replace the session's snapshot.
     Snapshot(Box<Built>),
-    /// The model of the line's agent.
+    /// Change the model of the line's agent.
     Model(Chosen),
-    /// The conversation: rows that come before the command's own.
+    /// Add rows to the conversation, before the command's own row.
     Rows(Vec<NewMessage>),
 }
 
@@ -69,7 +69,7 @@ impl From<Outcome> for Effect {
     }
 }
 
-/// The table, in the order of `/commands`.
+/// All built-in commands, in the order of `/commands`.
 pub(crate) const TABLE: &[&dyn BuiltIn] = &[
     &skills::SkillsCommand,
     &skill::SkillCommand,
@@ -82,7 +82,7 @@ pub(crate) const TABLE: &[&dyn BuiltIn] = &[
     &quit::QuitCommand,
 ];
 
-/// The specs of the table. Completion and the generated documents are made of them.
+/// Returns the specs of all built-in commands, for completion and the generated documents.
 pub fn specs() -> Vec<&'static Spec> {
     TABLE.iter().map(|command| command.spec()).collect()
 }

@@ -1,4 +1,4 @@
-//! `/model MODEL[/THINKING]`: another model for the agent in view.
+//! `/model MODEL[/THINKING]`: changes the model of the agent in view.
 
 use patchbay_agent::Chosen;
 use patchbay_command::{Argument, Completion, Spec};

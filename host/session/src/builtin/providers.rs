@@ -1,4 +1,4 @@
-//! `/providers`: what providers there are, and where each stands.
+//! `/providers`: lists the providers and their states.
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
@@ -24,7 +24,7 @@ impl BuiltIn for ProvidersCommand {
     fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
         Box::pin(async move {
             let mut providers = line.session.host.providers.list().await;
-            // Without a model that answers, none is in use.
+            // If no model can be used, no provider is marked as in use.
             if let Ok(choice) = line.session.model_of(&line.agent).await
                 && let Some(provider) = providers.iter_mut().find(|provider| provider.name == choice.provider.as_str())
             {

@@ -1,4 +1,4 @@
-//! `/quit`: the front leaves. Everything is stored already.
+//! `/quit`: asks the front to leave. Everything is already stored.
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};

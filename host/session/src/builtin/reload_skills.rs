@@ -1,4 +1,4 @@
-//! `/reload_skills`: a new snapshot for this session alone. Conversation and persona stay as they are.
+//! `/reload_skills`: builds a new snapshot for this session. Conversation and persona stay.
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};

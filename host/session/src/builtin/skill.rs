@@ -1,4 +1,4 @@
-//! `/skill NAME [INPUT]`: invokes that skill and no other.
+//! `/skill NAME [INPUT]`: invokes a skill by its name.
 
 use patchbay_command::{Argument, Completion, Spec};
 

@@ -1,4 +1,4 @@
-//! `/skills`: the snapshot. Reads no file.
+//! `/skills`: lists the skills of the snapshot and its diagnostics. It reads no file.
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};

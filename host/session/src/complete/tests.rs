@@ -1,3 +1,5 @@
+//! Tests of completion.
+
 use std::{fs, sync::Arc};
 
 use patchbay_sandbox::Compiler;
@@ -17,7 +19,7 @@ async fn session(home: &std::path::Path) -> Arc<Session> {
     for persona in ["config/agents/pirate", "workspace/.patchbay/agents/local", "workspace/.patchbay/agents/No Name"] {
         fs::create_dir_all(home.join(persona)).unwrap();
     }
-    // No component here is ever compiled.
+    // No component is compiled in these tests.
     let compiler = Compiler { program: folder("none"), arguments: Vec::new() };
     let config = Config { bundled: BUNDLED, ..Config::new(paths, compiler) };
     Host::open(config).unwrap().new_session(&folder("workspace")).await.unwrap()
