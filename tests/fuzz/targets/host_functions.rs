@@ -18,7 +18,7 @@ use patchbay_core::text;
 use patchbay_policy::{Capability, Grant, Identity, Permits, Root};
 use patchbay_sandbox::{
     Failure, Limits, LocalFiles, Services, WorkspaceAccess,
-    fuzzing::{HostReply, Ask, FuzzGuest},
+    fuzzing::{Ask, FuzzGuest, HostReply},
 };
 use tokio::runtime::Runtime;
 

@@ -11,8 +11,8 @@ use patchbay_core::text;
 use patchbay_egress::{EgressError, Target};
 use patchbay_policy::{Capability, Permits};
 use patchbay_sandbox::{
-    Auth, BoxFuture, Budget, KvEntry, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvError, LogLevel, Limits, LogSink, ProgressSink,
-    Scope, ToolCaller, Usage, fuzzing::kv as wit,
+    Auth, BoxFuture, Budget, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvEntry, KvError, Limits, LogLevel,
+    LogSink, ProgressSink, Scope, ToolCaller, Usage, fuzzing::kv as wit,
 };
 
 pub struct Host {
@@ -159,12 +159,7 @@ fn refused(error: EgressError) -> Fault {
 
 /// Uses a part of what it is given, by the length of its input.
 impl ToolCaller for Host {
-    fn call<'a>(
-        &'a self,
-        tool: &'a str,
-        input: &'a str,
-        budget: Budget,
-    ) -> BoxFuture<'a, Finished<String, Fault>> {
+    fn call<'a>(&'a self, tool: &'a str, input: &'a str, budget: Budget) -> BoxFuture<'a, Finished<String, Fault>> {
         let mut inner = self.hear(Some(&Capability::Tools));
         assert_eq!((budget.host_calls, budget.output_bytes), inner.left, "a nested call is given what is left");
         assert_eq!(budget.depth, 1);
