@@ -101,7 +101,7 @@ $(FUZZ):
 	@CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
 	  $(CARGO) install --quiet --locked --root target/tools/cargo-fuzz-$(FUZZ_VERSION) cargo-fuzz --version =$(FUZZ_VERSION)
 
-# The dependencies are those of every other build; only our own crates are built anew, at full speed.
+# The dependencies are those of every other build; only our own crates are built again, at full speed.
 FAST = CARGO_PROFILE_DEV_OPT_LEVEL=3 CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
 
 bench: plugins guests ## Measure, and write docs/benchmarks.md
@@ -109,8 +109,8 @@ bench: plugins guests ## Measure, and write docs/benchmarks.md
 	@$(FAST) $(CARGO) build --workspace
 	@target/debug/patchbay-bench
 
-docs: build ## Write the generated documents anew
-	@UPDATE_DOCS=1 $(CARGO) test --workspace --test house --bin patchbay
+docs: build ## Write the generated documents again
+	@UPDATE_DOCS=1 $(CARGO) test --workspace --test architecture --bin patchbay
 
 release: plugins ## One binary that needs nothing beside it: target/patchbay
 	@echo "== building the release binary"

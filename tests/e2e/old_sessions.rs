@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// Creates a home with a database of the first builds: eleven sessions of two workspaces, six snapshots of format 1, skills whose
 /// files are deleted, and a grant for a component alone.
 fn old_home() -> Patchbay {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("whole/fixtures/first_format.db.gz");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/fixtures/first_format.db.gz");
     let mut database = Vec::new();
     flate2::read::GzDecoder::new(std::fs::File::open(file).unwrap()).read_to_end(&mut database).unwrap();
     let patchbay = Patchbay::quick();

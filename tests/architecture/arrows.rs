@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs};
 use crate::repository;
 
 /// The crates of the host, from the highest layer to the lowest. Planned crates are included.
-const HOUSE: &[&str] = &[
+const CRATES: &[&str] = &[
     "cli",
     "plugin",
     "acp",
@@ -58,14 +58,14 @@ fn crates() -> Vec<(String, BTreeSet<String>)> {
 }
 
 fn place(name: &str) -> usize {
-    let place = HOUSE.iter().position(|floor| *floor == name);
-    place.unwrap_or_else(|| panic!("host/{name} has no place in the house: add it to HOUSE"))
+    let place = CRATES.iter().position(|floor| *floor == name);
+    place.unwrap_or_else(|| panic!("host/{name} is not listed: add it to CRATES"))
 }
 
 #[test]
 fn crates_import_only_lower_crates() {
     let crates = crates();
-    assert!(crates.len() >= 10, "the house is not found");
+    assert!(crates.len() >= 10, "the crates are not found");
     for (name, dependencies) in &crates {
         for below in dependencies.iter().filter_map(|dependency| dependency.strip_prefix("patchbay-")) {
             assert!(place(name) < place(below), "host/{name} imports host/{below}, which is above it");
