@@ -27,7 +27,7 @@
 //! assert_eq!(Line::parse("/help"), Ok(Line::Command { name: "help", argument: "" }));
 //! assert_eq!(Line::parse("Help me"), Ok(Line::Conversation("Help me")));
 //!
-//! assert_eq!(resolve("help", &[&HELP], &NoAliases), Ok(Resolved::BuiltIn(&&HELP)));
+//! assert_eq!(resolve("help", &[&HELP], &NoAliases), Ok(Resolved::BuiltIn(&HELP)));
 //! let outcome = resolve("halp", &[&HELP], &NoAliases).unwrap_err();
 //! assert_eq!(outcome.line(), "Error: unknown command '/halp'.");
 //! ```
