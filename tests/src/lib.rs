@@ -9,7 +9,7 @@
 //! | [`guest`] | `Guest`: a skill's component from a builder or from WAT | to run a skill without a compiler |
 //! | [`calls`] | `fetching`, `relaying`: guests that make one host call | to test a capability |
 //! | [`adapter`] | `Adapter`: a provider's component that follows a script in JSON | to test the host with any adapter |
-//! | [`format`] | `Format`: the recorded responses and errors of the four provider formats | to test the bundled adapters |
+//! | [`mod@format`] | `Format`: the recorded responses and errors of the four provider formats | to test the bundled adapters |
 //! | [`server`] | `Server`: an HTTP server on the loopback address that records its requests | where a test sends requests |
 //! | [`services`] | `unavailable`, `context`, `session`: what a call of the sandbox needs | to call the sandbox or the tools directly |
 //! | [`schemas`] | `hostile`: JSON schemas that would exhaust time, memory or stack | to test validators |
