@@ -1,10 +1,11 @@
-//! Rules of the sources: dependencies between crates, compatibility of the contract, bundled plugins, generated documents.
+//! Rules of the sources: dependencies between crates, compatibility of the contract, bundled plugins, generated documents, plain words.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod arrows;
 mod contract;
 mod documents;
 mod plugins;
+mod words;
 
 use std::path::{Path, PathBuf};
 

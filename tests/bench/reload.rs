@@ -54,7 +54,7 @@ pub fn measure(report: &mut Report) {
     assert_eq!(session.snapshot().skills().len(), SKILLS);
     alone += cranelift(second);
     eprintln!("new: {} ms; Cranelift alone: {} ms", ms(new), ms(alone));
-    // What changed within the last two seconds is read again each time, lest a change be overlooked.
+    // Files that changed within the last two seconds are read again each time, so that no change is missed.
     thread::sleep(Duration::from_secs(3));
     runtime.block_on(session.submit("/reload_skills"));
     drop((session, runtime));
@@ -119,7 +119,7 @@ fn components() -> Vec<(String, Vec<u8>)> {
             "---\nname: s{n}\nsummary: Skill number {n} of a thousand\nversion: 1.0.{n}\ninvocation_mode: tool_dispatch\n\
              command_tool: run\ninput_hint: any object\neligibility:\n  os: [linux, darwin]\ncapabilities:\n  \
              - {{name: kv, reason: keeps what it was told}}\n---\n# Skill {n}\n\n{}",
-            "Use this skill when somebody asks for what it does, and say what it answered.\n".repeat(12)
+            "Use this skill when the person asks for what it does, and repeat its answer.\n".repeat(12)
         );
         let mut bytes = package(plain.clone(), &skill_md);
         let room = BYTES.checked_sub(bytes.len()).expect("the code leaves room");

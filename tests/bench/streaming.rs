@@ -1,4 +1,4 @@
-//! An answer of a model, from the byte that comes to the event at a front.
+//! Measures an answer of a model: from a byte on the wire to the event at a front.
 
 mod host;
 pub mod many;

@@ -17,7 +17,7 @@ fn artefacts(patchbay: &Patchbay) -> Vec<PathBuf> {
     files
 }
 
-const DAMAGED: &str = "the compiled component on disk is not what was written; compiling it anew";
+const DAMAGED: &str = "the compiled component on disk is damaged; compiling it again";
 
 /// Creates a home with three compiled bundled components.
 fn used() -> Patchbay {

@@ -67,7 +67,7 @@ fn first_skill_of_the_author_guide_works() {
     fs::create_dir_all(patchbay.home().join("config/skills")).unwrap();
     fs::copy(patchbay.folder().join("greet/greet.wasm"), patchbay.home().join("config/skills/greet.wasm")).unwrap();
     assert_eq!(patchbay.line("/greet Ada"), "Hello, Ada!");
-    assert_eq!(patchbay.line("/skill greet {\"name\": \" \"}"), "Error: there is nobody to greet");
+    assert_eq!(patchbay.line("/skill greet {\"name\": \" \"}"), "Error: the name is empty");
 }
 
 /// The adapter of the guide needs consent, receives it through its table, and then answers in a conversation.
@@ -86,7 +86,7 @@ fn adapter_of_the_provider_guide_works() {
     });
     let table = block("docs/providers.md", "toml", "[providers.plain]");
     patchbay.write("home/config/config.toml", table.replace("localhost:8080", &server.host()));
-    let answers = patchbay.answers(&["/model plain-1", "nobody there", "Good day"]);
+    let answers = patchbay.answers(&["/model plain-1", "Good evening", "Good day"]);
     assert_eq!(answers[0].message(), "\u{2713} Switched to Plain plain-1\n  Thinking: off");
     assert_eq!(answers[1].code(), "provider_not_found", "{}", answers[1].message());
     assert_eq!(answers[2].message(), "Gr\u{fc}\u{df} Gott");

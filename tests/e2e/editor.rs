@@ -225,9 +225,9 @@ fn welcome_omits_model_hint_if_a_default_is_set() {
     assert!(!terminal.lines().iter().any(|line| line.contains("default_model")), "{:?}", terminal.lines());
     terminal.press(CTRL_D);
     assert_eq!(terminal.wait_for_exit(), 0);
-    patchbay.write("home/config/config.toml", "default_model = \"nobody-9\"\n");
+    patchbay.write("home/config/config.toml", "default_model = \"unknown-9\"\n");
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.wait_for_prefix("No model answers yet: default_model of config.toml, 'nobody-9', cannot be used: ");
+    terminal.wait_for_prefix("No model answers yet: default_model of config.toml, 'unknown-9', cannot be used: ");
     terminal.press(CTRL_D);
     assert_eq!(terminal.wait_for_exit(), 0);
 }

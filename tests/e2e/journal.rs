@@ -33,7 +33,7 @@ fn empty_journal_is_reported() {
     assert_eq!(said(&["--plugin", "calc"]), "The journal has no such calls.\n");
     assert_eq!(said(&["--json"]), "");
     // Lines without a tool call are not recorded.
-    patchbay.exec(&["/skills", "hello", "/skill nobody", "/no-such-command"]);
+    patchbay.exec(&["/skills", "hello", "/skill unknown", "/no-such-command"]);
     assert_eq!(said(&[]), "The journal is empty.\n");
 }
 

@@ -12,11 +12,11 @@ fn a_tool_calls_a_tool() {
 #[test]
 fn error_of_a_nested_tool_reaches_the_caller() {
     let patchbay = Patchbay::new();
-    patchbay.add_relay("nobody", "no__such", "{}");
+    patchbay.add_relay("missing", "no__such", "{}");
     patchbay.add_relay("wrong", "calc__eval", "{}");
     patchbay.add_relay("text", "calc__eval", "six times seven");
     patchbay.add_relay("fails", "calc__eval", r#"{"expression":"1 MB + 1 s"}"#);
-    let answers = patchbay.answers(&["/nobody", "/wrong", "/text", "/fails"]);
+    let answers = patchbay.answers(&["/missing", "/wrong", "/text", "/fails"]);
     let told: Vec<_> =
         answers.iter().map(|answer| (answer.data()["kind"].as_str().unwrap(), answer.message())).collect();
     assert_eq!(told[0], ("not-found", "Error: tool 'no__such' not found in snapshot."));

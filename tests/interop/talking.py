@@ -171,7 +171,7 @@ def broken_off(home):
 
 
 CASES = (several_turns, a_tool, thinking, busy, refused, broken_off)
-# How many requests each comes to.
+# The number of requests of each case.
 REQUESTS = {several_turns: 2, a_tool: 2, thinking: 3, busy: 2, refused: 1, broken_off: 1}
 
 

@@ -66,7 +66,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: TrustCommand,
     },
-    /// Show calls of tools: when, by whom, the outcome and the cost
+    /// Show tool calls: time, caller, outcome and cost
     Journal(Journal),
     /// What the host itself calls to compile a component
     #[command(hide = true)]

@@ -9,7 +9,7 @@ use std::{
 };
 
 use patchbay_core::{Code, Digest, Name, text};
-use patchbay_provider::{Checked, ModelError, ProviderSource, ProviderState, ProviderStatus, render};
+use patchbay_provider::{CheckedAdapter, ModelError, ProviderSource, ProviderState, ProviderStatus, render};
 use patchbay_session::Host;
 
 use crate::{CliError, FAILED, args::Provider, out::say};
@@ -185,7 +185,7 @@ async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
 }
 
 async fn check(host: &Arc<Host>, file: &Path) -> Result<ExitCode, CliError> {
-    let Checked { name, bytes, digest, manifest, status, problems, printed } =
+    let CheckedAdapter { name, bytes, digest, manifest, status, problems, printed } =
         host.providers().check(file, None).await.map_err(CliError::io(file))?;
     if manifest.is_some() {
         field("world", "patchbay:provider@0.1");

@@ -1,3 +1,5 @@
+//! The stable codes of outcomes, in one table. Every crate returns them; `docs/codes.md` is generated from the table.
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};

@@ -15,9 +15,9 @@ use crate::{
 
 /// Sends all requests of the process. Cheap to clone.
 #[derive(Clone)]
-pub struct Egress(Arc<Inner>);
+pub struct Egress(Arc<EgressParts>);
 
-struct Inner {
+struct EgressParts {
     limits: EgressLimits,
     resolver: Arc<dyn Resolver>,
     tls: Tls,
@@ -51,7 +51,7 @@ impl Egress {
     pub(crate) fn with(limits: EgressLimits, resolver: Arc<dyn Resolver>, trust: Trust) -> Result<Self, EgressError> {
         limits.check()?;
         let places = RequestSlots::new(&limits);
-        Ok(Self(Arc::new(Inner { limits, resolver, tls: Tls::new(trust), pools: Pools::default(), places })))
+        Ok(Self(Arc::new(EgressParts { limits, resolver, tls: Tls::new(trust), pools: Pools::default(), places })))
     }
 
     /// Sends `request` and returns the whole answer, whatever its status.

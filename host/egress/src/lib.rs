@@ -4,7 +4,7 @@
 //!
 //! 1. [`Target::parse`] parses a URL. It looks up no name.
 //! 2. [`Target::allow`] checks it against a permit, the pattern that `patchbay_policy` found for its [`Origin`]. It returns a
-//!    [`Checked`] target with an [`AddressScope`]: the addresses that its request may connect to.
+//!    [`CheckedTarget`] with an [`AddressScope`]: the addresses that its request may connect to.
 //! 3. [`Egress::send`] sends a [`Request`] to it and returns the whole [`Response`]; [`Egress::open`] returns an [`Answer`], whose
 //!    body arrives in pieces.
 //!
@@ -22,6 +22,28 @@
 //! - *Connections* are reused only for requests of the same owner that the same rule allowed.
 //!
 //! An [`EgressError`] has a [`kind`](EgressError::kind), the word of the plugins' contract.
+//!
+//! ```
+//! use patchbay_egress::{Egress, EgressError, EgressLimits, Request, Target};
+//! use patchbay_policy::HostPattern;
+//!
+//! // What the operator granted to the skill 'notes'.
+//! let granted = HostPattern::exactly("api.example.com", None).unwrap();
+//!
+//! let target = Target::parse("https://api.example.com/v1/items?page=2")?.allow(granted.clone())?;
+//! let request = Request::get("notes", target);
+//!
+//! let refused = Target::parse("https://example.org/")?.allow(granted);
+//! assert!(matches!(refused, Err(EgressError::NotCovered { .. })));
+//!
+//! async fn status(egress: &Egress, request: Request) -> Result<u16, EgressError> {
+//!     Ok(egress.send(request).await?.status)
+//! }
+//! let egress = Egress::new(EgressLimits::default())?;
+//! let sending = status(&egress, request);
+//! # drop(sending);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod address;
 mod answer;
@@ -56,4 +78,4 @@ pub use resolve::{Resolver, Resolving, SystemResolver};
 pub use scrub::{Scrub, Scrubber};
 pub use secret::{Placed, Placement, Secret, SecretError};
 pub use secrets::{Binding, Loader, Malformed, SecretSource, Secrets};
-pub use target::{Checked, Origin, Target, UrlError};
+pub use target::{CheckedTarget, Origin, Target, UrlError};

@@ -8,7 +8,7 @@ use reqwest::{
     header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue, USER_AGENT},
 };
 
-use crate::{Checked, EgressError, EgressLimits, LimitKey, Origin, Placed, Placement, Scrub, headers};
+use crate::{CheckedTarget, EgressError, EgressLimits, LimitKey, Origin, Placed, Placement, Scrub, headers};
 
 /// A request to a target that a permit covers.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Request {
     /// One of `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE`, `OPTIONS`.
     pub method: String,
     /// The destination.
-    pub target: Checked,
+    pub target: CheckedTarget,
     /// The headers in the order in which they are sent. A name may occur twice; those of [`crate::is_reserved_header`] are refused.
     pub headers: Vec<(String, String)>,
     /// The body; empty for none.
@@ -59,7 +59,7 @@ pub enum RequestError {
 
 impl Request {
     /// Returns a `GET` request without headers and body.
-    pub fn get(owner: impl Into<String>, target: Checked) -> Self {
+    pub fn get(owner: impl Into<String>, target: CheckedTarget) -> Self {
         Self {
             owner: owner.into(),
             method: "GET".to_owned(),

@@ -22,9 +22,9 @@ const PLACEHOLDER: &[u8] = b"[secret]";
 /// It takes time linear in the bytes, whatever they are. It undoes an echo: a server that was sent a secret and wants to pass
 /// it on in a form of its own cannot be prevented from that. Which server is sent a secret is the operator's decision.
 #[derive(Clone)]
-pub struct Scrub(Arc<Inner>);
+pub struct Scrub(Arc<ScrubParts>);
 
-struct Inner {
+struct ScrubParts {
     secrets: Vec<Secret>,
     matcher: Matcher,
 }
@@ -39,7 +39,7 @@ impl Scrub {
             }
         }
         let matcher = Matcher::new(own.iter().flat_map(forms::forms).collect());
-        Self(Arc::new(Inner { secrets: own, matcher }))
+        Self(Arc::new(ScrubParts { secrets: own, matcher }))
     }
 
     /// Removes these secrets, too. The same scrub if it removes them already.

@@ -54,7 +54,7 @@ pub struct Target {
 
 /// A target that a permit covers.
 #[derive(Clone)]
-pub struct Checked {
+pub struct CheckedTarget {
     url: Url,
     origin: Origin,
     rule: HostPattern,
@@ -167,7 +167,7 @@ impl Target {
     /// # Errors
     /// [`EgressError::NotCovered`], [`EgressError::PlainHttp`], or [`EgressError::Address`] for an address that `granted`
     /// does not reach.
-    pub fn allow(self, granted: HostPattern) -> Result<Checked, EgressError> {
+    pub fn allow(self, granted: HostPattern) -> Result<CheckedTarget, EgressError> {
         let Self { url, origin } = self;
         if !granted.covers(&origin.host, origin.port, origin.is_default_port()) {
             return Err(EgressError::NotCovered { rule: granted, origin });
@@ -188,7 +188,7 @@ impl Target {
         if origin.is_plain() && reach != AddressScope::Loopback {
             return Err(EgressError::PlainHttp { origin });
         }
-        Ok(Checked { url, origin, rule: granted, reach })
+        Ok(CheckedTarget { url, origin, rule: granted, reach })
     }
 
     /// Like [`Target::allow`], for a pattern that names a host exactly and whose origin has `allow_private`: the host may also be, or
@@ -196,7 +196,7 @@ impl Target {
     ///
     /// # Errors
     /// [`EgressError::NotCovered`], or [`EgressError::Address`] for an address that is not reached so.
-    pub fn allow_private(self, granted: HostPattern) -> Result<Checked, EgressError> {
+    pub fn allow_private(self, granted: HostPattern) -> Result<CheckedTarget, EgressError> {
         let Self { url, origin } = self;
         let covered = granted.covers(&origin.host, origin.port, origin.is_default_port());
         if !covered || !matches!(granted, HostPattern::One(..)) {
@@ -207,11 +207,11 @@ impl Target {
         if let Ok(address) = origin.host.parse::<Ipv4Addr>() {
             reach.check(&origin.host, address.into())?;
         }
-        Ok(Checked { url, origin, rule: granted, reach })
+        Ok(CheckedTarget { url, origin, rule: granted, reach })
     }
 }
 
-impl Checked {
+impl CheckedTarget {
     /// Where the request goes.
     pub fn origin(&self) -> &Origin {
         &self.origin
@@ -237,9 +237,9 @@ impl fmt::Debug for Target {
     }
 }
 
-impl fmt::Debug for Checked {
+impl fmt::Debug for CheckedTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Checked({} by http:{})", self.origin, self.rule)
+        write!(f, "CheckedTarget({} by http:{})", self.origin, self.rule)
     }
 }
 

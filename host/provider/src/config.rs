@@ -26,8 +26,8 @@ pub struct ProviderConfig {
     /// Where its requests go: `https://HOST[:PORT][/PATH]`, or `http` for this machine. The default is the adapter's own, for
     /// a bundled adapter under its own name; any other provider needs it.
     pub origin: Option<String>,
-    /// Whether `origin` may be a machine of the private network, also by plain `http`. Nobody there can be told from an
-    /// impostor, so that this is never the default.
+    /// Whether `origin` may be a machine of the private network, also by plain `http`. There, a server cannot be told
+    /// from an impostor, so that this is never the default.
     pub allow_private: bool,
     /// The environment variable of its key; `""` for a provider that needs none. `credentials.json` may have the key under
     /// the provider's name instead. The default is the adapter's own for a bundled adapter under its own name, else none. A

@@ -30,7 +30,7 @@ use patchbay_sandbox::{Sandbox, adapter::AdapterFailure};
 use tracing::Instrument as _;
 
 use self::{
-    adapter::{Adapter, Log, Sandboxed},
+    adapter::{AdapterLog, Sandboxed, StartAdapter},
     attempt::Attempt,
     report::given_up,
 };
@@ -86,7 +86,7 @@ impl Keys {
 }
 
 /// Why an attempt ended without an answer.
-enum Stop {
+enum AttemptStop {
     /// The adapter reports that its provider failed.
     Adapter(AdapterFailure),
     /// The adapter broke the contract or a limit.
@@ -117,13 +117,13 @@ impl Violation {
     }
 }
 
-impl From<Violation> for Stop {
+impl From<Violation> for AttemptStop {
     fn from(violation: Violation) -> Self {
         Self::Violation(violation)
     }
 }
 
-impl From<ExchangeError> for Stop {
+impl From<ExchangeError> for AttemptStop {
     fn from(error: ExchangeError) -> Self {
         Self::Failed(error)
     }
@@ -143,7 +143,7 @@ pub(crate) async fn complete(
     sink: &mut dyn Sink,
 ) -> Result<Completed, ExchangeError> {
     let scrub = SharedScrub::default();
-    let log = Arc::new(Log { provider: route.provider.clone(), scrub: scrub.clone() });
+    let log = Arc::new(AdapterLog { provider: route.provider.clone(), scrub: scrub.clone() });
     let adapter = Sandboxed {
         sandbox: &context.sandbox,
         adapter: &route.adapter,
@@ -165,7 +165,7 @@ pub(crate) async fn complete(
 /// Runs attempts until one succeeds or none may follow. `wait` waits between two attempts. Each attempt has a span `exchange`.
 async fn drive<W: Future<Output = ()> + Send>(
     target: &RequestTarget<'_>,
-    adapter: &impl Adapter,
+    adapter: &impl StartAdapter,
     request: CompletionRequest,
     sink: &mut dyn Sink,
     shared: &SharedScrub,

@@ -1,7 +1,7 @@
 //! Model providers. A provider is an adapter (a WebAssembly component that speaks one API) and the operator's settings for it.
 //!
 //! - [`Providers`]: all providers of the process. Finds the provider of a model and asks it.
-//! - [`Checked`]: the result of examining an adapter file before it is added.
+//! - [`CheckedAdapter`]: the result of examining an adapter file before it is added.
 //! - [`Settings`], [`ProviderConfig`]: the providers' part of `config.toml`.
 //! - [`Sink`], [`Completed`], [`ExchangeError`]: one completion, as its caller sees it.
 //! - [`ExchangeLimits`]: the limits of one completion.
@@ -34,7 +34,7 @@ pub use choice::{Choice, Selector};
 pub use config::{ModelConfig, ProviderConfig, Settings};
 pub use error::{CompleteError, ExchangeError, ModelError};
 pub use limits::{ExchangeLimits, LimitError};
-pub use providers::{Checked, DefaultChoice, ModelInfo, Providers, SettingsSource, Sources};
+pub use providers::{CheckedAdapter, DefaultChoice, ModelInfo, Providers, SettingsSource, Sources};
 pub use sink::{Completed, Retrying, Sink};
 pub use status::{ProviderSource, ProviderState, ProviderStatus, render};
 pub use watch::{Watch, WatchError};

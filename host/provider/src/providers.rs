@@ -28,7 +28,7 @@ use tokio::sync::broadcast;
 
 pub use self::{
     ask::{DefaultChoice, ModelInfo},
-    check::Checked,
+    check::CheckedAdapter,
 };
 use crate::{
     BundledAdapter, ExchangeLimits, ProviderStatus, Settings,

@@ -3,14 +3,13 @@
 use std::{future, io};
 
 use tokio::runtime::Handle;
+#[cfg(unix)]
+use tokio::signal::unix::Signal;
+#[cfg(not(unix))]
+use tokio::signal::windows::CtrlC as Signal;
 
 /// Receives Ctrl+C; without a terminal the signal keeps its default effect.
 pub(crate) struct Interrupts(Option<Signal>);
-
-#[cfg(unix)]
-type Signal = tokio::signal::unix::Signal;
-#[cfg(not(unix))]
-type Signal = tokio::signal::windows::CtrlC;
 
 impl Interrupts {
     /// Registers a handler, so that Ctrl+C does not end the process. A signal is kept until [`Interrupts::next`] is called.

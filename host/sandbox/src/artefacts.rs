@@ -100,7 +100,7 @@ impl Artefacts {
         match fs::read(self.path(component, fingerprint)?) {
             Ok(bytes) if Digest::of(&bytes) == *expected => Some(bytes),
             Ok(_) => {
-                tracing::warn!(%component, "the compiled component on disk is not what was written; compiling it anew");
+                tracing::warn!(%component, "the compiled component on disk is damaged; compiling it again");
                 None
             }
             Err(error) => {

@@ -22,7 +22,7 @@ pub fn host(home: &Path, origin: &str) -> Arc<Host> {
     let compiler = Compiler { program: binary::path(), arguments: vec!["compile".into()] };
     let origin = Some(origin.to_owned());
     let settings = move || {
-        // Whoever measures has perhaps a key of their own.
+        // A variable that is not set: the user may have a real key in the usual one.
         let env = Some("PATCHBAY_BENCH_KEY".to_owned());
         let anthropic = ProviderConfig { origin: origin.clone(), env, ..ProviderConfig::default() };
         let providers = BTreeMap::from([("anthropic".parse().unwrap(), anthropic)]);

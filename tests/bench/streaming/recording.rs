@@ -12,7 +12,7 @@ pub struct Recording {
     pub deltas: Vec<String>,
     /// The events after the last.
     pub end: String,
-    /// What the answer comes to.
+    /// The whole text of the answer.
     pub text: String,
 }
 

@@ -13,7 +13,7 @@ use std::{
 
 use super::recording::Recording;
 
-/// A server that waits with each chunk until somebody has seen the one before.
+/// A server that sends each chunk only after the previous one was received at the front.
 pub struct Patient {
     pub origin: String,
     /// When a chunk was seen.

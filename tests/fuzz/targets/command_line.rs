@@ -18,12 +18,12 @@ const TABLE: &[&Spec] = &[
 ];
 
 /// A snapshot in which every name is an alias, of one skill or of two, except where it ends in `z`.
-struct Everybody;
+struct EveryName;
 
 static CLAIMANTS: LazyLock<Vec<Name>> =
     LazyLock::new(|| ["first", "second"].iter().filter_map(|name| name.parse().ok()).collect());
 
-impl Aliases for Everybody {
+impl Aliases for EveryName {
     fn claimants(&self, alias: &str) -> &[Name] {
         let count = match alias.parse::<Name>() {
             Err(_) => 0,
@@ -62,8 +62,8 @@ fn command(line: &str, name: &str, argument: &str) {
     assert_eq!(Line::parse(&again), Ok(Line::Command { name, argument }), "written out, it reads the same");
 
     let built_in = TABLE.iter().position(|spec| spec.name == name);
-    let claimants = Everybody.claimants(name);
-    match resolve(name, TABLE, &Everybody) {
+    let claimants = EveryName.claimants(name);
+    match resolve(name, TABLE, &EveryName) {
         Ok(Resolved::BuiltIn(spec)) => {
             assert_eq!(Some(spec), built_in.map(|place| TABLE[place]), "only a built-in's exact name is one");
             accepts(spec, argument);

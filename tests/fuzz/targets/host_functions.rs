@@ -105,7 +105,7 @@ async fn live(life: Life) {
             }
             Err(failure) => {
                 assert_eq!(Some(failure), spent.over(&limits), "{ask:?} stops the guest by the limit that it is over");
-                assert_eq!(host.heard(), heard, "what is over a limit reaches nobody");
+                assert_eq!(host.heard(), heard, "a call over a limit reaches no service");
                 break;
             }
         }
@@ -193,7 +193,7 @@ fn judge(
         let error = answer.as_ref().expect_err("denied");
         assert_eq!(error.kind, "denied");
         assert!(described || error.message.contains(&needed.expect("one").to_string()), "{error:?}");
-        assert_eq!(host.heard(), heard, "what is denied reaches nobody");
+        assert_eq!(host.heard(), heard, "a denied call reaches no service");
         return;
     }
     let spoken = matches!(ask, Ask::LogWrite(..) | Ask::ProgressReport(..)) && !described;

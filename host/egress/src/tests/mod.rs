@@ -20,7 +20,9 @@ use std::{
 
 use patchbay_policy::{Capability, HostPattern};
 
-use crate::{Checked, Egress, EgressError, EgressLimits, Request, Resolver, Resolving, Response, Target, tls::Trust};
+use crate::{
+    CheckedTarget, Egress, EgressError, EgressLimits, Request, Resolver, Resolving, Response, Target, tls::Trust,
+};
 
 /// A resolver with the answers of a script: one for each time it is asked, the last one for ever.
 pub(super) struct Script {
@@ -57,7 +59,7 @@ pub(super) fn rule(text: &str) -> HostPattern {
 }
 
 /// `url`, by a permit that names its host exactly.
-pub(super) fn target(url: &str) -> Checked {
+pub(super) fn target(url: &str) -> CheckedTarget {
     let target = Target::parse(url).unwrap();
     let exact = HostPattern::exactly(target.origin().host(), Some(target.origin().port())).unwrap();
     target.allow(exact).unwrap()

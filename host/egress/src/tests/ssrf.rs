@@ -187,7 +187,7 @@ async fn proxy_variables_mean_nothing() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told() {
+async fn missing_server_is_an_error() {
     let server = Server::answering("").await;
     let url = server.url("/path?query");
     drop(server);

@@ -15,7 +15,7 @@ use patchbay_sandbox::{
 use super::SharedScrub;
 
 /// Starts instances of an adapter.
-pub(crate) trait Adapter: Sync {
+pub(crate) trait StartAdapter: Sync {
     /// The instance that serves one attempt.
     type Instance: Instance;
 
@@ -51,10 +51,10 @@ pub(crate) struct Sandboxed<'a> {
     pub(crate) adapter: &'a LoadedAdapter,
     pub(crate) options: &'a [(String, String)],
     pub(crate) budgets: Budgets,
-    pub(crate) log: Arc<Log>,
+    pub(crate) log: Arc<AdapterLog>,
 }
 
-impl Adapter for Sandboxed<'_> {
+impl StartAdapter for Sandboxed<'_> {
     type Instance = Running;
 
     async fn begin(&self, request: CompletionRequest) -> Result<(Running, Vec<Action>), Failure> {
@@ -63,12 +63,12 @@ impl Adapter for Sandboxed<'_> {
 }
 
 /// Writes an adapter's log lines to the operator's log, without secrets that the adapter copied from an answer.
-pub(crate) struct Log {
+pub(crate) struct AdapterLog {
     pub(crate) provider: Name,
     pub(crate) scrub: SharedScrub,
 }
 
-impl LogSink for Log {
+impl LogSink for AdapterLog {
     fn write(&self, level: LogLevel, message: &str) {
         let message = self.scrub.read().unwrap_or_else(PoisonError::into_inner).text(message);
         log_plugin_line(PluginLog::Provider(self.provider.as_str()), level, &message);

@@ -11,8 +11,8 @@ use patchbay_sandbox::adapter::{Action, AdapterRequest, Input, TransportKind};
 use tokio::time::Instant;
 
 use super::{
-    Keys, RequestTarget, Stop, Violation,
-    adapter::{Adapter, Instance},
+    AttemptStop, Keys, RequestTarget, Violation,
+    adapter::{Instance, StartAdapter},
     pending_request::{self, PendingRequest},
     report::{AttemptFailure, LostConnection, Progress, Reporter},
     request,
@@ -62,7 +62,7 @@ impl<'a> Attempt<'a> {
     /// Runs the attempt to its end.
     pub(super) async fn run(
         mut self,
-        adapter: &impl Adapter,
+        adapter: &impl StartAdapter,
         request: CompletionRequest,
     ) -> Result<Completed, AttemptFailure> {
         let until = self.until;
@@ -82,7 +82,11 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    async fn steps(&mut self, adapter: &impl Adapter, request: CompletionRequest) -> Result<Completed, Stop> {
+    async fn steps(
+        &mut self,
+        adapter: &impl StartAdapter,
+        request: CompletionRequest,
+    ) -> Result<Completed, AttemptStop> {
         let begun = adapter.begin(request).await;
         let (mut instance, mut actions) = begun.map_err(|failure| self.reporter().sandbox_failure(failure))?;
         loop {
@@ -96,7 +100,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Does the actions of one step in order. Returns the completion if the adapter finished. The sandbox counts the actions.
-    fn act(&mut self, actions: Vec<Action>, instance: &impl Instance) -> Result<Option<Completed>, Stop> {
+    fn act(&mut self, actions: Vec<Action>, instance: &impl Instance) -> Result<Option<Completed>, AttemptStop> {
         let mut actions = actions.into_iter();
         while let Some(action) = actions.next() {
             let last = actions.len() == 0;
@@ -114,7 +118,7 @@ impl<'a> Attempt<'a> {
                     finish.raw = self.keys.scrub.clean(finish.raw);
                     return Ok(Some(Completed { finish, usage: self.check.usage }));
                 }
-                Action::Fail(failure) => return Err(Stop::Adapter(failure)),
+                Action::Fail(failure) => return Err(AttemptStop::Adapter(failure)),
             }
         }
         match (&self.pending, self.timer) {
@@ -132,7 +136,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn send(&mut self, request: AdapterRequest, instance: &impl Instance) -> Result<(), Stop> {
+    fn send(&mut self, request: AdapterRequest, instance: &impl Instance) -> Result<(), AttemptStop> {
         self.requests += 1;
         let most = self.target.limits.requests;
         if self.requests > most {
@@ -148,7 +152,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Waits for the timer or for the next input from the pending request.
-    async fn next(&mut self) -> Result<Input, Stop> {
+    async fn next(&mut self) -> Result<Input, AttemptStop> {
         let (pending, timer) = (&mut self.pending, self.timer);
         let input = tokio::select! {
             biased;
@@ -193,7 +197,7 @@ async fn sleep_until(timer: Option<Instant>) {
 }
 
 /// Returns the next input from `pending`; waits forever without one.
-async fn receive(pending: &mut Option<PendingRequest>) -> Result<Input, Stop> {
+async fn receive(pending: &mut Option<PendingRequest>) -> Result<Input, AttemptStop> {
     match pending {
         Some(pending) => pending.next().await,
         None => std::future::pending().await,

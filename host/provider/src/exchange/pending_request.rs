@@ -7,7 +7,7 @@ use patchbay_egress::{Answer, Egress, EgressError, LimitKey, Request};
 use patchbay_sandbox::adapter::{Input, TransportKind};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Stop, Violation};
+use super::{AttemptStop, Violation};
 use crate::ExchangeLimits;
 
 /// Bytes of one chunk for an adapter: room for many events in a step, and an upper bound for the work of one.
@@ -66,7 +66,7 @@ impl PendingRequest {
 
     /// Returns the next input for the adapter. Must not be called again after [`Input::End`], [`Input::TransportFailed`] or an
     /// error. Dropping the future loses no data.
-    pub(super) async fn next(&mut self) -> Result<Input, Stop> {
+    pub(super) async fn next(&mut self) -> Result<Input, AttemptStop> {
         match self.receive().await {
             Ok(input) => Ok(input),
             Err(loss) => transport_failed(loss, &self.limits),
@@ -125,8 +125,8 @@ impl PendingRequest {
 /// Returns the input that reports `loss` to the adapter.
 ///
 /// # Errors
-/// A [`Stop`] if the adapter could not continue: the request itself is invalid, or the operator's base URL may not be requested.
-fn transport_failed(loss: Loss, limits: &ExchangeLimits) -> Result<Input, Stop> {
+/// An [`AttemptStop`] if the adapter could not continue: the request itself is invalid, or the operator's base URL may not be requested.
+fn transport_failed(loss: Loss, limits: &ExchangeLimits) -> Result<Input, AttemptStop> {
     let failed = |kind, message| Ok(Input::TransportFailed { kind, message });
     let error = match loss {
         Loss::FirstByte => {
@@ -175,7 +175,7 @@ fn transport_failed(loss: Loss, limits: &ExchangeLimits) -> Result<Input, Stop> 
         | EgressError::Address { .. }
         | EgressError::Origin { .. }
         | EgressError::Limit { .. }
-        | EgressError::Setup { .. } => Err(Stop::Refused(error)),
+        | EgressError::Setup { .. } => Err(AttemptStop::Refused(error)),
     }
 }
 

@@ -10,7 +10,7 @@ use patchbay_sandbox::{
     adapter::{AdapterFailure, RetryHint, TransportKind},
 };
 
-use super::{RequestTarget, Stop, Violation};
+use super::{AttemptStop, RequestTarget, Violation};
 use crate::{ExchangeError, retry};
 
 /// A failed attempt.
@@ -47,13 +47,13 @@ pub(super) struct Reporter<'a> {
 
 impl Reporter<'_> {
     /// Returns the failure of an attempt that ended by `stop`.
-    pub(super) fn failure(&self, stop: Stop, progress: &Progress<'_>) -> AttemptFailure {
+    pub(super) fn failure(&self, stop: AttemptStop, progress: &Progress<'_>) -> AttemptFailure {
         let final_failure = |error| AttemptFailure { error, hint: RetryHint::Never, may_retry: false };
         match stop {
-            Stop::Adapter(failure) => self.provider_failure(failure, progress),
-            Stop::Failed(error) => final_failure(error),
-            Stop::Refused(error) => final_failure(self.failed(FailureKind::Network, self.refused_base(&error))),
-            Stop::Violation(Violation { code, what }) => {
+            AttemptStop::Adapter(failure) => self.provider_failure(failure, progress),
+            AttemptStop::Failed(error) => final_failure(error),
+            AttemptStop::Refused(error) => final_failure(self.failed(FailureKind::Network, self.refused_base(&error))),
+            AttemptStop::Violation(Violation { code, what }) => {
                 let provider = self.target.provider.to_string();
                 final_failure(ExchangeError::Adapter { provider, code, what: self.scrub.clean(what) })
             }

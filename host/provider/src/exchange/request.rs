@@ -10,7 +10,7 @@ use patchbay_sandbox::{
     adapter::{AdapterRequest, BodyPiece},
 };
 
-use super::{Keys, RequestTarget, Stop, Violation, adapter::Instance};
+use super::{AttemptStop, Keys, RequestTarget, Violation, adapter::Instance};
 use crate::{
     ExchangeError,
     route::{Base, JoinError, RouteCredential, join},
@@ -19,13 +19,13 @@ use crate::{
 /// Returns the request to send for `request` of an adapter.
 ///
 /// # Errors
-/// A [`Stop`] for a request against the contract or a limit, for a refused base URL, and for a missing key.
+/// An [`AttemptStop`] for a request against the contract or a limit, for a refused base URL, and for a missing key.
 pub(super) fn build(
     target: &RequestTarget<'_>,
     request: AdapterRequest,
     instance: &impl Instance,
     keys: &Keys,
-) -> Result<Request, Stop> {
+) -> Result<Request, AttemptStop> {
     let AdapterRequest { method, path_and_query, headers, auth, body } = scrubbed(request, &keys.scrub);
     let Some(base) = target.base else {
         let provider = target.provider;
@@ -35,9 +35,9 @@ pub(super) fn build(
     let url = join(base, &path_and_query).map_err(|error| match error {
         JoinError::Path(error) => {
             let path = text::excerpt(&path_and_query, 80);
-            Stop::from(Violation::of_contract(format!("asked for the path '{path}', which {error}")))
+            AttemptStop::from(Violation::of_contract(format!("asked for the path '{path}', which {error}")))
         }
-        JoinError::Base(error) => Stop::Refused(error),
+        JoinError::Base(error) => AttemptStop::Refused(error),
     })?;
     let body = assemble(body, instance, target.limits.request_bytes)?;
     let secrets = place(target, base, auth, keys)?;
@@ -58,7 +58,7 @@ fn scrubbed(mut request: AdapterRequest, scrub: &Scrub) -> AdapterRequest {
 }
 
 /// Returns the secret at its one place in the request, bound to the base URL's origin; nothing if the adapter asks for none.
-fn place(target: &RequestTarget<'_>, base: &Base, auth: Vec<Auth>, keys: &Keys) -> Result<Vec<Placed>, Stop> {
+fn place(target: &RequestTarget<'_>, base: &Base, auth: Vec<Auth>, keys: &Keys) -> Result<Vec<Placed>, AttemptStop> {
     // A local server needs no key, whatever its adapter asks for.
     let Some(credential) = target.credential else { return Ok(Vec::new()) };
     if auth.len() > 1 {

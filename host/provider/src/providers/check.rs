@@ -13,7 +13,7 @@ use crate::{
 
 /// The result of examining a file.
 #[derive(Clone, Debug)]
-pub struct Checked {
+pub struct CheckedAdapter {
     /// The name of the provider; `None` if neither the file nor its adapter has a valid name.
     pub name: Option<Name>,
     /// The bytes that were examined. The file may have changed since.
@@ -36,7 +36,7 @@ impl Providers {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub async fn check(&self, path: &Path, name: Option<&Name>) -> io::Result<Checked> {
+    pub async fn check(&self, path: &Path, name: Option<&Name>) -> io::Result<CheckedAdapter> {
         let (digest, bytes) = adapters::read(path)?;
         let describer = SandboxDescriber { store: &self.store, sandbox: &self.exchange.sandbox };
         let described = describer.describe(digest, Arc::clone(&bytes)).await;
@@ -46,7 +46,7 @@ impl Providers {
         let stem = || path.file_stem().unwrap_or_default().to_string_lossy().parse().ok();
         let name = name.cloned().or(there.and_then(Result::ok)).or(own).or_else(stem);
         let (problems, printed) = (Vec::new(), Vec::new());
-        let mut checked = Checked { name, bytes, digest, manifest: None, status: None, problems, printed };
+        let mut checked = CheckedAdapter { name, bytes, digest, manifest: None, status: None, problems, printed };
         checked.problems.extend(misnamed);
         match described {
             Ok(manifest) => {
@@ -72,7 +72,7 @@ impl Providers {
     }
 
     /// Sets the status that the provider would have, in place of the file of its name.
-    async fn place(&self, checked: &mut Checked, name: &Name, manifest: &AdapterManifest) {
+    async fn place(&self, checked: &mut CheckedAdapter, name: &Name, manifest: &AdapterManifest) {
         let before = self.registry().await;
         let settings = self.reload_lock.lock().await.clone().unwrap_or_default();
         let file = format!("{name}.wasm");

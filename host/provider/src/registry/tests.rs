@@ -213,7 +213,7 @@ fn people_are_shown_them_in_one_order() {
 }
 
 #[test]
-fn a_file_that_nobody_allowed_takes_nothing_from_anybody() {
+fn pending_file_takes_no_name_from_another_provider() {
     let zed = || manifest("zed", &["zed-"], &["zed-1", "other"]);
     let allowed = known(&[zed()]);
     for (newcomer, why) in [

@@ -3,7 +3,7 @@
 //! An unusual path is rejected and never corrected, so that two readers of a URL (this host, a proxy, a server) cannot disagree
 //! on where it leads.
 
-use patchbay_egress::{Checked, EgressError, Target, UrlError};
+use patchbay_egress::{CheckedTarget, EgressError, Target, UrlError};
 use patchbay_policy::HostPattern;
 
 use super::Base;
@@ -43,7 +43,7 @@ pub(crate) enum PathError {
 }
 
 /// Returns the target of a request for `path_and_query` below `base`.
-pub(crate) fn join(base: &Base, path_and_query: &str) -> Result<Checked, JoinError> {
+pub(crate) fn join(base: &Base, path_and_query: &str) -> Result<CheckedTarget, JoinError> {
     check(path_and_query)?;
     let Base { origin, path, allow_private } = base;
     let target = Target::parse(&format!("{origin}{path}{path_and_query}")).map_err(PathError::Url)?;

@@ -2,7 +2,7 @@
 
 use patchbay_core::{Name, text};
 use patchbay_egress::{
-    Checked, Credential, CredentialError, EgressError, Placed, Placement, PlacementError, Request, Target,
+    CheckedTarget, Credential, CredentialError, EgressError, Placed, Placement, PlacementError, Request, Target,
 };
 use patchbay_policy::{Capability, Denial, HostPattern, Permits};
 use patchbay_sandbox::{Auth, BoxFuture, Fault, Http, HttpRequest, HttpResponse, RequestedPlacement};
@@ -81,7 +81,7 @@ impl CallServices {
 }
 
 /// Parses a URL and finds the permit for it.
-fn target(url: &str, permits: &Permits) -> Result<(Checked, HostPattern), Fault> {
+fn target(url: &str, permits: &Permits) -> Result<(CheckedTarget, HostPattern), Fault> {
     let target = Target::parse(url).map_err(|error| refused(error.into()))?;
     let origin = target.origin();
     let rule = permits.check_http(origin.host(), origin.port(), origin.is_default_port())?;

@@ -39,7 +39,7 @@ pub(crate) fn redirected(from: &Url, location: &str) -> Result<Url> {
 fn checked(mut url: Url) -> Result<Url, String> {
     match url.scheme() {
         _ if !url.username().is_empty() || url.password().is_some() => {
-            Err("it holds a user name or a password, which would be shown to everybody".to_owned())
+            Err("it contains a user name or a password, which would be shown in the answer".to_owned())
         }
         "http" | "https" => {
             url.set_fragment(None);

@@ -1,4 +1,4 @@
-//! A workspace with all that could lead out of it, and something outside that nobody may see or touch.
+//! A workspace with everything that could lead out of it, and files outside that must not be read or changed.
 
 use std::{
     cell::RefCell,
@@ -15,12 +15,12 @@ const SECRET: &[u8] = b"sentinel-5ca1ab1e";
 
 struct Tree {
     base: TempDir,
-    /// Whether a life has changed the workspace.
+    /// Whether a run has changed the workspace.
     changed: bool,
 }
 
 thread_local! {
-    // One for all lives: it is made anew after a life that changed it.
+    // Shared by all runs; created again after a run that changed it.
     static TREE: RefCell<Tree> = RefCell::new(Tree::make().expect("a workspace"));
 }
 
@@ -56,7 +56,7 @@ impl Tree {
         for (link, target) in self.links() {
             symlink(target, root.join(link))?;
         }
-        // Its file stays when nobody listens any more.
+        // The file stays after the listener is dropped.
         UnixListener::bind(root.join("socket")).map(drop)
     }
 
@@ -155,7 +155,7 @@ impl Files {
         assert!(!message.contains(&*base) || said.contains(&*base), "{ask:?}: {message:?}");
     }
 
-    /// What nobody may touch is as it was, and nothing half-done is left.
+    /// Asserts that protected files are unchanged and that no temporary file is left.
     pub fn check(&self) {
         assert_eq!(names(&self.base), ["outside", "workspace"]);
         assert_eq!(names(&self.base.join("outside")), ["secret"]);

@@ -316,7 +316,7 @@ async fn an_answer_that_is_not_read_is_not_held() {
 }
 
 #[tokio::test]
-async fn whoever_gives_up_closes_the_connection() {
+async fn dropping_the_future_closes_the_connection() {
     for first in ["", OPEN, "HTTP/1.1 200 OK\r\n\r\ndata: 1"] {
         let (arrived, closed) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
         let (seen, gone) = (arrived.clone(), closed.clone());

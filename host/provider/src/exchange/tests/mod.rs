@@ -25,7 +25,7 @@ use patchbay_sandbox::{
 
 use super::{
     ExchangeContext, RequestTarget,
-    adapter::{Adapter, Instance},
+    adapter::{Instance, StartAdapter},
     complete, drive,
 };
 use crate::{
@@ -101,7 +101,7 @@ impl Script {
     }
 }
 
-impl Adapter for Script {
+impl StartAdapter for Script {
     type Instance = Playing;
 
     async fn begin(&self, _: CompletionRequest) -> Result<(Playing, Vec<Action>), Failure> {
@@ -208,7 +208,7 @@ impl Bench {
         std::fs::write(self.home.path().join("credentials.json"), text).unwrap();
     }
 
-    pub(super) async fn run(&mut self, adapter: &impl Adapter) -> Result<Completed, ExchangeError> {
+    pub(super) async fn run(&mut self, adapter: &impl StartAdapter) -> Result<Completed, ExchangeError> {
         let egress = self.egress.get_or_init(|| self.limits.egress().unwrap());
         let target = RequestTarget {
             provider: &self.provider,

@@ -129,7 +129,7 @@ async fn an_answer_that_has_begun_is_not_begun_again() {
 
 /// Of what a provider sent, the first byte may have cost money.
 #[tokio::test]
-async fn a_connection_that_breaks_is_made_anew_only_before_the_first_byte() {
+async fn broken_connection_is_retried_only_before_the_first_byte() {
     for (first, attempts) in [("", 4), (OPEN, 4), ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", 1)] {
         let server = Server::then(move |mut stream| async move {
             stream.write_all(first.as_bytes()).await.unwrap();
