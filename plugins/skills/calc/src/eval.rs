@@ -1,6 +1,6 @@
 //! Runs a parsed program on a stack of values.
 
-use num_traits::{Signed, ToPrimitive};
+use dashu_int::ops::UnsignedAbs;
 
 use crate::{
     error::{Error, Result},
@@ -78,7 +78,7 @@ impl Value {
                 brief(&exponent.number)
             )));
         };
-        let dimension = self.dimension.pow(whole.to_i32())?;
+        let dimension = self.dimension.pow(whole.try_into().ok())?;
         Ok(Self { number: self.number.pow(whole)?, dimension })
     }
 
@@ -163,13 +163,13 @@ fn incomplete() -> Error {
 
 /// Estimates the bits of the result; 0 for an operation that is refused at once.
 fn factorial_bits(number: &Number) -> u64 {
-    let n = number.whole().and_then(|whole| whole.to_u32()).filter(|n| *n <= MAX_FACTORIAL).unwrap_or(0);
+    let n = number.whole().and_then(|whole| u32::try_from(whole).ok()).filter(|n| *n <= MAX_FACTORIAL).unwrap_or(0);
     u64::from(n) * MAX_BITS / u64::from(MAX_FACTORIAL)
 }
 
 /// Returns an upper bound of the bits of the result. Results over the limit are refused before they are computed.
 fn power_bits(base: &Number, exponent: &Number) -> u64 {
-    let times = exponent.whole().and_then(|whole| whole.abs().to_u64()).unwrap_or(0);
+    let times = exponent.whole().and_then(|whole| u64::try_from(whole.unsigned_abs()).ok()).unwrap_or(0);
     base.bits().saturating_mul(times).min(4 * MAX_BITS)
 }
 

@@ -4,14 +4,16 @@
 //! as a decimal, any other fraction as `1/3 ≈ 0.3333333333`: the exact fraction, then ten digits. The text before the
 //! `≈` is an expression with the same value.
 
-use num_bigint::BigInt;
-use num_traits::{Pow, Signed, Zero};
+use dashu_int::{
+    IBig, UBig,
+    ops::{DivRem, UnsignedAbs},
+};
 
 use crate::{
     error::{Error, Result},
     eval::Value,
     limits::MAX_PLACES,
-    number::Number,
+    number::{Number, bits, is_negative, power_of_ten},
     program::{Program, Target},
     unit::Measure,
 };
@@ -59,8 +61,8 @@ fn converted(target: &Target, value: Value) -> Result<String> {
             brief(&value.number)
         )));
     };
-    let sign = if whole.is_negative() { "-" } else { "" };
-    Ok(format!("{sign}{prefix}{}", whole.magnitude().to_str_radix(radix)))
+    let sign = if is_negative(whole) { "-" } else { "" };
+    Ok(format!("{sign}{prefix}{}", whole.unsigned_abs().in_radix(radix)))
 }
 
 /// Formats the value in the units of `measure`, which has the same dimension.
@@ -90,8 +92,8 @@ fn decimal(number: &Number, limit: u32) -> Option<String> {
         return Some(whole.to_string());
     }
     let places = places(number.denominator(), limit)?;
-    let scaled = number.numerator() * BigInt::from(10).pow(places) / number.denominator();
-    let digits = scaled.magnitude().to_string();
+    let scaled = number.numerator() * power_of_ten(places) / number.denominator();
+    let digits = scaled.unsigned_abs().to_string();
     let places = places as usize;
     let digits = format!("{digits:0>width$}", width = places + 1);
     let (whole, fraction) = digits.split_at(digits.len() - places);
@@ -100,38 +102,38 @@ fn decimal(number: &Number, limit: u32) -> Option<String> {
 }
 
 /// Returns the number of places of the expansion of a fraction with this denominator, at most `limit`.
-fn places(denominator: &BigInt, limit: u32) -> Option<u32> {
+fn places(denominator: &UBig, limit: u32) -> Option<u32> {
     // A divisor of 10^limit has at most 4 * limit bits, so larger denominators need not be factored.
-    if denominator.bits() > u64::from(limit) * 4 {
+    if bits(denominator) > u64::from(limit) * 4 {
         return None;
     }
     let twos = denominator.trailing_zeros()?;
     let mut rest = denominator >> twos;
     let mut fives = 0;
-    while (&rest % 5u32).is_zero() {
-        rest /= 5u32;
+    while let (quotient, 0) = (&rest).div_rem(5u8) {
+        rest = quotient;
         fives += 1;
     }
     let places = u32::try_from(twos).ok()?.max(fives);
-    (rest == BigInt::from(1) && places <= limit).then_some(places)
+    (rest.is_one() && places <= limit).then_some(places)
 }
 
 /// Returns the first ten digits, the last one rounded half away from zero; as `1.234567890e12` if the exponent is
 /// large.
 fn approximate(number: &Number) -> String {
     let sign = if number.is_negative() { "-" } else { "" };
-    let (num, den) = (number.numerator().abs(), number.denominator());
+    let (num, den) = (IBig::from(number.numerator().unsigned_abs()), IBig::from(number.denominator().clone()));
     if num.is_zero() {
         return "0".to_owned();
     }
     // An estimate of the decimal exponent from the lengths in bits, at most two too small; the loop below corrects it.
-    let bits = num.bits() as i64 - den.bits() as i64 - 1;
+    let bits = bits(&num) as i64 - bits(&den) as i64 - 1;
     let mut exponent = (bits * 30_103).div_euclid(100_000);
     let digits = loop {
         let shift = DIGITS as i64 - 1 - exponent;
-        let power: BigInt = BigInt::from(10).pow(shift.unsigned_abs());
-        let (num, den) = if shift < 0 { (num.clone(), den * power) } else { (&num * power, den.clone()) };
-        let rounded: BigInt = (num * 2 + &den) / (den * 2);
+        let power = power_of_ten(shift.unsigned_abs() as u32);
+        let (num, den) = if shift < 0 { (num.clone(), &den * power) } else { (&num * power, den.clone()) };
+        let rounded: IBig = (num * 2 + &den) / (den * 2);
         let digits = rounded.to_string();
         match digits.len() {
             DIGITS => break digits,

@@ -1,10 +1,11 @@
 //! The functions of the expression language.
 
+use dashu_int::ops::{Gcd, UnsignedAbs};
+
 use crate::{
     error::{Error, Result},
     eval::Value,
     format::{brief, shorten},
-    gcd::gcd,
     limits::{Budget, MAX_PLACES},
     number::Number,
 };
@@ -135,7 +136,9 @@ impl Function {
 
     /// One step of `gcd` or `lcm`, on whole numbers.
     fn combine(self, a: &Number, b: &Number) -> Result<Number> {
-        let common = Number::from(gcd(a.numerator(), b.numerator()));
+        let (left, right) = (a.numerator(), b.numerator());
+        // The library panics for `gcd(0, 0)`.
+        let common = Number::from(if left.is_zero() { right.unsigned_abs() } else { left.gcd(right) });
         if self == Self::Gcd || common.is_zero() {
             return Ok(common);
         }

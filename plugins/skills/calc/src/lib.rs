@@ -8,7 +8,7 @@
 //!
 //! 1. `lex` and `literal` split the text into tokens.
 //! 2. `parse` compiles them into a flat `program`.
-//! 3. `eval` and `function` compute the value with `number`, `gcd` and `unit`.
+//! 3. `eval` and `function` compute the value with `number` and `unit`.
 //! 4. `format` prints it.
 //!
 //! `error` is the error with its column; `limits` has all limits with their reasons. `SKILL.md` describes the language.
@@ -21,7 +21,6 @@ mod error;
 mod eval;
 mod format;
 mod function;
-mod gcd;
 mod lex;
 mod limits;
 mod literal;

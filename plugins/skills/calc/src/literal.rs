@@ -1,19 +1,18 @@
 //! Literals as written. They are expanded to numbers only when they are used, because the numbers may be very long.
 
-use num_bigint::{BigInt, BigUint};
-use num_traits::{Num, Pow, Zero};
+use dashu_int::UBig;
 
 use crate::{
     error::{Error, Result},
     format::shorten,
     limits::MAX_EXPONENT,
-    number::Number,
+    number::{Number, bits, power_of_ten},
 };
 
 /// A literal: `mantissa` times ten to the power `exponent`. `1e9999` takes no memory until its number is computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Literal {
-    mantissa: BigUint,
+    mantissa: UBig,
     exponent: i64,
     text: String,
 }
@@ -74,18 +73,18 @@ impl Literal {
                 shorten(&self.text)
             )));
         }
-        let power: BigInt = BigInt::from(10).pow(self.exponent.unsigned_abs());
+        let power = power_of_ten(self.exponent.unsigned_abs() as u32);
         if self.exponent < 0 {
             Number::ratio(self.mantissa.clone(), power)
         } else {
-            Number::ratio(BigInt::from(self.mantissa.clone()) * power, 1)
+            Number::ratio(&self.mantissa * power, 1)
         }
     }
 
     /// Estimates the bits of the operands when the number is computed.
     pub(crate) fn bits(&self) -> u64 {
         // A factor of ten has about 3.3 bits.
-        self.mantissa.bits() + self.exponent.unsigned_abs().min(MAX_EXPONENT) * 10 / 3
+        bits(&self.mantissa) + self.exponent.unsigned_abs().min(MAX_EXPONENT) * 10 / 3
     }
 
     /// Returns the literal as written.
@@ -102,8 +101,8 @@ fn separated(digits: &str, text: &str) -> Result<String> {
     Ok(digits.replace('_', ""))
 }
 
-fn parse(digits: &str, radix: u32) -> Result<BigUint> {
-    BigUint::from_str_radix(digits, radix).map_err(|error| Error::syntax(error.to_string()))
+fn parse(digits: &str, radix: u32) -> Result<UBig> {
+    UBig::from_str_radix(digits, radix).map_err(|error| Error::syntax(error.to_string()))
 }
 
 #[cfg(test)]
