@@ -25,7 +25,8 @@
 //!
 //! The capabilities of the host are in [`kv`], [`http`], [`workspace`], [`inference`], [`tools`], [`log`] and
 //! [`progress`]; a component imports only those that it uses. Everything also compiles for the host, so that a skill's
-//! tests are plain `cargo test`; calls to capabilities panic there. A panic in a component ends the call as `trap`, and
+//! tests are plain `cargo test`. There calls to capabilities panic, unless the feature `testing` is enabled: its module
+//! `testing` has a host in memory with files, key-value store and HTTP. A panic in a component ends the call as `trap`, and
 //! its message goes to the log, where `patchbay plugin inspect` and a person's command show it.
 
 // The macros below refer to this crate by the name that its users see.
@@ -60,27 +61,35 @@ pub mod bindings {
 #[doc(hidden)]
 pub use {schemars, serde_json, wit_bindgen};
 
+#[cfg(all(any(test, feature = "testing"), not(target_arch = "wasm32")))]
+pub mod testing;
+
+#[cfg(not(all(any(test, feature = "testing"), not(target_arch = "wasm32"))))]
+use bindings::patchbay::host as capabilities;
+#[cfg(all(any(test, feature = "testing"), not(target_arch = "wasm32")))]
+use testing::capabilities;
+
 /// A small durable key-value store for the skill. Needs the capability `kv`.
-pub use bindings::patchbay::host::kv;
+pub use capabilities::kv;
 
 /// Requests to the origins that the operator granted. Needs `http:HOST`.
-pub use bindings::patchbay::host::http;
+pub use capabilities::http;
 
 /// One completion of the model of the calling agent. Needs `inference`.
-pub use bindings::patchbay::host::inference;
+pub use capabilities::inference;
 
 /// Calls to other tools of the session. Needs `tools`.
-pub use bindings::patchbay::host::tools;
+pub use capabilities::tools;
 
 /// Diagnostics for the operator. Always granted.
-pub use bindings::patchbay::host::log;
+pub use capabilities::log;
 
 /// Partial output of a running tool. Always granted.
-pub use bindings::patchbay::host::progress;
+pub use capabilities::progress;
 
 /// Files below the workspace root. Needs `workspace-read`, `workspace-write`.
 pub mod workspace {
-    pub use crate::bindings::patchbay::host::{
+    pub use crate::capabilities::{
         workspace_read::{Entry, Error, read, walk},
         workspace_write::{delete, write},
     };

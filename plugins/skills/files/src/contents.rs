@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use patchbay_sdk::{Failure, Result};
+use patchbay_sdk::{Failure, Result, workspace};
 
-use crate::{host::Files, words::shown};
+use crate::words::shown;
 
 /// The most bytes of a file that is written or edited. Larger files are rarely text, and the old and the new text are
 /// in memory at the same time.
@@ -18,10 +18,10 @@ const PROBE: usize = 8 << 10;
 ///
 /// # Errors
 /// Errors of the host, and a binary file.
-pub(crate) fn ranges(files: &mut impl Files, path: &str, mut each: impl FnMut(&[u8]) -> ControlFlow<()>) -> Result<()> {
+pub(crate) fn ranges(path: &str, mut each: impl FnMut(&[u8]) -> ControlFlow<()>) -> Result<()> {
     let mut offset = 0;
     loop {
-        let range = files.read(path, offset, RANGE)?;
+        let range = workspace::read(path, offset, RANGE)?;
         if offset == 0 {
             refuse_binary(path, &range)?;
         }
@@ -36,9 +36,9 @@ pub(crate) fn ranges(files: &mut impl Files, path: &str, mut each: impl FnMut(&[
 ///
 /// # Errors
 /// Errors of the host, a binary file, and a file larger than [`MAX_FILE`].
-pub(crate) fn whole(files: &mut impl Files, path: &str) -> Result<String> {
+pub(crate) fn whole(path: &str) -> Result<String> {
     let mut bytes = Vec::new();
-    ranges(files, path, |range| {
+    ranges(path, |range| {
         bytes.extend_from_slice(range);
         if bytes.len() > MAX_FILE { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;

@@ -1,21 +1,20 @@
 //! The tool `edit`: replaces an exact text in a file.
 
-use patchbay_sdk::{Failure, Result};
+use patchbay_sdk::{Failure, Result, workspace};
 
 use crate::{
     contents::{MAX_FILE, whole},
-    host::Files,
     words::{at_lines, count, shown},
 };
 
-pub(crate) fn edit(files: &mut impl Files, path: &str, old: &str, new: &str, all: bool) -> Result<String> {
+pub(crate) fn edit(path: &str, old: &str, new: &str, all: bool) -> Result<String> {
     if old.is_empty() {
         return Err(Failure::invalid("'old' is empty; give the text to replace, or write the whole file with write"));
     }
     if old == new {
         return Err(Failure::invalid("'old' and 'new' are the same; nothing would change"));
     }
-    let text = whole(files, path)?;
+    let text = whole(path)?;
     let (old, new) = (with_line_ends_of(&text, old), with_line_ends_of(&text, new));
     let found: Vec<usize> = text.match_indices(&old).map(|(offset, _)| offset).collect();
     match found.len() {
@@ -40,7 +39,7 @@ pub(crate) fn edit(files: &mut impl Files, path: &str, old: &str, new: &str, all
             format!("'{}' would have {size} bytes, over the limit of {MAX_FILE}; nothing was written", shown(path));
         return Err(Failure::new("too-large", message));
     }
-    files.write(path, text.replace(&old, &new).as_bytes())?;
+    workspace::write(path, text.replace(&old, &new).as_bytes())?;
     let times = count(found.len(), "occurrence");
     Ok(format!("Replaced {times} in '{}', at {}.", shown(path), at_lines(&lines(&text, &found))))
 }
@@ -89,12 +88,12 @@ fn lines(text: &str, offsets: &[usize]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::Fake;
+    use patchbay_sdk::testing::{Host, Reaction};
 
     fn edited(text: &str, old: &str, new: &str, all: bool) -> (Result<String, String>, String) {
-        let mut files = Fake::one(text);
-        let answer = edit(&mut files, "f", old, new, all).map_err(|failure| failure.to_string());
-        (answer, files.text("f").to_owned())
+        let host = Host::new().with_file("f", text);
+        let answer = host.run(|| edit("f", old, new, all)).map_err(|failure| failure.to_string());
+        (answer, String::from_utf8(host.file("f").expect("the file")).expect("UTF-8"))
     }
 
     /// Returns the message of a refused edit and checks that the file is unchanged.
@@ -170,7 +169,8 @@ mod tests {
 
     #[test]
     fn files_that_cannot_be_edited_are_reported() {
-        let message = |bytes: &[u8]| edit(&mut Fake::one(bytes), "f", "a", "b", false).expect_err("no text");
+        let refused = |host: Host| host.run(|| edit("f", "a", "b", false)).expect_err("no text");
+        let message = |bytes: &[u8]| refused(Host::new().with_file("f", bytes));
         let failure = message(b"a\xff");
         assert_eq!(
             (failure.kind(), failure.message()),
@@ -180,7 +180,7 @@ mod tests {
         let failure = message(&vec![b'a'; MAX_FILE + 1]);
         let words = "'f' has more than the 2097152 bytes that can be edited";
         assert_eq!((failure.kind(), failure.message()), ("too-large", words));
-        assert_eq!(edit(&mut Fake::with(&[]), "f", "a", "b", false).expect_err("none").kind(), "not-found");
+        assert_eq!(refused(Host::new()).kind(), "not-found");
     }
 
     #[test]
@@ -191,8 +191,11 @@ mod tests {
 
     #[test]
     fn refusal_by_the_host_is_passed_on() {
-        let mut files = Fake { refused: Some("denied"), ..Fake::one("a") };
-        let failure = edit(&mut files, "f", "a", "b", false).expect_err("denied");
-        assert_eq!((failure.kind(), failure.message()), ("denied", "a fake denied"));
+        let denying = Host::new().with_file("f", "a").on_call(|call| match call.function {
+            "workspace.write" => Reaction::Fail("denied"),
+            _ => Reaction::Proceed,
+        });
+        let failure = denying.run(|| edit("f", "a", "b", false)).expect_err("denied");
+        assert_eq!((failure.kind(), failure.message()), ("denied", "simulated denied"));
     }
 }

@@ -3,7 +3,6 @@
 //! Made for models: text is returned unchanged, so that it can be passed to `edit` exactly, and every partial answer
 //! says how to continue. Modules:
 //!
-//! * `host`: the interface to the workspace, which tests replace,
 //! * `contents`: reads files and refuses binary ones,
 //! * `read`, `list`, `write`, `edit`: the tools,
 //! * `words`: texts that the answers share.
@@ -13,20 +12,14 @@
 
 mod contents;
 mod edit;
-mod host;
 mod list;
 mod read;
 mod words;
 mod write;
 
-#[cfg(test)]
-mod fake;
-
 use patchbay_sdk::{Reply, Result, skill};
 use schemars::JsonSchema;
 use serde::Deserialize;
-
-use host::Workspace;
 
 /// The input of [`read`].
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -86,25 +79,25 @@ skill! {
     /// Reads a text file of the workspace: the text as it is, without line numbers. Of a long file it shows 2000 lines
     /// or 64 KiB at a time, and says which lines these are, how many there are in all and how to go on.
     fn read(input: Read) -> Result<Reply> {
-        read::read(&mut Workspace, &input.path, input.first, input.lines)
+        read::read(&input.path, input.first, input.lines)
     }
 
     /// Lists files of the workspace with their sizes, and folders (these end with `/`), sorted by path, 500 at a time.
     /// What .gitignore hides is left out.
     fn list(input: List) -> Result<Reply> {
-        list::list(&mut Workspace, input.glob.as_deref(), input.after.as_deref())
+        list::list(input.glob.as_deref(), input.after.as_deref())
     }
 
     /// Writes a whole file of the workspace: makes it, or replaces all that it held. To change a part of a file, use
     /// edit.
     fn write(input: Write) -> Result<String> {
-        write::write(&mut Workspace, &input.path, &input.text)
+        write::write(&input.path, &input.text)
     }
 
     /// Changes a text file of the workspace by replacing one exact text by another. Read the file first. If the old text
     /// does not occur, or occurs more than once without `all`, nothing is written and the answer says where it stands.
     fn edit(input: Edit) -> Result<String> {
-        edit::edit(&mut Workspace, &input.path, &input.old, &input.new, input.all)
+        edit::edit(&input.path, &input.old, &input.new, input.all)
     }
 }
 

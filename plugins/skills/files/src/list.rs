@@ -1,11 +1,11 @@
 //! The tool `list`: lists files with their sizes, in pages.
 
-use patchbay_sdk::{Content, Reply, Result};
-
-use crate::{
-    host::{Entry, Files},
-    words::shown,
+use patchbay_sdk::{
+    Content, Reply, Result,
+    workspace::{self, Entry},
 };
+
+use crate::words::shown;
 
 /// The most files of one answer: about 10,000 tokens.
 pub(crate) const PAGE: usize = 500;
@@ -14,9 +14,9 @@ const LIMIT: u32 = PAGE as u32 + 1;
 /// The glob if the caller gives none.
 const ALL: &str = "**/*";
 
-pub(crate) fn list(files: &mut impl Files, glob: Option<&str>, after: Option<&str>) -> Result<Reply> {
+pub(crate) fn list(glob: Option<&str>, after: Option<&str>) -> Result<Reply> {
     let glob = glob.unwrap_or(ALL);
-    let mut entries = files.walk(glob, after, LIMIT)?;
+    let mut entries = workspace::walk(glob, after, LIMIT)?;
     let more = entries.len() > PAGE;
     entries.truncate(PAGE);
     let lines: Vec<String> = entries.iter().map(line).collect();
@@ -41,10 +41,10 @@ fn line(Entry { path, is_directory, size }: &Entry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::Fake;
+    use patchbay_sdk::testing::Host;
 
-    fn shown(files: &Fake, glob: Option<&str>, after: Option<&str>) -> Vec<String> {
-        let answer = patchbay_sdk::rt::run("{}", |_: serde_json::Value| list(&mut files.clone(), glob, after));
+    fn shown(host: &Host, glob: Option<&str>, after: Option<&str>) -> Vec<String> {
+        let answer = host.run(|| patchbay_sdk::rt::run("{}", |_: serde_json::Value| list(glob, after)));
         let text = |content| match content {
             Content::Text(text) => text,
             other => panic!("text, not {other:?}"),
@@ -54,9 +54,9 @@ mod tests {
 
     #[test]
     fn files_come_with_their_sizes() {
-        let files = Fake::with(&[("a", b""), ("b/c d", b"xyz")]);
+        let files = Host::new().with_file("a", "").with_file("b/c d", "xyz");
         assert_eq!(shown(&files, None, None), ["a (0 bytes)\nb/c d (3 bytes)"]);
-        assert_eq!(shown(&files, Some("b"), None), ["b/c d (3 bytes)"]);
+        assert_eq!(shown(&files, Some("b/*"), None), ["b/c d (3 bytes)"]);
         assert_eq!(shown(&files, Some("x"), None), ["No files match 'x'."]);
         assert_eq!(shown(&files, None, Some("b/c d")), ["No files match '**/*' after 'b/c d'."]);
         assert_eq!(line(&Entry { path: "b".into(), is_directory: true, size: 9 }), "b/");
@@ -64,8 +64,8 @@ mod tests {
 
     #[test]
     fn pages_continue_to_the_end() {
-        let names: Vec<String> = (0..2 * PAGE + 1).map(|number| format!("{number:06}")).collect();
-        let files = Fake::with(&names.iter().map(|name| (name.as_str(), &b""[..])).collect::<Vec<_>>());
+        let names = (0..2 * PAGE + 1).map(|number| format!("{number:06}"));
+        let files = names.fold(Host::new(), |host, name| host.with_file(&name, ""));
         let first = shown(&files, None, None);
         assert_eq!(first[0].lines().count(), PAGE);
         assert_eq!(first[1], "[There are more. To go on: list with after '000499'.]");

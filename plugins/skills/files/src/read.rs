@@ -6,7 +6,6 @@ use patchbay_sdk::{Content, Failure, Reply, Result};
 
 use crate::{
     contents::ranges,
-    host::Files,
     words::{count, shown},
 };
 
@@ -17,7 +16,7 @@ pub(crate) const MAX_BYTES: usize = 64 << 10;
 /// The most bytes that are read to count lines. Each costs a few instructions.
 pub(crate) const MAX_SCAN: u64 = 64 << 20;
 
-pub(crate) fn read(files: &mut impl Files, path: &str, first: Option<u64>, lines: Option<u64>) -> Result<Reply> {
+pub(crate) fn read(path: &str, first: Option<u64>, lines: Option<u64>) -> Result<Reply> {
     let first = first.unwrap_or(1);
     let lines = lines.unwrap_or(MAX_LINES);
     if first == 0 || lines == 0 || lines > MAX_LINES {
@@ -26,7 +25,7 @@ pub(crate) fn read(files: &mut impl Files, path: &str, first: Option<u64>, lines
         )));
     }
     let mut window = Window::new(first, lines);
-    ranges(files, path, |range| window.take(range))?;
+    ranges(path, |range| window.take(range))?;
     window.answer(path)
 }
 
@@ -133,11 +132,16 @@ fn whole_lines(text: &[u8]) -> (&[u8], bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::Fake;
+    use patchbay_sdk::testing::Host;
+
+    /// Returns a workspace with one file `f`.
+    fn one(text: impl AsRef<[u8]>) -> Host {
+        Host::new().with_file("f", text)
+    }
 
     /// Returns the pieces of the answer, or kind and message of the failure.
-    fn pages(files: &Fake, first: Option<u64>, lines: Option<u64>) -> Result<Vec<String>, (String, String)> {
-        let answer = patchbay_sdk::rt::run("{}", |_: serde_json::Value| read(&mut files.clone(), "f", first, lines));
+    fn pages(host: &Host, first: Option<u64>, lines: Option<u64>) -> Result<Vec<String>, (String, String)> {
+        let answer = host.run(|| patchbay_sdk::rt::run("{}", |_: serde_json::Value| read("f", first, lines)));
         let text = |content| match content {
             Content::Text(text) => text,
             other => panic!("text, not {other:?}"),
@@ -148,21 +152,21 @@ mod tests {
         }
     }
 
-    fn refused(files: &Fake, first: Option<u64>, lines: Option<u64>) -> (String, String) {
-        pages(files, first, lines).expect_err("a refusal")
+    fn refused(host: &Host, first: Option<u64>, lines: Option<u64>) -> (String, String) {
+        pages(host, first, lines).expect_err("a refusal")
     }
 
     #[test]
     fn short_file_is_returned_unchanged() {
         for text in ["a\nb\n", "a\nb", "\n", "\u{e9}\r\n\tx", "[Lines 1 to 2 of 3.]\n"] {
-            assert_eq!(pages(&Fake::one(text), None, None), Ok(vec![text.to_owned()]));
+            assert_eq!(pages(&one(text), None, None), Ok(vec![text.to_owned()]));
         }
-        assert_eq!(pages(&Fake::one(""), None, None), Ok(vec!["[The file 'f' is empty.]".to_owned()]));
+        assert_eq!(pages(&one(""), None, None), Ok(vec!["[The file 'f' is empty.]".to_owned()]));
     }
 
     #[test]
     fn range_says_which_lines_it_has_and_how_to_continue() {
-        let file = Fake::one("a\nb\nc\nd");
+        let file = one("a\nb\nc\nd");
         let page = |first, lines| pages(&file, Some(first), Some(lines)).expect("a page");
         assert_eq!(page(2, 2), ["b\nc\n", "[Lines 2 to 3 of 4. To go on: read with first 4.]"]);
         assert_eq!(page(1, 1), ["a\n", "[Line 1 of 4. To go on: read with first 2.]"]);
@@ -170,19 +174,19 @@ mod tests {
         assert_eq!(page(3, 2), ["c\nd", "[Lines 3 to 4 of 4.]"]);
         assert_eq!(page(1, 4), ["a\nb\nc\nd"]);
         // A line feed at the end does not begin another line.
-        assert_eq!(pages(&Fake::one("a\nb\n"), Some(2), None), Ok(vec!["b\n".into(), "[Line 2 of 2.]".into()]));
+        assert_eq!(pages(&one("a\nb\n"), Some(2), None), Ok(vec!["b\n".into(), "[Line 2 of 2.]".into()]));
     }
 
     #[test]
     fn lines_beyond_the_end_are_reported() {
-        let (kind, message) = refused(&Fake::one("a\nb\n"), Some(3), None);
+        let (kind, message) = refused(&one("a\nb\n"), Some(3), None);
         assert_eq!((&*kind, &*message), ("invalid-input", "'f' has 2 lines, so that there is no line 3"));
-        let (_, message) = refused(&Fake::one("a"), Some(u64::MAX), None);
+        let (_, message) = refused(&one("a"), Some(u64::MAX), None);
         assert_eq!(message, "'f' has 1 line, so that there is no line 18446744073709551615");
-        let (_, message) = refused(&Fake::one(""), Some(2), None);
+        let (_, message) = refused(&one(""), Some(2), None);
         assert_eq!(message, "'f' has 0 lines, so that there is no line 2");
         for (first, lines) in [(0, 1), (1, 0), (1, MAX_LINES + 1)] {
-            let (kind, message) = refused(&Fake::one("a"), Some(first), Some(lines));
+            let (kind, message) = refused(&one("a"), Some(first), Some(lines));
             assert_eq!(kind, "invalid-input");
             assert!(message.ends_with(&format!("these are {first} and {lines}")), "{message}");
         }
@@ -192,7 +196,7 @@ mod tests {
     fn result_does_not_depend_on_the_size_of_reads() {
         let text = "eins\nzwei \u{1f642}\n\ndrei";
         for most in 1..=text.len() {
-            let file = Fake { most, ..Fake::one(text) };
+            let file = one(text).with_max_read(most);
             assert_eq!(pages(&file, None, None), Ok(vec![text.to_owned()]), "{most}");
             let two = vec!["zwei \u{1f642}\n\n".into(), "[Lines 2 to 3 of 4. To go on: read with first 4.]".into()];
             assert_eq!(pages(&file, Some(2), Some(2)), Ok(two), "{most}");
@@ -202,7 +206,7 @@ mod tests {
     #[test]
     fn pages_are_limited_and_continue_to_the_end() {
         let text: String = (1..=5_000).map(|number| format!("{number} {}\n", "x".repeat(number % 100))).collect();
-        let file = Fake::one(&text);
+        let file = one(&text);
         let (mut read, mut first, mut count) = (String::new(), 1, 0);
         loop {
             let page = pages(&file, Some(first), None).expect("a page");
@@ -220,20 +224,20 @@ mod tests {
     fn long_line_is_cut_between_characters() {
         for ahead in ["", "a", "ab", "abc"] {
             let long = format!("{ahead}{}\nend", "\u{1f642}".repeat(MAX_BYTES));
-            let page = pages(&Fake::one(&long), None, None).expect("a page");
+            let page = pages(&one(&long), None, None).expect("a page");
             assert!(page[0].len() > MAX_BYTES - 4 && page[0].len() <= MAX_BYTES);
             assert!(long.starts_with(&page[0]));
             let note = "[Line 1 is longer than 65536 bytes and was cut. Line 1 of 2. To go on: read with first 2.]";
             assert_eq!(page[1], note);
         }
         let after = format!("short\n{}", "x".repeat(2 * MAX_BYTES));
-        let page = pages(&Fake::one(after), None, None).expect("a page");
+        let page = pages(&one(after), None, None).expect("a page");
         assert_eq!(page, ["short\n", "[Line 1 of 2. To go on: read with first 2.]"]);
     }
 
     #[test]
     fn scan_of_a_file_is_limited() {
-        let huge = Fake::one("x\n".repeat(MAX_SCAN as usize / 2 + 9));
+        let huge = one("x\n".repeat(MAX_SCAN as usize / 2 + 9));
         let page = pages(&huge, Some(1), Some(1)).expect("a page");
         assert_eq!(page, ["x\n", "[Line 1 of at least 33554432. To go on: read with first 2.]"]);
         let (kind, message) = refused(&huge, Some(MAX_SCAN), None);
@@ -243,12 +247,12 @@ mod tests {
 
     #[test]
     fn binary_files_are_reported() {
-        let (kind, message) = refused(&Fake::one(b"\x89PNG\r\n\x1a\n\0\0"), None, None);
+        let (kind, message) = refused(&one(b"\x89PNG\r\n\x1a\n\0\0"), None, None);
         assert_eq!(kind, "not-text");
         assert_eq!(message, "'f' is a binary file (byte 8 is NUL), and only text can be read");
-        let page = pages(&Fake::one(b"caf\xe9\n"), None, None);
+        let page = pages(&one(b"caf\xe9\n"), None, None);
         let note = "[Bytes that are not UTF-8 are shown as \u{fffd}.]";
         assert_eq!(page, Ok(vec!["caf\u{fffd}\n".to_owned(), note.to_owned()]));
-        assert_eq!(refused(&Fake::with(&[]), None, None), ("not-found".into(), "a fake not-found".into()));
+        assert_eq!(refused(&Host::new(), None, None), ("not-found".into(), "simulated not-found".into()));
     }
 }

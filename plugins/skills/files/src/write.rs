@@ -1,14 +1,13 @@
 //! The tool `write`: creates or replaces a whole file.
 
-use patchbay_sdk::{Failure, Result};
+use patchbay_sdk::{Failure, Result, workspace};
 
 use crate::{
     contents::MAX_FILE,
-    host::Files,
     words::{count, shown},
 };
 
-pub(crate) fn write(files: &mut impl Files, path: &str, text: &str) -> Result<String> {
+pub(crate) fn write(path: &str, text: &str) -> Result<String> {
     if text.len() > MAX_FILE {
         let bytes = text.len();
         return Err(Failure::new(
@@ -17,39 +16,41 @@ pub(crate) fn write(files: &mut impl Files, path: &str, text: &str) -> Result<St
         ));
     }
     // Only used for the text of the answer, so a file that cannot be read may still be written.
-    let verb = match files.read(path, 0, 1) {
+    let verb = match workspace::read(path, 0, 1) {
         Ok(_) => "Replaced",
         Err(_) => "Created",
     };
-    files.write(path, text.as_bytes())?;
+    workspace::write(path, text.as_bytes())?;
     Ok(format!("{verb} '{}': {}, {}.", shown(path), count(text.lines().count(), "line"), count(text.len(), "byte")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::Fake;
+    use patchbay_sdk::testing::{Host, Reaction};
 
     #[test]
     fn file_is_created_or_replaced() {
-        let mut files = Fake::with(&[]);
-        let mut write = |text| write(&mut files, "a/b", text).map_err(|failure| failure.to_string());
+        let host = Host::new();
+        let write = |text| host.run(|| write("a/b", text)).map_err(|failure| failure.to_string());
         assert_eq!(write("x\ny"), Ok("Created 'a/b': 2 lines, 3 bytes.".to_owned()));
         assert_eq!(write("\u{e9}"), Ok("Replaced 'a/b': 1 line, 2 bytes.".to_owned()));
         assert_eq!(write(""), Ok("Replaced 'a/b': 0 lines, 0 bytes.".to_owned()));
-        assert_eq!(files.text("a/b"), "");
+        assert_eq!(host.file("a/b"), Some(Vec::new()));
     }
 
     #[test]
     fn too_long_or_denied_contents_are_not_written() {
-        let mut files = Fake::with(&[]);
-        let failure = write(&mut files, "f", &"x".repeat(MAX_FILE + 1)).expect_err("too long");
+        let host = Host::new();
+        let failure = host.run(|| write("f", &"x".repeat(MAX_FILE + 1))).expect_err("too long");
         assert_eq!(failure.kind(), "too-large");
         assert!(failure.message().starts_with("a text of 2097153 bytes is over the limit of 2097152"), "{failure}");
-        files.refused = Some("denied");
-        assert_eq!(write(&mut files, "f", "x").expect_err("denied").kind(), "denied");
-        assert!(files.files.is_empty());
-        files.refused = None;
-        assert!(write(&mut files, "f", &"x".repeat(MAX_FILE)).is_ok());
+        let denying = host.on_call(|call| match call.function {
+            "workspace.write" => Reaction::Fail("denied"),
+            _ => Reaction::Proceed,
+        });
+        assert_eq!(denying.run(|| write("f", "x")).expect_err("denied").kind(), "denied");
+        assert_eq!(host.file("f"), None);
+        assert!(host.run(|| write("f", &"x".repeat(MAX_FILE))).is_ok());
     }
 }

@@ -1,10 +1,12 @@
 //! Walks over the files of the workspace and searches them, within the limits of one call.
 
-use patchbay_sdk::{Failure, Result};
+use patchbay_sdk::{
+    Failure, Result,
+    workspace::{self, Entry, Error},
+};
 
 use crate::{
     Search,
-    host::{Entry, Error, Files},
     line::Typed,
     matching::find,
     page::{MAX_BYTES, Page},
@@ -107,11 +109,11 @@ struct Report {
     stopped: Option<String>,
 }
 
-pub(crate) fn run(files: &mut impl Files, query: &Query) -> Result<String> {
+pub(crate) fn run(query: &Query) -> Result<String> {
     let mut page = Page::new(query.context);
     let mut report = Report::default();
     for glob in &query.globs {
-        if scan(files, glob, query, &mut page, &mut report)? {
+        if scan(glob, query, &mut page, &mut report)? {
             return Ok(report.answer(query, page));
         }
     }
@@ -129,11 +131,11 @@ pub(crate) fn run(files: &mut impl Files, query: &Query) -> Result<String> {
 }
 
 /// Searches the files that match `glob`. Returns true if there are any.
-fn scan(files: &mut impl Files, glob: &str, query: &Query, page: &mut Page, report: &mut Report) -> Result<bool> {
+fn scan(glob: &str, query: &Query, page: &mut Page, report: &mut Report) -> Result<bool> {
     let mut any = false;
     let mut after = query.after.clone();
     loop {
-        let entries = files.walk(glob, after.as_deref(), ENTRIES)?;
+        let entries = workspace::walk(glob, after.as_deref(), ENTRIES)?;
         let is_last = entries.len() < ENTRIES as usize;
         for entry in entries {
             if !entry.is_directory {
@@ -142,7 +144,7 @@ fn scan(files: &mut impl Files, glob: &str, query: &Query, page: &mut Page, repo
                     report.stopped = after;
                     return Ok(true);
                 }
-                one(files, &entry, query, page, report)?;
+                one(&entry, query, page, report)?;
                 if report.more {
                     return Ok(true);
                 }
@@ -155,13 +157,13 @@ fn scan(files: &mut impl Files, glob: &str, query: &Query, page: &mut Page, repo
     }
 }
 
-fn one(files: &mut impl Files, entry: &Entry, query: &Query, page: &mut Page, report: &mut Report) -> Result<()> {
+fn one(entry: &Entry, query: &Query, page: &mut Page, report: &mut Report) -> Result<()> {
     if entry.size > MAX_FILE {
         report.large.push(entry.path.clone());
         return Ok(());
     }
     report.read += 1;
-    let text = match contents(files, entry) {
+    let text = match contents(entry) {
         Ok(Some(text)) => text,
         Ok(None) => {
             report.binary += 1;
@@ -191,10 +193,10 @@ fn is_of_file(error: &Error) -> bool {
 }
 
 /// Reads the text of a file; `None` if it is binary.
-fn contents(files: &mut impl Files, entry: &Entry) -> Result<Option<Vec<u8>>, Error> {
+fn contents(entry: &Entry) -> Result<Option<Vec<u8>>, Error> {
     let mut text: Vec<u8> = Vec::new();
     while (text.len() as u64) < entry.size {
-        let range = files.read(&entry.path, text.len() as u64, RANGE)?;
+        let range = workspace::read(&entry.path, text.len() as u64, RANGE)?;
         if range.is_empty() {
             break;
         }

@@ -1,6 +1,6 @@
 //! Tests of the inputs, their schemas and the examples of SKILL.md.
 
-use patchbay_sdk::rt;
+use patchbay_sdk::{rt, testing::Host};
 use serde_json::{Value, json};
 
 use super::*;
@@ -42,9 +42,9 @@ fn examples_of_the_instructions_are_correct() {
     let mut tested = 0;
     for example in examples.flat_map(|block| block.trim().split("/grep ").skip(1)) {
         let (line, expected) = example.trim().split_once("\n=> ").expect("a line and its answer");
-        let mut files = fake::Fake::with(&FILES);
+        let host = FILES.iter().fold(Host::new(), |host, (path, text)| host.with_file(path, text));
         let query = line::read(line).and_then(|typed| Query::of_person(&typed)).expect("a query");
-        let answer = search::run(&mut files, &query).unwrap_or_else(|failure| failure.to_string());
+        let answer = host.run(|| search::run(&query)).unwrap_or_else(|failure| failure.to_string());
         assert_eq!(answer, expected.replace("\n=> ", "\n"), "{line}");
         tested += 1;
     }

@@ -3,7 +3,7 @@
 //! All sessions of a workspace share its notes and may write at the same time, and a call may end at any point.
 //! Modules:
 //!
-//! * `store`: the interface to the host's key-value store, which tests replace,
+//! * `store`: the host's key-value store,
 //! * `notes`: the keys of notes, and why no note is lost,
 //! * `page`: formats lists of notes,
 //! * `line`: parses the line of a person.
@@ -16,16 +16,11 @@ mod notes;
 mod page;
 mod store;
 
-#[cfg(test)]
-mod fake;
-
 use patchbay_sdk::{Result, skill};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use notes::Notes;
 use page::Caller;
-use store::Workspace;
 
 /// The input of [`add`].
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -74,28 +69,28 @@ pub struct Line {
 skill! {
     /// Keeps a note for good and answers with its number. All sessions of this workspace see it.
     fn add(input: Add) -> Result<String> {
-        Notes::new(Workspace).add(&input.text)
+        notes::add(&input.text)
     }
 
     /// Lists the notes of this workspace, oldest first, 50 at a time: each with its number and its first line.
     fn list(input: List) -> Result<String> {
-        Notes::new(Workspace).list(input.after, Caller::Tool)
+        notes::list(input.after, Caller::Tool)
     }
 
     /// Finds the notes in which all words of the query occur, and shows number and first line of each. A note that is
     /// the only one found is shown whole, so that searching its words also reads it.
     fn search(input: Search) -> Result<String> {
-        Notes::new(Workspace).search(&input.query, input.after, Caller::Tool)
+        notes::search(&input.query, input.after, Caller::Tool)
     }
 
     /// Deletes a note for good. Its number is never given again.
     fn delete(input: Delete) -> Result<String> {
-        Notes::new(Workspace).delete(input.number)
+        notes::delete(input.number)
     }
 
     /// The same for a line that a person typed. Other programs use `add`, `list`, `search` and `delete`.
     fn run(input: Line) -> Result<String> {
-        line::run(&mut Notes::new(Workspace), &input.line)
+        line::run(&input.line)
     }
 }
 

@@ -3,22 +3,21 @@
 use patchbay_sdk::{Failure, Result};
 
 use crate::{
-    notes::Notes,
+    notes,
     page::{Caller, first_line},
-    store::Store,
 };
 
 const USAGE: &str = "write add TEXT, list, search WORDS or delete NUMBER";
 
-pub(crate) fn run(notes: &mut Notes<impl Store>, line: &str) -> Result<String> {
+pub(crate) fn run(line: &str) -> Result<String> {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
     match word {
         "" => Err(Failure::invalid(format!("nothing to do; {USAGE}"))),
-        "add" => notes.add(rest),
+        "add" => notes::add(rest),
         "list" => match after(rest)? {
-            (after, "") => notes.list(after, Caller::Person),
+            (after, "") => notes::list(after, Caller::Person),
             (_, more) => Err(Failure::invalid(format!(
                 "list takes nothing, not '{}'; to find notes, search WORDS",
                 first_line(more)
@@ -26,10 +25,10 @@ pub(crate) fn run(notes: &mut Notes<impl Store>, line: &str) -> Result<String> {
         },
         "search" => {
             let (after, words) = after(rest)?;
-            notes.search(words, after, Caller::Person)
+            notes::search(words, after, Caller::Person)
         }
         "delete" => match rest.parse() {
-            Ok(number) => notes.delete(number),
+            Ok(number) => notes::delete(number),
             Err(_) => Err(Failure::invalid(format!(
                 "delete takes the number of a note, as in delete 3, not '{}'",
                 first_line(rest)
@@ -54,11 +53,11 @@ fn after(text: &str) -> Result<(Option<u64>, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::Fake;
+    use patchbay_sdk::testing::Host;
 
     #[test]
     fn each_word_selects_its_tool() {
-        let mut notes = Notes::new(Fake::default());
+        let host = Host::new();
         for (line, answer) in [
             ("list", "No notes."),
             ("add  buy milk ", "Note 1 added."),
@@ -73,7 +72,7 @@ mod tests {
             ("delete 1", "Note 1 deleted."),
             ("list", "2. two  spaces"),
         ] {
-            assert_eq!(run(&mut notes, line).as_deref(), Ok(answer), "{line}");
+            assert_eq!(host.run(|| run(line)).as_deref(), Ok(answer), "{line}");
         }
     }
 
@@ -81,14 +80,14 @@ mod tests {
     fn quotations_are_cut() {
         let long = "x".repeat(1_000_000);
         for line in [long.clone(), format!("list {long}"), format!("list >{long}"), format!("delete {long}")] {
-            let failure = run(&mut Notes::new(Fake::default()), &line).expect_err("wrong");
+            let failure = Host::new().run(|| run(&line)).expect_err("wrong");
             assert!(failure.message().len() < 200, "{failure}");
         }
     }
 
     #[test]
     fn errors_name_the_problem() {
-        let mut notes = Notes::new(Fake::default());
+        let host = Host::new();
         for (line, message) in [
             ("", "nothing to do; write add TEXT, list, search WORDS or delete NUMBER"),
             ("milk", "there is no 'milk'; write add TEXT, list, search WORDS or delete NUMBER"),
@@ -102,7 +101,11 @@ mod tests {
             ("delete -1", "delete takes the number of a note, as in delete 3, not '-1'"),
             ("delete 9", "note 9 not found"),
         ] {
-            assert_eq!(run(&mut notes, line).map_err(|failure| failure.to_string()), Err(message.to_owned()), "{line}");
+            assert_eq!(
+                host.run(|| run(line)).map_err(|failure| failure.to_string()),
+                Err(message.to_owned()),
+                "{line}"
+            );
         }
     }
 }

@@ -12,7 +12,7 @@ use patchbay_sdk::{Failure, Result};
 
 use crate::{
     page::{Caller, Page},
-    store::{Store, is_conflict},
+    store::{self, is_conflict},
 };
 
 /// The most bytes of a note. Longer texts are documents and belong in a file.
@@ -36,129 +36,115 @@ pub(crate) const MAX_NUMBER: u64 = 9_999_999_999;
 /// Keys of one request.
 const KEYS: u32 = 200;
 
-/// The notes in a store.
-pub(crate) struct Notes<S> {
-    store: S,
+pub(crate) fn add(text: &str) -> Result<String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(Failure::invalid("a note cannot be empty; say what to keep"));
+    }
+    if text.len() > MAX_NOTE {
+        return Err(Failure::new(
+            "too-large",
+            format!("a note of {} bytes is over the limit of {MAX_NOTE}; split it, or keep it in a file", text.len()),
+        ));
+    }
+    for _ in 0..TRIES {
+        let Some(number) = take_number()? else { continue };
+        match store::put(&key(number), text.as_bytes(), 0) {
+            Ok(_) => return Ok(format!("Note {number} added.")),
+            // The key is in use although `last` is smaller, in a store edited by hand: keep the note and try the
+            // next number.
+            Err(error) if is_conflict(&error) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Failure::new("conflict", "the note was not added: others are adding notes at this moment; try again"))
 }
 
-impl<S: Store> Notes<S> {
-    pub(crate) fn new(store: S) -> Self {
-        Self { store }
+/// Reserves a number; `None` if another call was faster.
+fn take_number() -> Result<Option<u64>> {
+    let (last, version) = match store::get(LAST)? {
+        Some(entry) => (last(&entry.value)?, entry.version),
+        None => (0, 0),
+    };
+    if last >= MAX_NUMBER {
+        return Err(Failure::new("quota", format!("no number is left: the last note has {last}")));
     }
+    let number = last + 1;
+    match store::put(LAST, number.to_string().as_bytes(), version) {
+        Ok(_) => Ok(Some(number)),
+        Err(error) if is_conflict(&error) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
 
-    pub(crate) fn add(&mut self, text: &str) -> Result<String> {
-        let text = text.trim();
-        if text.is_empty() {
-            return Err(Failure::invalid("a note cannot be empty; say what to keep"));
+pub(crate) fn list(after: Option<u64>, caller: Caller) -> Result<String> {
+    let mut page = Page::default();
+    walk(after, |number, text| {
+        let fits = page.notes.len() < PAGE;
+        match fits {
+            true => page.notes.push((number, text)),
+            false => page.more = true,
         }
-        if text.len() > MAX_NOTE {
-            return Err(Failure::new(
-                "too-large",
-                format!(
-                    "a note of {} bytes is over the limit of {MAX_NOTE}; split it, or keep it in a file",
-                    text.len()
-                ),
-            ));
+        fits
+    })?;
+    Ok(page.list(after, caller))
+}
+
+pub(crate) fn search(query: &str, after: Option<u64>, caller: Caller) -> Result<String> {
+    let query = query.trim();
+    if query.len() > MAX_QUERY {
+        return Err(Failure::new(
+            "too-large",
+            format!("a search of {} bytes is over the limit of {MAX_QUERY}; use fewer words", query.len()),
+        ));
+    }
+    let words: Vec<String> = query.split_whitespace().map(folded).collect();
+    if words.is_empty() {
+        return Err(Failure::invalid("a search needs at least one word; to see all notes, list them"));
+    }
+    let mut page = Page::default();
+    let (mut read, mut bytes) = (0, 0);
+    walk(after, |number, text| {
+        if page.notes.len() == PAGE || read == SCAN || bytes > SCAN_BYTES {
+            page.more = true;
+            return false;
         }
-        for _ in 0..TRIES {
-            let Some(number) = self.take_number()? else { continue };
-            match self.store.put(&key(number), text.as_bytes(), 0) {
-                Ok(_) => return Ok(format!("Note {number} added.")),
-                // The key is in use although `last` is smaller, in a store edited by hand: keep the note and try the
-                // next number.
-                Err(error) if is_conflict(&error) => {}
-                Err(error) => return Err(error.into()),
+        read += 1;
+        bytes += text.len();
+        page.searched = number;
+        let folded = folded(&text);
+        if words.iter().all(|word| folded.contains(word)) {
+            page.notes.push((number, text));
+        }
+        true
+    })?;
+    Ok(page.matches(query, caller))
+}
+
+pub(crate) fn delete(number: u64) -> Result<String> {
+    // A larger number would have a longer key, which is not a key of a note.
+    if number <= MAX_NUMBER && store::delete(&key(number))? {
+        Ok(format!("Note {number} deleted."))
+    } else {
+        Err(Failure::new("not-found", format!("note {number} not found")))
+    }
+}
+
+/// Passes the notes after a number to `next`, in order, until it returns false.
+fn walk(after: Option<u64>, mut next: impl FnMut(u64, String) -> bool) -> Result<()> {
+    let mut after = after.map(|number| key(number.min(MAX_NUMBER)));
+    loop {
+        let keys = store::keys(PREFIX, after.as_deref(), KEYS)?;
+        let Some(end) = keys.last().cloned() else { return Ok(()) };
+        for key in keys {
+            let Some(number) = number(&key) else { continue };
+            // The note may have been deleted after its key was listed.
+            let Some(entry) = store::get(&key)? else { continue };
+            if !next(number, String::from_utf8_lossy(&entry.value).into_owned()) {
+                return Ok(());
             }
         }
-        Err(Failure::new("conflict", "the note was not added: others are adding notes at this moment; try again"))
-    }
-
-    /// Reserves a number; `None` if another call was faster.
-    fn take_number(&mut self) -> Result<Option<u64>> {
-        let (last, version) = match self.store.get(LAST)? {
-            Some(entry) => (last(&entry.value)?, entry.version),
-            None => (0, 0),
-        };
-        if last >= MAX_NUMBER {
-            return Err(Failure::new("quota", format!("no number is left: the last note has {last}")));
-        }
-        let number = last + 1;
-        match self.store.put(LAST, number.to_string().as_bytes(), version) {
-            Ok(_) => Ok(Some(number)),
-            Err(error) if is_conflict(&error) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    pub(crate) fn list(&mut self, after: Option<u64>, caller: Caller) -> Result<String> {
-        let mut page = Page::default();
-        self.walk(after, |number, text| {
-            let fits = page.notes.len() < PAGE;
-            match fits {
-                true => page.notes.push((number, text)),
-                false => page.more = true,
-            }
-            fits
-        })?;
-        Ok(page.list(after, caller))
-    }
-
-    pub(crate) fn search(&mut self, query: &str, after: Option<u64>, caller: Caller) -> Result<String> {
-        let query = query.trim();
-        if query.len() > MAX_QUERY {
-            return Err(Failure::new(
-                "too-large",
-                format!("a search of {} bytes is over the limit of {MAX_QUERY}; use fewer words", query.len()),
-            ));
-        }
-        let words: Vec<String> = query.split_whitespace().map(folded).collect();
-        if words.is_empty() {
-            return Err(Failure::invalid("a search needs at least one word; to see all notes, list them"));
-        }
-        let mut page = Page::default();
-        let (mut read, mut bytes) = (0, 0);
-        self.walk(after, |number, text| {
-            if page.notes.len() == PAGE || read == SCAN || bytes > SCAN_BYTES {
-                page.more = true;
-                return false;
-            }
-            read += 1;
-            bytes += text.len();
-            page.searched = number;
-            let folded = folded(&text);
-            if words.iter().all(|word| folded.contains(word)) {
-                page.notes.push((number, text));
-            }
-            true
-        })?;
-        Ok(page.matches(query, caller))
-    }
-
-    pub(crate) fn delete(&mut self, number: u64) -> Result<String> {
-        // A larger number would have a longer key, which is not a key of a note.
-        if number <= MAX_NUMBER && self.store.delete(&key(number))? {
-            Ok(format!("Note {number} deleted."))
-        } else {
-            Err(Failure::new("not-found", format!("note {number} not found")))
-        }
-    }
-
-    /// Passes the notes after a number to `next`, in order, until it returns `Break`.
-    fn walk(&mut self, after: Option<u64>, mut next: impl FnMut(u64, String) -> bool) -> Result<()> {
-        let mut after = after.map(|number| key(number.min(MAX_NUMBER)));
-        loop {
-            let keys = self.store.keys(PREFIX, after.as_deref(), KEYS)?;
-            let Some(end) = keys.last().cloned() else { return Ok(()) };
-            for key in keys {
-                let Some(number) = number(&key) else { continue };
-                // The note may have been deleted after its key was listed.
-                let Some(entry) = self.store.get(&key)? else { continue };
-                if !next(number, String::from_utf8_lossy(&entry.value).into_owned()) {
-                    return Ok(());
-                }
-            }
-            after = Some(end);
-        }
+        after = Some(end);
     }
 }
 

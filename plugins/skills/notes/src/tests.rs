@@ -1,6 +1,6 @@
 //! Tests of the inputs, their schemas and the examples of SKILL.md.
 
-use patchbay_sdk::rt;
+use patchbay_sdk::{rt, testing::Host};
 use serde_json::{Value, json};
 
 use super::*;
@@ -33,12 +33,12 @@ fn schemas_have_required_fields() {
 
 #[test]
 fn examples_of_the_instructions_are_correct() {
-    let mut notes = Notes::new(fake::Fake::default());
+    let host = Host::new();
     let examples = include_str!("../SKILL.md").split("```").skip(1).step_by(2);
     let mut tested = 0;
     for example in examples.flat_map(|block| block.trim().split("/note ").skip(1)) {
         let (line, expected) = example.trim().split_once("\n=> ").expect("a line and its answer");
-        let answer = line::run(&mut notes, line).unwrap_or_else(|failure| failure.to_string());
+        let answer = host.run(|| line::run(line)).unwrap_or_else(|failure| failure.to_string());
         assert_eq!(answer, expected.replace("\n=> ", "\n"), "{line}");
         tested += 1;
     }

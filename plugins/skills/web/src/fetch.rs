@@ -1,12 +1,13 @@
 //! Fetches a page: follows redirects and converts the response to text.
 
-use patchbay_sdk::{Failure, Result};
+use patchbay_sdk::{
+    Failure, Result,
+    http::{Error, Response},
+};
 use url::Url;
 
 use crate::{
-    address,
-    host::{Error, Http, Response},
-    html, json,
+    address, host, html, json,
     media::{self, ContentType, Media},
     view::View,
 };
@@ -19,11 +20,11 @@ const MOST_OF_REFUSAL: usize = 500;
 const MAX_TEXT: usize = 8 << 20;
 
 /// Fetches the page at an address and returns its view.
-pub(crate) fn fetch(http: &mut impl Http, written: &str, from: usize, most: usize) -> Result<String> {
+pub(crate) fn fetch(written: &str, from: usize, most: usize) -> Result<String> {
     let mut url = address::read(written)?;
     let mut redirects = 0;
     loop {
-        let response = http.get(url.as_str()).map_err(|error| failed(&url, redirects, error))?;
+        let response = host::get(url.as_str()).map_err(|error| failed(&url, redirects, error))?;
         let Some(location) = location(&response) else { return answer(&url, response)?.page(from, most) };
         let next = address::redirected(&url, location)?;
         redirects += 1;

@@ -22,8 +22,6 @@ use patchbay_sdk::{Failure, Result, skill};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use host::Host;
-
 /// The default number of characters of one answer, about 5,000 tokens, and the maximum.
 const USUAL: usize = 20_000;
 const MAX_CHARS: usize = 100_000;
@@ -52,7 +50,7 @@ skill! {
         if most == 0 || most > MAX_CHARS {
             return Err(Failure::invalid(format!("'max_chars' goes from 1 to {MAX_CHARS}; this is {most}")));
         }
-        fetch::fetch(&mut Host, &input.url, input.from, most)
+        fetch::fetch(&input.url, input.from, most)
     }
 }
 

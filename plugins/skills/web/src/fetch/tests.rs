@@ -1,43 +1,28 @@
 //! Tests of fetching, with simulated servers.
 
-use std::collections::BTreeMap;
-
-use patchbay_sdk::http::Pair;
+use patchbay_sdk::testing::{Host, Reaction, response};
 
 use super::*;
 
-/// The response of each address.
-#[derive(Default)]
-struct Fake {
-    answers: BTreeMap<String, Result<Response, Error>>,
-    asked: Vec<String>,
+/// Returns a host with these responses.
+fn serving(responses: &[(&str, Response)]) -> Host {
+    responses.iter().fold(Host::new(), |host, (url, response)| host.with_response(url, response.clone()))
 }
 
-impl Http for Fake {
-    fn get(&mut self, url: &str) -> Result<Response, Error> {
-        self.asked.push(url.to_owned());
-        self.answers.get(url).cloned().unwrap_or_else(|| Ok(response(404, &[], "nothing here")))
-    }
+fn fetched(host: &Host, url: &str) -> Result<String, (String, String)> {
+    let answer = host.run(|| fetch(url, 0, 1_000));
+    answer.map_err(|failure| (failure.kind().to_owned(), failure.message().to_owned()))
 }
 
-fn response(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Response {
-    let pair = |(name, value): &(&str, &str)| Pair { name: (*name).to_owned(), value: (*value).to_owned() };
-    Response { status, headers: headers.iter().map(pair).collect(), body: body.as_ref().to_vec() }
-}
-
-fn serving(answers: &[(&str, Response)]) -> Fake {
-    let answers = answers.iter().map(|(url, response)| ((*url).to_owned(), Ok(response.clone()))).collect();
-    Fake { answers, asked: Vec::new() }
-}
-
-fn fetched(http: &mut Fake, url: &str) -> Result<String, (String, String)> {
-    fetch(http, url, 0, 1_000).map_err(|failure| (failure.kind().to_owned(), failure.message().to_owned()))
+/// Returns the addresses of all requests.
+fn requested(host: &Host) -> Vec<String> {
+    host.requests().into_iter().map(|request| request.url).collect()
 }
 
 /// Returns the view of `https://a.example/` with this response.
 fn one(content_type: &str, body: impl AsRef<[u8]>) -> Result<String, (String, String)> {
     let answer = response(200, &[("Content-Type", content_type)], body);
-    fetched(&mut serving(&[("https://a.example/", answer)]), "a.example")
+    fetched(&serving(&[("https://a.example/", answer)]), "a.example")
 }
 
 fn redirect(location: &str) -> Response {
@@ -80,30 +65,30 @@ fn page_without_text_is_reported() {
 
 #[test]
 fn redirects_are_requests_of_their_own() {
-    let mut http = serving(&[
+    let http = serving(&[
         ("https://a.example/", redirect("/x#y")),
         ("https://a.example/x", redirect("//b.example/z")),
         ("https://b.example/z", response(200, &[("content-type", "text/plain")], "end")),
     ]);
-    assert_eq!(fetched(&mut http, "a.example").as_deref(), Ok("URL: https://b.example/z\n\nend"));
-    assert_eq!(http.asked, ["https://a.example/", "https://a.example/x", "https://b.example/z"]);
+    assert_eq!(fetched(&http, "a.example").as_deref(), Ok("URL: https://b.example/z\n\nend"));
+    assert_eq!(requested(&http), ["https://a.example/", "https://a.example/x", "https://b.example/z"]);
 }
 
 #[test]
 fn circular_redirects_end() {
-    let mut http = serving(&[("https://a.example/", redirect("https://a.example/"))]);
-    let (kind, message) = fetched(&mut http, "a.example").expect_err("a failure");
+    let http = serving(&[("https://a.example/", redirect("https://a.example/"))]);
+    let (kind, message) = fetched(&http, "a.example").expect_err("a failure");
     assert_eq!(kind, "too-many-redirects");
     assert_eq!(
         message,
         "a.example redirects more than 5 times, at last to https://a.example/; fetch that if it is what you want"
     );
-    assert_eq!(http.asked.len(), MAX_REDIRECTS + 1);
+    assert_eq!(requested(&http).len(), MAX_REDIRECTS + 1);
 }
 
 #[test]
 fn invalid_redirects_are_reported() {
-    let (kind, message) = fetched(&mut serving(&[("https://a.example/", redirect("file:///etc/passwd"))]), "a.example")
+    let (kind, message) = fetched(&serving(&[("https://a.example/", redirect("file:///etc/passwd"))]), "a.example")
         .expect_err("a failure");
     assert_eq!(kind, "bad-redirect");
     assert!(
@@ -112,38 +97,40 @@ fn invalid_redirects_are_reported() {
     );
     // A redirect without a target is shown as a page.
     let (kind, message) =
-        fetched(&mut serving(&[("https://a.example/", response(302, &[], "x"))]), "a.example").expect_err("a failure");
+        fetched(&serving(&[("https://a.example/", response(302, &[], "x"))]), "a.example").expect_err("a failure");
     assert_eq!((&*kind, &*message), ("http-status", "https://a.example/ answered 302: x"));
 }
 
 #[test]
 fn error_status_is_a_failure() {
     let html = response(500, &[("content-type", "text/html")], format!("<h1>Oops</h1><p>{}", "x".repeat(10_000)));
-    let (kind, message) = fetched(&mut serving(&[("https://a.example/", html)]), "a.example").expect_err("a failure");
+    let (kind, message) = fetched(&serving(&[("https://a.example/", html)]), "a.example").expect_err("a failure");
     assert_eq!(kind, "http-status");
     let begin = "https://a.example/ answered 500 (the server failed; try again later): # Oops xxx";
     assert!(message.starts_with(begin) && message.len() < 700, "{message}");
-    let (_, message) = fetched(&mut Fake::default(), "a.example/none").expect_err("a failure");
+    let none = serving(&[("https://a.example/none", response(404, &[], "nothing here"))]);
+    let (_, message) = fetched(&none, "a.example/none").expect_err("a failure");
     assert_eq!(message, "https://a.example/none answered 404 (not found): nothing here");
     let bare = response(403, &[("content-type", "text/html; charset=none")], b"\xff");
-    let (_, message) = fetched(&mut serving(&[("https://a.example/", bare)]), "a.example").expect_err("a failure");
+    let (_, message) = fetched(&serving(&[("https://a.example/", bare)]), "a.example").expect_err("a failure");
     assert_eq!(message, "https://a.example/ answered 403 (forbidden)");
 }
 
 #[test]
 fn errors_of_the_host_keep_their_kind() {
-    let denied = || Error { kind: "denied".to_owned(), message: "not granted".to_owned() };
-    let mut http = Fake::default();
-    http.answers.insert("https://a.example/".to_owned(), Err(denied()));
-    assert_eq!(fetched(&mut http, "a.example"), Err(("denied".to_owned(), "not granted".to_owned())));
-    http.answers.insert("https://b.example/".to_owned(), Ok(redirect("https://a.example/")));
-    let message = "redirected to https://a.example/: not granted".to_owned();
-    assert_eq!(fetched(&mut http, "b.example"), Err(("denied".to_owned(), message)));
+    let http = serving(&[("https://b.example/", redirect("https://a.example/"))]);
+    let http = http.on_call(|call| match call.target.as_str() {
+        "https://a.example/" => Reaction::Fail("denied"),
+        _ => Reaction::Proceed,
+    });
+    assert_eq!(fetched(&http, "a.example"), Err(("denied".to_owned(), "simulated denied".to_owned())));
+    let message = "redirected to https://a.example/: simulated denied".to_owned();
+    assert_eq!(fetched(&http, "b.example"), Err(("denied".to_owned(), message)));
 }
 
 #[test]
 fn invalid_address_sends_no_request() {
-    let mut http = Fake::default();
-    assert_eq!(fetched(&mut http, "two words").expect_err("a failure").0, "invalid-input");
-    assert!(http.asked.is_empty());
+    let http = Host::new();
+    assert_eq!(fetched(&http, "two words").expect_err("a failure").0, "invalid-input");
+    assert_eq!(requested(&http), [""; 0]);
 }

@@ -1,0 +1,84 @@
+//! Tests of the simulated host.
+
+use super::*;
+use crate::{
+    http,
+    kv::{self, Scope},
+    workspace,
+};
+
+#[test]
+fn walk_lists_matching_entries_in_pages() {
+    let host = Host::new().with_file("b/c.rs", "12").with_file("a.rs", "").with_file("b/d/e.txt", "").with_folder("b");
+    let walk = |glob, after, limit| {
+        let entries = host.run(|| workspace::walk(glob, after, limit)).unwrap();
+        entries.into_iter().map(|entry| entry.path).collect::<Vec<_>>()
+    };
+    assert_eq!(walk("**/*", None, 9), ["a.rs", "b", "b/c.rs", "b/d/e.txt"]);
+    assert_eq!(walk("**/*", Some("a.rs"), 2), ["b", "b/c.rs"]);
+    assert_eq!(walk("**/*.rs", None, 9), ["a.rs", "b/c.rs"]);
+    assert_eq!(walk("b/**/*", None, 9), ["b/c.rs", "b/d/e.txt"]);
+    assert_eq!(walk("b/?.rs", None, 9), ["b/c.rs"]);
+    let folder = host.run(|| workspace::walk("b", None, 9)).unwrap();
+    assert!(folder[0].is_directory && folder.len() == 1);
+}
+
+#[test]
+fn reads_are_ranges_and_writes_replace() {
+    let host = Host::new().with_file("f", "abcdef").with_max_read(2);
+    host.run(|| {
+        assert_eq!(workspace::read("f", 1, 9).unwrap(), b"bc");
+        assert_eq!(workspace::read("f", 9, 9).unwrap(), b"");
+        workspace::write("f", b"x").unwrap();
+        workspace::delete("g").unwrap_err();
+    });
+    assert_eq!(host.file("f").as_deref(), Some(&b"x"[..]));
+}
+
+#[test]
+fn scopes_are_separate_and_versions_are_checked() {
+    let host = Host::new();
+    let put = |host: &Host, scope, expect| host.run(|| kv::put(scope, "k", b"v", expect).map_err(|error| error.kind));
+    assert_eq!(put(&host, Scope::Workspace, Some(0)), Ok(1));
+    assert_eq!(put(&host, Scope::Workspace, Some(0)), Err("conflict".to_owned()));
+    assert_eq!(put(&host, Scope::Workspace, Some(1)), Ok(2));
+    assert_eq!(put(&host, Scope::Session, None), Ok(3));
+    let other = host.other_session();
+    assert_eq!(other.entries(Scope::Workspace), [("k".to_owned(), b"v".to_vec())]);
+    assert_eq!(other.entries(Scope::Session), []);
+    assert!(other.run(|| kv::delete(Scope::Workspace, "k")).unwrap());
+    assert_eq!(host.run(|| kv::keys(Scope::Workspace, "", None, 9)).unwrap(), [""; 0]);
+}
+
+#[test]
+fn calls_can_fail_before_or_after_their_effect() {
+    let host = Host::new();
+    let failing = host.on_call(|call| match call.target.as_str() {
+        "before" => Reaction::Fail("denied"),
+        "after" => Reaction::FailAfter("timeout"),
+        _ => Reaction::Proceed,
+    });
+    let write = |path| failing.run(|| workspace::write(path, b"x").map_err(|error| error.kind));
+    assert_eq!(write("before"), Err("denied".to_owned()));
+    assert_eq!(write("after"), Err("timeout".to_owned()));
+    assert_eq!(write("other"), Ok(()));
+    assert_eq!((host.file("before"), host.file("after").is_some()), (None, true));
+    let last = Call { index: 2, function: "workspace.write", target: "other".to_owned() };
+    assert_eq!((failing.calls().last(), host.calls().len()), (Some(&last), 0));
+}
+
+#[test]
+fn request_without_a_response_fails() {
+    let host = Host::new().with_response("https://a.example/", response(200, &[("a", "b")], "c"));
+    let request = |url: &str| http::Request {
+        method: "GET".into(),
+        url: url.into(),
+        headers: Vec::new(),
+        auth: Vec::new(),
+        body: None,
+        timeout_ms: None,
+    };
+    assert_eq!(host.run(|| http::send(&request("https://a.example/"))).unwrap().body, b"c");
+    assert_eq!(host.run(|| http::send(&request("https://b.example/"))).unwrap_err().kind, "unavailable");
+    assert_eq!(host.requests().len(), 2);
+}
