@@ -72,9 +72,10 @@ fn paths_in_the_architecture_document_exist() {
 fn example_of_tests_in_the_author_guide_is_tested() {
     let guide = fs::read_to_string(repository("docs/skills.md")).unwrap();
     let module = fs::read_to_string(repository("sdk/rust/src/testing.rs")).unwrap();
-    let header: String = module.lines().filter_map(|line| line.strip_prefix("//!")).fold(String::new(), |text, line| {
-        text + line.strip_prefix(' ').unwrap_or(line) + "\n"
-    });
+    let header: String = module
+        .lines()
+        .filter_map(|line| line.strip_prefix("//!"))
+        .fold(String::new(), |text, line| text + line.strip_prefix(' ').unwrap_or(line) + "\n");
     let (_, rest) = header.split_once("\n```\n").unwrap();
     let (example, _) = rest.split_once("\n```\n").unwrap();
     assert!(guide.contains(&format!("```rust\n{example}\n```")), "docs/skills.md must contain:\n{example}");
