@@ -7,6 +7,10 @@
 //! 3. `html` converts a page to Markdown; `json` formats JSON.
 //! 4. `view` shows a part of the text with title and URL.
 //!
+//! `lol_html` was measured on 2026-11-22 in place of the tokenizer `html5gum`: it is linear on hostile pages as well, but
+//! adds 220 KB to the component, does not decode character references and reports no end tags without a start. Like
+//! `html5gum` it leaves implied end tags, tables and Markdown to `html`, so it would save no code.
+//!
 //! Not supported: scripts, forms and requests other than GET, signing in, pictures, PDF.
 #![deny(missing_docs)]
 
