@@ -27,7 +27,7 @@ pub(crate) struct ConfigFile {
     pub(crate) limits: Limits,
     /// What is kept of each call of a tool: [operating.md](operating.md#the-journal).
     pub(crate) journal: JournalSettings,
-    /// What one request of a plugin over the network may take, and what its answer may be.
+    /// Limits of one network request of a plugin, and of its response.
     pub(crate) egress: EgressLimits,
     /// A secret that the host puts into a skill's requests, and the one origin that it may go to:
     /// [operating.md](operating.md#credentials). The secret itself is never in `config.toml`.
@@ -62,8 +62,8 @@ pub(crate) struct ConfigFile {
     /// "gpt-oss:20b" = "local"
     /// ```
     pub(crate) routes: BTreeMap<String, Name>,
-    /// What one completion of a provider may take, and what its answer may be. Over a limit it ends, the error names the
-    /// limit, and the session goes on.
+    /// Limits of one completion of a provider. A completion over a limit ends with an error that names the limit; the session
+    /// continues.
     pub(crate) exchange: ExchangeLimits,
     /// When a conversation is summarised because it has become too long for its model.
     pub(crate) compaction: CompactionSettings,

@@ -16,7 +16,7 @@ const GIGABYTE: u64 = 1 << 30;
 /// Requests at once: more than a process has file descriptors for.
 const REQUESTS: usize = 10_000;
 
-/// What one request may take, and what its answer may be. `[egress]` in `config.toml` sets them.
+/// Limits of one request and of its response. `[egress]` in `config.toml` sets them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EgressLimits {

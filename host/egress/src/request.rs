@@ -35,13 +35,13 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The method is not supported.
-    #[error("the method is '{0}'; there are GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")]
+    #[error("unsupported method '{0}'; use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS")]
     Method(String),
     /// The header's name is invalid.
-    #[error("'{0}' is no name of a header")]
+    #[error("invalid header name '{0}'; header names are letters, digits and '-'")]
     HeaderName(String),
-    /// The header's value holds a line break or another control character.
-    #[error("the value of the header '{0}' holds a control character")]
+    /// The header's value contains a line break or another control character.
+    #[error("the value of the header '{0}' contains a control character")]
     HeaderValue(String),
     /// Only the host may set the header.
     #[error("the header '{0}' is set by the host: leave it out")]
@@ -53,7 +53,7 @@ pub enum RequestError {
     #[error("the query's '{0}' carries a credential: leave it out of the URL, and name it once")]
     QueryTwice(String),
     /// The URL has a character that must be percent-encoded.
-    #[error("the URL holds a character that must be percent-encoded")]
+    #[error("the URL contains a character that must be percent-encoded")]
     Url,
 }
 

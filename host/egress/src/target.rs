@@ -23,7 +23,7 @@ pub enum UrlError {
     #[error("it is longer than {} bytes", EgressLimits::URL_BYTES)]
     TooLong,
     /// It has a character that a line of HTTP must not contain.
-    #[error("it holds a control character")]
+    #[error("it contains a control character")]
     Control,
     /// It is not an absolute URL.
     #[error("{0}")]

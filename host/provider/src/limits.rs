@@ -21,61 +21,62 @@ const CONCURRENT: u64 = 10_000;
 pub struct LimitError {
     /// The limit's key in `config.toml`, below `exchange`.
     pub key: &'static str,
-    /// Its value.
+    /// The value that was set.
     pub value: u64,
     /// The largest value that it may have.
     pub most: u64,
 }
 
-/// What one exchange with a provider may take. `[exchange]` in `config.toml` sets them.
+/// Limits of one exchange with a provider. `[exchange]` in `config.toml` sets them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExchangeLimits {
-    /// Looking up, connecting and agreeing on keys, in milliseconds: three tries of a lost packet.
+    /// Time limit of name lookup, connection and TLS handshake, in milliseconds. Enough to send a lost packet three times.
     #[schemars(range(min = 1, max = HOUR))]
     pub connect_ms: u64,
-    /// From the request to the first byte of the answer's body, in milliseconds. A model that thinks says nothing for a while.
+    /// Time limit from the request to the first byte of the response body, in milliseconds. A model that thinks may send
+    /// nothing for a while.
     #[schemars(range(min = 1, max = HOUR))]
     pub first_byte_ms: u64,
-    /// The longest silence between two pieces of an answer, in milliseconds. Providers send a sign of life every few seconds.
+    /// Longest silence between two pieces of a response, in milliseconds. Providers send keep-alive events every few seconds.
     #[schemars(range(min = 1, max = HOUR))]
     pub idle_ms: u64,
-    /// One completion in all, its retries apart, in milliseconds. The longest answers take some minutes.
+    /// Time limit of one completion without its retries, in milliseconds. The longest answers take some minutes.
     #[schemars(range(min = 1, max = HOUR))]
     pub total_ms: u64,
-    /// Bytes of a request's body: a long conversation with several images.
+    /// Size limit of a request body, in bytes. Enough for a long conversation with several images.
     #[schemars(range(min = 1, max = GIGABYTE))]
     pub request_bytes: usize,
-    /// Bytes of the answers of one completion together, decompressed, and of what its adapter makes of them. The longest
-    /// answer of a model, with what its provider wraps it in, has a few million.
+    /// Size limit in bytes of all decompressed responses of one completion, and of the adapter's output for them. The longest
+    /// responses of models have a few million bytes.
     #[schemars(range(min = 1, max = GIGABYTE))]
     pub answer_bytes: u64,
-    /// Fuel of one step of an adapter, about one unit an instruction: a chunk costs a few hundred thousand, the first step
-    /// of a long conversation some hundred million.
+    /// Fuel of one step of an adapter, about one unit for each instruction. A chunk takes a few hundred thousand, the first
+    /// step of a long conversation some hundred million.
     #[schemars(range(min = 1))]
     pub step_fuel: u64,
-    /// Fuel of an adapter's steps in one completion together.
+    /// Fuel of all steps of an adapter in one completion.
     #[schemars(range(min = 1))]
     pub fuel: u64,
-    /// Wall clock of one step, in milliseconds: the net behind the fuel.
+    /// Time limit of one step, in milliseconds. Fuel normally ends a step earlier.
     #[schemars(range(min = 1, max = HOUR))]
     pub step_ms: u64,
-    /// Bytes of an adapter's memories and tables: the whole conversation stands there more than once.
+    /// Size limit of an adapter's memories and tables, in bytes. An adapter has several copies of the whole conversation.
     #[schemars(range(min = 1, max = 4 * GIGABYTE))]
     pub memory_bytes: usize,
-    /// Bytes of all that one step gives: a request's body, and as much again as a large answer's last block.
+    /// Size limit of the output of one step, in bytes. Enough for a request body and the last block of a large answer.
     #[schemars(range(min = 1, max = GIGABYTE))]
     pub step_bytes: usize,
-    /// Actions that one step may give: a chunk of 16 KiB holds a few hundred events.
+    /// Number of actions that one step may return. A chunk of 16 KiB contains a few hundred events.
     #[schemars(range(min = 1, max = MANY))]
     pub step_actions: u32,
-    /// Actions of one completion.
+    /// Number of actions in one completion.
     #[schemars(range(min = 1, max = MANY))]
     pub actions: u32,
-    /// Requests of one completion: some APIs make a pause and want to be asked to go on.
+    /// Number of requests in one completion. Some APIs pause an answer and continue it at the next request.
     #[schemars(range(min = 1, max = MANY))]
     pub requests: u32,
-    /// Completions that run at once.
+    /// Number of concurrent completions; further completions wait.
     #[schemars(range(min = 1, max = CONCURRENT))]
     pub concurrent: u32,
 }

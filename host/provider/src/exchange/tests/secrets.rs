@@ -116,7 +116,7 @@ async fn another_credential_or_another_place_is_a_violation() {
             "asked for the credential 'other'; its own is 'key'",
         ),
         (header("Host", ""), "the header 'host' is set by the host"),
-        (header("X-Key", "a\r\nb: "), "the value of the header 'x-key' holds a control character"),
+        (header("X-Key", "a\r\nb: "), "the value of the header 'x-key' contains a control character"),
         (AdapterRequest { headers: own, ..asking() }, "the header 'authorization' carries a credential"),
         (AdapterRequest { auth: vec![bearer(); 2], ..get("/") }, "put its credential into more than one place"),
     ] {
