@@ -85,7 +85,7 @@ mod tests {
         );
         assert!(refused("a b").contains("there is white space in it"));
         assert!(refused("https://").contains("'https://' is no address: empty host"), "{}", refused("https://"));
-        assert!(refused("me:secret@example.com").contains("it holds a user name or a password"));
+        assert!(refused("me:secret@example.com").contains("it contains a user name or a password"));
         assert!(refused("mailto:me@example.com").contains("is no address"));
         assert!(refused(&"[".repeat(100_000)).len() < 500);
     }
