@@ -24,6 +24,7 @@ const CRATES: &[&str] = &[
     "schema",
     "policy",
     "workspace",
+    "markdown",
     "core",
 ];
 
@@ -37,11 +38,13 @@ const OWNED: &[(&str, &str)] = &[
     ("egress", "reqwest"),
     ("egress", "hyper"),
     ("repl", "reedline"),
+    ("markdown", "pulldown-cmark"),
+    ("markdown", "syntect"),
 ];
 
 /// Names that the pure crates must not use.
 const IMPURE: &[&str] = &["tokio", "jiff", "chrono", "time", "reqwest", "rusqlite", "wasmtime"];
-const PURE: &[&str] = &["command", "policy", "skill", "schema", "core"];
+const PURE: &[&str] = &["command", "policy", "skill", "schema", "markdown", "core"];
 
 /// The folders of `host/` with their dependencies and build dependencies, without dev-dependencies.
 fn crates() -> Vec<(String, BTreeSet<String>)> {

@@ -1,0 +1,40 @@
+//! What a caller chooses before rendering.
+
+/// How prose is broken. Code is never broken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WrapMode {
+    /// Between words, at the number of columns.
+    #[default]
+    Words,
+    /// Not at all: a paragraph is one line, which the terminal breaks and rejoins as its window changes.
+    Terminal,
+}
+
+/// Which styles are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Palette {
+    /// The terminal's 16 colours and attributes.
+    #[default]
+    Colour,
+    /// Attributes only, for `NO_COLOR`. Inline code keeps its backticks, because nothing else would distinguish it.
+    NoColour,
+}
+
+/// The options of a renderer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RenderOptions {
+    /// Width of prose and tables in columns. Values outside 10 to 1,000 count as the nearest of these.
+    pub columns: usize,
+    /// How prose is broken.
+    pub wrap: WrapMode,
+    /// Whether spans carry link targets, which become OSC 8 sequences.
+    pub links: bool,
+    /// Which styles are used.
+    pub palette: Palette,
+}
+
+impl Default for RenderOptions {
+    fn default() -> Self {
+        Self { columns: 80, wrap: WrapMode::Words, links: true, palette: Palette::Colour }
+    }
+}

@@ -1,0 +1,52 @@
+//! The renderer that fronts use.
+
+use crate::{blocks::BlockSplitter, clean::InputCleaner, line::StyledLine, options::RenderOptions};
+
+/// Renders Markdown that arrives in chunks.
+///
+/// Returned lines are final. Each character is looked at a bounded number of times, and what is open is bounded.
+#[derive(Clone)]
+pub struct MarkdownRenderer {
+    cleaner: InputCleaner,
+    blocks: BlockSplitter,
+}
+
+impl MarkdownRenderer {
+    /// Begins an answer.
+    pub fn new(options: RenderOptions) -> Self {
+        Self { cleaner: InputCleaner::default(), blocks: BlockSplitter::new(options) }
+    }
+
+    /// Takes the next chunk and returns the lines that it finishes. They never change, and they do not depend on how the
+    /// text is cut into chunks.
+    pub fn push(&mut self, chunk: &str) -> Vec<StyledLine> {
+        for c in chunk.chars() {
+            if let Some(c) = self.cleaner.next(c) {
+                self.blocks.push(c);
+            }
+        }
+        self.blocks.take()
+    }
+
+    /// Returns the open block as it would be drawn now, at most its last `max_rows` lines. The cost grows with the open
+    /// block, not with the answer.
+    pub fn tail(&self, max_rows: usize) -> Vec<StyledLine> {
+        let mut preview = self.blocks.clone();
+        preview.drop_partial_fence();
+        preview.finish();
+        let mut lines = preview.take();
+        lines.drain(..lines.len().saturating_sub(max_rows));
+        lines
+    }
+
+    /// Sets the width for lines that are not committed yet.
+    pub fn set_columns(&mut self, columns: usize) {
+        self.blocks.set_columns(columns);
+    }
+
+    /// Ends the answer and returns the remaining lines.
+    pub fn finish(mut self) -> Vec<StyledLine> {
+        self.blocks.finish();
+        self.blocks.take()
+    }
+}

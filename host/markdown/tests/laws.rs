@@ -1,0 +1,172 @@
+//! Laws for any text: cutting into chunks changes nothing, no input panics, nothing hidden comes out, time is linear.
+
+use std::time::{Duration, Instant};
+
+use patchbay_markdown::{MarkdownRenderer, Palette, RenderOptions, StyledLine, WrapMode};
+use proptest::prelude::*;
+
+fn ansi(lines: &[StyledLine]) -> String {
+    lines.iter().map(|line| line.to_ansi() + "\n").collect()
+}
+
+fn whole(source: &str, options: RenderOptions) -> String {
+    let mut renderer = MarkdownRenderer::new(options);
+    let mut lines = renderer.push(source);
+    lines.extend(renderer.finish());
+    ansi(&lines)
+}
+
+/// Pieces that open, close and confuse blocks and marks.
+fn pieces() -> impl Strategy<Value = String> {
+    let pieces = prop::sample::select(vec![
+        "\n", "\n\n", "\r\n", "\r", " ", "  ", "    ", "\t", "# ", "## ", "- ", "* ", "1. ", "2) ", "> ", ">", "```", "```rust\n",
+        "~~~", "---", "===", "***", "**", "*", "_", "__", "~~", "`", "``", "[", "]", "(", ")", "](https://a.example)", "![", "<",
+        ">", "<b>", "<https://a.example>", "|", "| a | b |\n|---|:-:|\n", "\\", "\\|", "&amp;", "&#27;", "&#x202E;", "word ",
+        "some longer words of a sentence ", "日本語", "🙂", "👩\u{200d}🚀", "e\u{301}", "\u{1b}[31m", "\u{202e}", "\u{FFFF}",
+        "https://a.example/x_(y) ", "let x = \"a\"; // b\n", "[x] ", "[^1]: ", "a\u{a0}b",
+    ]);
+    let long = prop::sample::select(vec!["word ", "x", "*a ", "[", "日", "> ", "- ", "`", "|", "_", "**b** "]);
+    prop::collection::vec(
+        prop_oneof![
+            20 => pieces.prop_map(str::to_owned),
+            1 => (long, 50..400_usize).prop_map(|(piece, times)| piece.repeat(times)),
+            1 => any::<String>(),
+        ],
+        0..60,
+    )
+    .prop_map(|pieces| pieces.concat())
+}
+
+fn options() -> impl Strategy<Value = RenderOptions> {
+    (0..130_usize, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(columns, words, links, colour)| RenderOptions {
+        columns,
+        wrap: if words { WrapMode::Words } else { WrapMode::Terminal },
+        links,
+        palette: if colour { Palette::Colour } else { Palette::NoColour },
+    })
+}
+
+/// Cuts `source` at the given places.
+fn chunks<'s>(source: &'s str, cuts: &[prop::sample::Index]) -> Vec<&'s str> {
+    let mut ends: Vec<usize> = cuts.iter().map(|cut| source.floor_char_boundary(cut.index(source.len() + 1))).collect();
+    ends.push(source.len());
+    ends.sort_unstable();
+    let mut begin = 0;
+    ends.into_iter().map(|end| &source[std::mem::replace(&mut begin, end)..end]).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn chunks_do_not_change_the_lines(
+        source in pieces(), options in options(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
+    ) {
+        let expected = whole(&source, options);
+        let mut renderer = MarkdownRenderer::new(options);
+        let mut lines = Vec::new();
+        for (index, chunk) in chunks(&source, &cuts).into_iter().enumerate() {
+            lines.extend(renderer.push(chunk));
+            if index % 7 == 0 {
+                prop_assert!(renderer.tail(5).len() <= 5);
+            }
+        }
+        lines.extend(renderer.finish());
+        prop_assert_eq!(ansi(&lines), expected.clone());
+        let mut renderer = MarkdownRenderer::new(options);
+        let mut lines: Vec<StyledLine> = Vec::new();
+        let mut buffer = [0; 4];
+        for c in source.chars() {
+            lines.extend(renderer.push(c.encode_utf8(&mut buffer)));
+        }
+        lines.extend(renderer.finish());
+        prop_assert_eq!(ansi(&lines), expected);
+    }
+
+    #[test]
+    fn nothing_hidden_comes_out(source in pieces(), options in options()) {
+        let mut renderer = MarkdownRenderer::new(options);
+        let mut lines = renderer.push(&source);
+        lines.extend(renderer.finish());
+        for line in lines {
+            let text = line.text();
+            prop_assert!(!text.contains(['\n', '\r', '\u{FFFF}']), "{:?}", text);
+            prop_assert_eq!(&patchbay_core::text::clean(&text), &text);
+            prop_assert_eq!(text.trim_end_matches([' ', '\t']), &text);
+            for span in line.spans() {
+                prop_assert!(!span.text.is_empty());
+                prop_assert!(span.link.as_ref().is_none_or(|link| link.bytes().all(|byte| byte.is_ascii_graphic())));
+            }
+            prop_assert!(line.cut(20).width() <= 20);
+        }
+    }
+
+    #[test]
+    fn the_tail_is_what_finish_returns(source in pieces(), options in options()) {
+        let mut renderer = MarkdownRenderer::new(options);
+        renderer.push(&source);
+        renderer.push("\n");
+        let tail = renderer.tail(usize::MAX);
+        prop_assert_eq!(ansi(&tail), ansi(&renderer.finish()));
+    }
+
+    #[test]
+    fn resizing_never_panics(source in pieces(), columns in prop::collection::vec(0..200_usize, 1..10)) {
+        let mut renderer = MarkdownRenderer::new(RenderOptions::default());
+        for chunk in source.split_inclusive(' ') {
+            renderer.set_columns(columns[chunk.len() % columns.len()]);
+            renderer.push(chunk);
+        }
+        renderer.finish();
+    }
+}
+
+/// Time for `source` in small chunks, with a tail now and then as a front asks for it.
+fn time(source: &str, options: RenderOptions) -> Duration {
+    let begin = Instant::now();
+    let mut renderer = MarkdownRenderer::new(options);
+    let mut rest = source;
+    let mut index = 0;
+    while !rest.is_empty() {
+        let (chunk, after) = rest.split_at(rest.floor_char_boundary(40.min(rest.len())));
+        renderer.push(chunk);
+        rest = after;
+        index += 1;
+        if index % 1_000 == 0 {
+            renderer.tail(10);
+        }
+    }
+    renderer.finish();
+    begin.elapsed()
+}
+
+/// Large blocks, ordinary and hostile. Quadratic time would take minutes.
+#[test]
+fn a_megabyte_of_anything_takes_seconds() {
+    const MEGABYTE: usize = 1_000_000;
+    let quotes: String = "> ".repeat(1_000) + "x\n";
+    let code_line = "let a = (((((((\"\\\"{}[]<<>> /* \n".to_owned();
+    let patterns = [
+        "some words of a paragraph ", "x", "*", "**a", "_a", "[", "[a](", "[]", "`", "`a ", "![", "<a ", "&amp;", "\\", "日",
+        "https://a.example/)))) ", "- item\n", "- ", "> ", ">", "1. a\n", "| a | b |\n", "|", "\n", "a  \n", "~~", "e\u{301}", "\u{301}",
+        "#", "# a\n", "    a\n", "a *b **c [d `e` ", &quotes, "- a\n\n  - b\n\n", "\t", " ", "a\n", "=", "- - ",
+    ];
+    let mut slow = Vec::new();
+    for wrap in [WrapMode::Words, WrapMode::Terminal] {
+        for pattern in patterns {
+            for head in ["", "| a | b |\n|---|---|\n"] {
+                let source = head.to_owned() + &pattern.repeat(MEGABYTE / pattern.len());
+                let took = time(&source, RenderOptions { wrap, ..RenderOptions::default() });
+                slow.push((took, pattern.chars().take(20).collect::<String>(), wrap, head.len()));
+            }
+        }
+    }
+    for language in ["rust", "python", "markdown", "html"] {
+        let source = format!("```{language}\n{}", code_line.repeat(200_000 / code_line.len()));
+        slow.push((time(&source, RenderOptions::default()), language.to_owned(), WrapMode::Words, 0));
+    }
+    slow.sort_by_key(|entry| std::cmp::Reverse(entry.0));
+    slow.truncate(8);
+    println!("{slow:#?}");
+    assert!(slow[0].0 < Duration::from_secs(20), "{slow:#?}");
+}
