@@ -100,6 +100,7 @@ impl BlockSplitter {
         if self.is_in_text || !self.line.is_empty() {
             self.end_line();
         }
+        self.close_block();
         self.close_to(0);
     }
 
@@ -158,7 +159,7 @@ impl BlockSplitter {
 
     /// Takes a row of a table, or the row of dashes that makes the paragraph's last line its head.
     fn take_in_table(&mut self, text: &str, indent: usize) -> bool {
-        if indent >= CODE_INDENT {
+        if indent >= CODE_INDENT || text.len() > inline::MAX_INLINE {
             return false;
         }
         match &mut self.open {
@@ -278,7 +279,7 @@ impl BlockSplitter {
             self.open = OpenBlock::Paragraph(Paragraph::new());
         }
         let OpenBlock::Paragraph(paragraph) = &mut self.open else { return };
-        if is_whole && text.len() < EARLY * EARLY && table::has_cells(text) {
+        if is_whole && text.len() <= inline::MAX_INLINE && table::has_cells(text) {
             paragraph.hold(text);
             return;
         }

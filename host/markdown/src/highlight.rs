@@ -7,7 +7,8 @@ use std::{str::FromStr as _, sync::LazyLock};
 
 use syntect::{
     highlighting::{
-        Color, FontStyle, HighlightIterator, HighlightState, Highlighter, ScopeSelectors, StyleModifier, Theme, ThemeItem,
+        Color, FontStyle, HighlightIterator, HighlightState, Highlighter, ScopeSelectors, StyleModifier, Theme,
+        ThemeItem,
     },
     parsing::{ParseState, ScopeStack, SyntaxSet},
 };
@@ -118,9 +119,34 @@ mod tests {
 
     #[test]
     fn usual_names_of_languages_are_known() {
-        for name in ["rust", "rs", "python", "py", "js", "ts", "typescript", "tsx", "sh", "bash", "console", "json", "toml",
-            "yaml", "c", "c++", "cpp", "go", "java", "html", "css", "sql", "diff", "dockerfile", "makefile", "Kotlin"]
-        {
+        for name in [
+            "rust",
+            "rs",
+            "python",
+            "py",
+            "js",
+            "ts",
+            "typescript",
+            "tsx",
+            "sh",
+            "bash",
+            "console",
+            "json",
+            "toml",
+            "yaml",
+            "c",
+            "c++",
+            "cpp",
+            "go",
+            "java",
+            "html",
+            "css",
+            "sql",
+            "diff",
+            "dockerfile",
+            "makefile",
+            "Kotlin",
+        ] {
             assert!(CodeColours::new(name).is_some(), "{name}");
         }
         assert!(CodeColours::new("text").is_none() && CodeColours::new("no such").is_none());

@@ -8,7 +8,7 @@ use crate::{
     inline,
     options::RenderOptions,
     settled::{MAX_OPEN, settled_end},
-    style::{TextSpan, TextStyle},
+    style::{TextSpan, TextStyle, append},
     wrap::wrap,
 };
 
@@ -142,8 +142,11 @@ impl Paragraph {
         let end = settled_end(&self.source);
         if end > 0 {
             let settled: String = self.source.drain(..end).collect();
-            for span in inline::render(&settled, self.style, options) {
-                crate::style::append(&mut self.ready, span);
+            // Blanks at the end are no part of a paragraph for the parser, but words follow here.
+            let text = settled.trim_end_matches(' ');
+            let blanks = TextSpan::plain(" ".repeat(settled.len() - text.len()));
+            for span in inline::render(text, self.style, options).into_iter().chain([blanks]) {
+                append(&mut self.ready, span);
             }
         }
     }

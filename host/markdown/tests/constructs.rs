@@ -54,7 +54,18 @@ fn terminal_wrap_keeps_paragraphs_whole() {
 fn lists_keep_marks_numbers_and_task_boxes() {
     let source = "* one\n* two\n    * deep\n\n1. first\n1. second\n   more\n\n7) x\n9) y\n\n- [x] done\n- [ ] open";
     let expected = [
-        "- one", "- two", "  - deep", "", "1. first", "2. second more", "", "7) x", "9) y", "", "- [x] done", "- [ ] open",
+        "- one",
+        "- two",
+        "  - deep",
+        "",
+        "1. first",
+        "2. second more",
+        "",
+        "7) x",
+        "9) y",
+        "",
+        "- [x] done",
+        "- [ ] open",
     ];
     assert_eq!(text(source), expected);
 }
@@ -89,7 +100,10 @@ fn headings_are_bold() {
 #[test]
 fn rules_html_images_and_footnotes() {
     let source = "a\n\n***\n<div>\n<b>x</b> y\n</div>\n\n![alt](a.png) and [^1]\n\n[^1]: note";
-    assert_eq!(text(source), ["a", "", "---", "<div>", "<b>x</b> y </div>", "", "alt (a.png) and [^1]", "", "[^1]: note"]);
+    assert_eq!(
+        text(source),
+        ["a", "", "---", "<div>", "<b>x</b> y </div>", "", "alt (a.png) and [^1]", "", "[^1]: note"]
+    );
 }
 
 #[test]
@@ -100,9 +114,27 @@ fn hard_breaks_are_kept() {
 #[test]
 fn code_is_at_column_zero_and_never_broken() {
     let long = "x".repeat(200);
-    let source = format!("Do:\n```rust\nfn main() {{\n\tlet a = 1;   \n\n{long}\n}}\n```\nand\n\n1. item\n   ```sh\n   ls\n     -l\n   ```\n2. next");
-    let expected =
-        ["Do:", "", "fn main() {", "\tlet a = 1;", "", &long, "}", "", "and", "", "1. item", "", "ls", "  -l", "", "2. next"];
+    let source = format!(
+        "Do:\n```rust\nfn main() {{\n\tlet a = 1;   \n\n{long}\n}}\n```\nand\n\n1. item\n   ```sh\n   ls\n     -l\n   ```\n2. next"
+    );
+    let expected = [
+        "Do:",
+        "",
+        "fn main() {",
+        "\tlet a = 1;",
+        "",
+        &long,
+        "}",
+        "",
+        "and",
+        "",
+        "1. item",
+        "",
+        "ls",
+        "  -l",
+        "",
+        "2. next",
+    ];
     for columns in [40, 80, 120] {
         assert_eq!(text_at(columns, &source), expected);
     }
@@ -145,15 +177,13 @@ fn tables_that_fit_are_aligned() {
 #[test]
 fn wide_tables_wrap_their_cells() {
     let expected = [
-        "Name           Meaning          Bytes",
+        "Name            Meaning            Bytes",
         "----------------------------------------",
-        "alpha   the first letter of         1",
-        "            the alphabet",
-        "日本             two             1234",
+        "alpha   the first letter of the        1",
+        "                alphabet",
+        "日本              two               1234",
     ];
-    let lines = text_at(40, TABLE);
-    assert_eq!(lines.len(), expected.len());
-    assert!(lines.iter().all(|line| unicode_width::UnicodeWidthStr::width(line.as_str()) <= 40), "{lines:#?}");
+    assert_eq!(text_at(40, TABLE), expected);
 }
 
 #[test]
@@ -178,16 +208,20 @@ fn very_narrow_tables_become_pairs() {
 #[test]
 fn tables_need_their_row_of_dashes() {
     assert_eq!(text("a | b\nc | d"), ["a | b c | d"]);
-    assert_eq!(text("Here:\n| a | b |\n|---|---|\n| 1 | 2 | 3 |\nend"), ["Here:", "a  b", "--------", "1  2 | 3", "end"]);
+    assert_eq!(
+        text("Here:\n| a | b |\n|---|---|\n| 1 | 2 | 3 |\nend"),
+        ["Here:", "a  b", "--------", "1  2 | 3", "end"]
+    );
 }
 
 #[test]
 fn escape_sequences_become_text() {
     let source = "a\u{1b}]0;OWNED\u{7} \u{202e}b\u{200b}c &#27;[2J\n```\n\u{9b}31m\u{1b}[2J\n```\n[x](https://a.example/\u{1b}y)";
-    let ansi: String = lines(source, RenderOptions { links: false, palette: Palette::NoColour, ..RenderOptions::default() })
-        .iter()
-        .map(|line| line.text() + "\n")
-        .collect();
+    let ansi: String =
+        lines(source, RenderOptions { links: false, palette: Palette::NoColour, ..RenderOptions::default() })
+            .iter()
+            .map(|line| line.text() + "\n")
+            .collect();
     assert_eq!(ansi, "a]0;OWNED bc [2J\n\n31m[2J\n\nx (https://a.example/y)\n");
 }
 

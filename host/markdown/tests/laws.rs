@@ -19,11 +19,66 @@ fn whole(source: &str, options: RenderOptions) -> String {
 /// Pieces that open, close and confuse blocks and marks.
 fn pieces() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
-        "\n", "\n\n", "\r\n", "\r", " ", "  ", "    ", "\t", "# ", "## ", "- ", "* ", "1. ", "2) ", "> ", ">", "```", "```rust\n",
-        "~~~", "---", "===", "***", "**", "*", "_", "__", "~~", "`", "``", "[", "]", "(", ")", "](https://a.example)", "![", "<",
-        ">", "<b>", "<https://a.example>", "|", "| a | b |\n|---|:-:|\n", "\\", "\\|", "&amp;", "&#27;", "&#x202E;", "word ",
-        "some longer words of a sentence ", "日本語", "🙂", "👩\u{200d}🚀", "e\u{301}", "\u{1b}[31m", "\u{202e}", "\u{FFFF}",
-        "https://a.example/x_(y) ", "let x = \"a\"; // b\n", "[x] ", "[^1]: ", "a\u{a0}b",
+        "\n",
+        "\n\n",
+        "\r\n",
+        "\r",
+        " ",
+        "  ",
+        "    ",
+        "\t",
+        "# ",
+        "## ",
+        "- ",
+        "* ",
+        "1. ",
+        "2) ",
+        "> ",
+        ">",
+        "```",
+        "```rust\n",
+        "~~~",
+        "---",
+        "===",
+        "***",
+        "**",
+        "*",
+        "_",
+        "__",
+        "~~",
+        "`",
+        "``",
+        "[",
+        "]",
+        "(",
+        ")",
+        "](https://a.example)",
+        "![",
+        "<",
+        ">",
+        "<b>",
+        "<https://a.example>",
+        "|",
+        "| a | b |\n|---|:-:|\n",
+        "\\",
+        "\\|",
+        "&amp;",
+        "&#27;",
+        "&#x202E;",
+        "word ",
+        "some longer words of a sentence ",
+        "日本語",
+        "🙂",
+        "👩\u{200d}🚀",
+        "e\u{301}",
+        "\u{1b}[31m",
+        "\u{202e}",
+        "\u{FFFF}",
+        "https://a.example/x_(y) ",
+        "let x = \"a\"; // b\n",
+        "[x] ",
+        "[^1]: ",
+        "a\u{a0}b",
     ]);
     let long = prop::sample::select(vec!["word ", "x", "*a ", "[", "日", "> ", "- ", "`", "|", "_", "**b** "]);
     prop::collection::vec(
@@ -38,11 +93,13 @@ fn pieces() -> impl Strategy<Value = String> {
 }
 
 fn options() -> impl Strategy<Value = RenderOptions> {
-    (0..130_usize, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(columns, words, links, colour)| RenderOptions {
-        columns,
-        wrap: if words { WrapMode::Words } else { WrapMode::Terminal },
-        links,
-        palette: if colour { Palette::Colour } else { Palette::NoColour },
+    (0..130_usize, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(columns, words, links, colour)| {
+        RenderOptions {
+            columns,
+            wrap: if words { WrapMode::Words } else { WrapMode::Terminal },
+            links,
+            palette: if colour { Palette::Colour } else { Palette::NoColour },
+        }
     })
 }
 
@@ -56,7 +113,7 @@ fn chunks<'s>(source: &'s str, cuts: &[prop::sample::Index]) -> Vec<&'s str> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn chunks_do_not_change_the_lines(
@@ -111,6 +168,24 @@ proptest! {
     }
 
     #[test]
+    fn no_word_of_prose_is_lost(
+        words in prop::collection::vec("[a-z]{1,12}|\\*\\*[a-z]{1,5}\\*\\*|日本語|`[a-z]`|2 \\* 3", 1..200), columns in 20..120_usize,
+    ) {
+        let source = format!("a {}", words.join(" "));
+        let options = RenderOptions { columns, palette: Palette::NoColour, ..RenderOptions::default() };
+        let mut renderer = MarkdownRenderer::new(options);
+        let mut lines = renderer.push(&source);
+        lines.extend(renderer.finish());
+        prop_assert!(lines.iter().all(|line| line.width() <= columns));
+        let letters = |text: &str| text.replace([' ', '\n'], "");
+        let text: Vec<String> = lines.iter().map(StyledLine::text).collect();
+        prop_assert_eq!(letters(&text.concat()), letters(&source.replace("**", "")));
+        if !source.contains('日') {
+            prop_assert_eq!(text.join(" "), source.replace("**", ""));
+        }
+    }
+
+    #[test]
     fn resizing_never_panics(source in pieces(), columns in prop::collection::vec(0..200_usize, 1..10)) {
         let mut renderer = MarkdownRenderer::new(RenderOptions::default());
         for chunk in source.split_inclusive(' ') {
@@ -142,31 +217,67 @@ fn time(source: &str, options: RenderOptions) -> Duration {
 
 /// Large blocks, ordinary and hostile. Quadratic time would take minutes.
 #[test]
-fn a_megabyte_of_anything_takes_seconds() {
-    const MEGABYTE: usize = 1_000_000;
+fn large_blocks_take_linear_time() {
+    const SIZE: usize = 200_000;
     let quotes: String = "> ".repeat(1_000) + "x\n";
     let code_line = "let a = (((((((\"\\\"{}[]<<>> /* \n".to_owned();
     let patterns = [
-        "some words of a paragraph ", "x", "*", "**a", "_a", "[", "[a](", "[]", "`", "`a ", "![", "<a ", "&amp;", "\\", "日",
-        "https://a.example/)))) ", "- item\n", "- ", "> ", ">", "1. a\n", "| a | b |\n", "|", "\n", "a  \n", "~~", "e\u{301}", "\u{301}",
-        "#", "# a\n", "    a\n", "a *b **c [d `e` ", &quotes, "- a\n\n  - b\n\n", "\t", " ", "a\n", "=", "- - ",
+        "some words of a paragraph ",
+        "x",
+        "*",
+        "**a",
+        "_a",
+        "[",
+        "[a](",
+        "[]",
+        "`",
+        "`a ",
+        "![",
+        "<a ",
+        "&amp;",
+        "\\",
+        "日",
+        "https://a.example/)))) ",
+        "- item\n",
+        "- ",
+        "> ",
+        ">",
+        "1. a\n",
+        "| a | b |\n",
+        "|",
+        "\n",
+        "a  \n",
+        "~~",
+        "e\u{301}",
+        "\u{301}",
+        "#",
+        "# a\n",
+        "    a\n",
+        "a *b **c [d `e` ",
+        &quotes,
+        "- a\n\n  - b\n\n",
+        "\t",
+        " ",
+        "a\n",
+        "=",
+        "- - ",
     ];
     let mut slow = Vec::new();
     for wrap in [WrapMode::Words, WrapMode::Terminal] {
         for pattern in patterns {
-            for head in ["", "| a | b |\n|---|---|\n"] {
-                let source = head.to_owned() + &pattern.repeat(MEGABYTE / pattern.len());
+            let heads: &[&str] = if wrap == WrapMode::Words { &["", "| a | b |\n|---|---|\n"] } else { &[""] };
+            for head in heads {
+                let source = (*head).to_owned() + &pattern.repeat(SIZE / pattern.len());
                 let took = time(&source, RenderOptions { wrap, ..RenderOptions::default() });
                 slow.push((took, pattern.chars().take(20).collect::<String>(), wrap, head.len()));
             }
         }
     }
     for language in ["rust", "python", "markdown", "html"] {
-        let source = format!("```{language}\n{}", code_line.repeat(200_000 / code_line.len()));
+        let source = format!("```{language}\n{}", code_line.repeat(50_000 / code_line.len()));
         slow.push((time(&source, RenderOptions::default()), language.to_owned(), WrapMode::Words, 0));
     }
     slow.sort_by_key(|entry| std::cmp::Reverse(entry.0));
     slow.truncate(8);
-    println!("{slow:#?}");
-    assert!(slow[0].0 < Duration::from_secs(20), "{slow:#?}");
+    assert!(slow[0].0 < Duration::from_secs(15), "{slow:#?}");
 }
