@@ -34,6 +34,51 @@ fn codes() {
     assert_document("docs/codes.md", &text);
 }
 
+/// The commands about the conversation and the queue, in `docs/commands.md`.
+const QUEUE: &str = "
+## While a turn runs
+
+Messages, and commands that begin a turn, wait in a queue while the agent in view answers. A command begins a turn if it gives \
+input to a skill without a `command_tool`. All other commands run at once. A waiting line is stored as you typed it; a command is \
+resolved when its turn begins. [using.md](using.md#lines-that-wait) says when the lines run.
+
+| outcome of a line | code |
+| --- | --- |
+| `Error: 100 lines wait for their turns; more than 100 cannot wait. Nothing of this line was kept; send it again when the queue is shorter.` | `queue_full` |
+| `Error: with this line, N bytes would wait for their turns; the limit is 1048576. Nothing of this line was kept; send it again when the queue is shorter.` | `queue_full` |
+| `Taken back. Nothing of this line was kept.` | `line_taken_back` |
+| `Cancelled. Nothing of this line was kept.`: the line was stopped while it waited | `turn_cancelled` |
+| `The session is closed. This line waits in it until the session is resumed.` | `line_waits` |
+
+## A message without an answer
+
+A message has no answer if its turn failed or was stopped before the model wrote text, or before it answered the results of its \
+tools. Such a message stays in the conversation and is sent together with the next one.
+
+`/retry` runs its turn again; the message is stored once. Tools that have run do not run again. `/retry` runs before the lines that \
+wait and releases them. The outcome is that of the turn.
+
+`/drop` takes the message out of the conversation, together with the calls of tools that its turn made. The rows stay in the \
+session but are not sent to the model. `Dropped: MESSAGE` shows its first 50 characters, or `/skill NAME` for the instructions of \
+a skill (`message_dropped`).
+
+| error | code |
+| --- | --- |
+| `Error: there is no message without an answer.` | `nothing_unanswered` |
+| `Error: cannot retry while a response is streaming. Wait for it to finish or press Ctrl+C to cancel it.` | `turn_running` |
+| `Error: cannot drop a message while a response is streaming. Wait for it to finish or press Ctrl+C to cancel it.` | `turn_running` |
+
+## History
+
+`/history` shows the last 10 messages to the agent in view and the last text of each answer, oldest first, with a blank line \
+between them; `/history N` the last N, from 1 to 100. Of a message it shows 3 lines, of an answer the last 12, of a line 400 \
+characters, and in all 64 KiB. A message begins with `> `; `(no answer)` and `(interrupted)` say how its turn ended. If there is \
+more, the first line is `\u{2026} earlier messages are left out` (`history_listed`). Dropped messages are not shown.
+
+Without messages, the result is `There are no messages.` (`history_empty`). Any other argument is an error: `Error: /history \
+requires a number from 1 to 100.` (`invalid_args`).
+";
+
 #[test]
 fn commands() {
     let mut text = String::from(
@@ -51,6 +96,7 @@ fn commands() {
          needs one, the error shows the skill's `input_hint`, such as `Error: /web requires URL.` \
          Skills without a `command_tool` put their instructions into the conversation, `$INPUT` replaced by the text.\n",
     );
+    text.push_str(QUEUE);
     assert_document("docs/commands.md", &text);
 }
 

@@ -120,6 +120,9 @@ fn commands_lists_built_ins_before_aliases() {
 /help SKILL - Show a skill's metadata, without running it
 /commands - List the commands that work now
 /model MODEL[/THINKING] - Switch the model of the agent in view
+/retry - Send the last message again if it got no answer
+/drop - Take back the last message if it got no answer
+/history [N] - Show the last N messages and their answers
 /providers - List the model providers
 /quit - Leave; the session is kept
 /bare

@@ -104,6 +104,7 @@ async fn stopping_a_line_by_id_leaves_others_running() {
     let outcome = wait_for_end(running).await;
     assert_eq!((outcome.code.as_str(), &*outcome.line()), ("turn_cancelled", "Cancelled. What came is kept."));
     assert!(!session.stop(id), "it has ended");
+    assert!(session.release_queue(), "a stop holds the waiting lines");
     assert_eq!(wait_for_end(later).await.code.as_str(), "answered");
     assert_eq!(stored_texts(&session, MessageKind::User).await, [LONG, "said"]);
     assert!(stored_texts(&session, MessageKind::Assistant).await[0].starts_with("word"));
@@ -193,15 +194,14 @@ async fn close_stops_lines_keeps_partial_answers_and_releases_the_session() {
     let session = host.new_session(&patchbay.workspace()).await.unwrap();
     assert!(Arc::ptr_eq(&session, &host.resume(session.id()).await.unwrap()), "the live one is found");
     let mut events = session.subscribe(1);
-    let (running, waiting) = (session.submit(LONG), session.submit("never said"));
+    let (running, waiting) = (session.submit(LONG), session.submit("said later"));
     wait_for_answer_start(&mut events).await;
     let elsewhere = patchbay_tests::host::host(&patchbay, Settings::default());
     assert_eq!(elsewhere.resume(session.id()).await.err().unwrap().code().as_str(), "session_in_use");
 
     session.close().await;
-    for line in [running, waiting] {
-        assert_eq!(wait_for_end(line).await.code.as_str(), "turn_cancelled");
-    }
+    assert_eq!(wait_for_end(running).await.code.as_str(), "turn_cancelled");
+    assert_eq!(wait_for_end(waiting).await.code.as_str(), "line_waits");
     let refused = wait_for_end(session.submit("hello")).await;
     let words = "Error: this session is closed. Nothing of this line was kept.";
     assert_eq!((refused.code.as_str(), &*refused.line()), ("session_closed", words));
@@ -210,6 +210,8 @@ async fn close_stops_lines_keeps_partial_answers_and_releases_the_session() {
     let resumed = elsewhere.resume(session.id()).await.unwrap();
     assert_eq!(stored_texts(&resumed, MessageKind::User).await, [LONG]);
     assert!(stored_texts(&resumed, MessageKind::Assistant).await[0].starts_with("word"));
+    assert_eq!(resumed.queue().lines.len(), 1);
+    assert_eq!(resumed.take_back(resumed.queue().lines[0].id).await.as_deref(), Some("said later"));
     resumed.close().await;
     let again = host.resume(session.id()).await.unwrap();
     assert!(!Arc::ptr_eq(&session, &again), "a closed session is not given out again");

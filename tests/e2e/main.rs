@@ -39,6 +39,7 @@ mod provider_command;
 mod provider_secrets;
 mod provider_servers;
 mod providers;
+mod queue;
 mod reload;
 mod replacing;
 mod sessions;

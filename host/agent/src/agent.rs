@@ -1,9 +1,6 @@
 //! An agent of a session. The session creates it and runs its turns; commands read and change its model.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll, Waker},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use patchbay_core::{AgentId, EventKind, PrincipalId};
 use patchbay_events::EventLog;
@@ -75,22 +72,15 @@ impl Agent {
         *self.chosen.lock().unwrap_or_else(PoisonError::into_inner) = chosen;
     }
 
-    /// Enters the queue of turns immediately. The future resolves when all earlier turns have ended; no other turn runs
-    /// until its permit is dropped. Dropping the future leaves the queue.
-    pub fn begin_turn(&self) -> impl Future<Output = TurnPermit> + Send + 'static {
-        let mut waiting = Box::pin(Arc::clone(&self.turn).lock_owned());
-        // The mutex is fair: the first poll enters its queue.
-        let held = match waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(held) => Some(held),
-            Poll::Pending => None,
-        };
-        async move {
-            let held = match held {
-                Some(held) => held,
-                None => waiting.await,
-            };
-            TurnPermit { _held: held }
-        }
+    /// Waits until no turn runs. No other turn runs until the permit is dropped.
+    pub async fn begin_turn(&self) -> TurnPermit {
+        TurnPermit { _held: Arc::clone(&self.turn).lock_owned().await }
+    }
+
+    /// Like [`Agent::begin_turn`], without waiting; returns `None` if a turn runs.
+    pub fn try_begin_turn(&self) -> Option<TurnPermit> {
+        let held = Arc::clone(&self.turn).try_lock_owned().ok()?;
+        Some(TurnPermit { _held: held })
     }
 
     /// Returns whether a turn is running or about to start.

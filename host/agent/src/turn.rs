@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use patchbay_core::{
     AssistantPart, AssistantRecord, CallId, Code, CompactionRecord, DeltaPosition, EventKind, MessageKind, Outcome,
-    completion::{CompletionRequest, Stop, ToolCall, ToolChoice},
+    completion::{CompletionRequest, Role, Stop, ToolCall, ToolChoice},
     text,
 };
 use patchbay_provider::{Choice, Completed, ModelInfo};
@@ -36,6 +36,8 @@ pub struct Turn {
     pub system: Vec<String>,
     /// The number of the turn's first row.
     pub began: u64,
+    /// Number of answers after that row that are already stored; 0 unless the turn is run again.
+    pub answers: u32,
     /// Cancels the turn at any point.
     pub cancel: CancellationToken,
 }
@@ -61,7 +63,7 @@ impl Agent {
         let toolbox = Toolbox::new(Arc::clone(&self.tools), Arc::clone(&turn.snapshot));
         let mut repeats = Repeats::default();
         let most = self.tools.sandbox().limits().turn_requests;
-        for answer in 0..most {
+        for answer in turn.answers..turn.answers.saturating_add(most) {
             let exhausted = |exhausted| Outcome::error(Code::LimitTokens, exhausted);
             self.log.budget().check().map_err(exhausted)?;
             // `/model` and an override take effect with the next request.
@@ -114,6 +116,10 @@ impl Agent {
             read = self.read(&rows, choice, about);
         }
         request.messages = read.messages;
+        // A turn that is run again may follow an answer that was interrupted before its text; the last message is the user's.
+        while request.messages.len() > 1 && request.messages.last().is_some_and(|last| last.role == Role::Assistant) {
+            request.messages.pop();
+        }
         Ok(request)
     }
 

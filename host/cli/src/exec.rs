@@ -119,7 +119,7 @@ async fn submit(
     events: &mut Subscription,
     printer: &mut Printer,
 ) -> Result<Outcome, EarlyEnd> {
-    let mut submitted = session.submit(line);
+    let mut submitted = session.submit_ahead(line);
     let outcome = loop {
         tokio::select! {
             biased;

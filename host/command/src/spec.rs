@@ -20,6 +20,11 @@ pub struct Spec {
 pub enum Argument {
     /// The command takes no argument; any text is an error.
     None,
+    /// The command takes an argument or none; the command itself checks it.
+    Optional {
+        /// Placeholder in usage texts, such as `[N]`.
+        usage: &'static str,
+    },
     /// The command requires an argument; an empty text is an error.
     Required {
         /// Placeholder in usage texts, such as `NAME [INPUT]`.
@@ -55,7 +60,7 @@ impl Spec {
     pub fn hint(&self) -> Option<&'static str> {
         match self.argument {
             Argument::None => None,
-            Argument::Required { usage, .. } => Some(usage),
+            Argument::Optional { usage } | Argument::Required { usage, .. } => Some(usage),
         }
     }
 
@@ -95,5 +100,7 @@ mod tests {
         assert_eq!(spec.usage(), "/skill");
         assert_eq!(spec.check(""), Ok(()));
         assert_eq!(spec.check("x").unwrap_err().line(), "Error: /skill does not accept arguments.");
+        spec.argument = Argument::Optional { usage: "[N]" };
+        assert_eq!((spec.usage(), spec.check(""), spec.check("x")), ("/skill [N]".to_owned(), Ok(()), Ok(())));
     }
 }

@@ -41,6 +41,9 @@ codes! {
         ModelSet = "model_set", "`/model`: the agent in view has another model.";
         ProvidersListed = "providers_listed", "`/providers`: the list of providers.";
         Answered = "answered", "The model answered.";
+        MessageDropped = "message_dropped", "`/drop`: the last message is no longer sent to the model.";
+        HistoryListed = "history_listed", "`/history`: the last messages of the agent in view and their answers.";
+        HistoryEmpty = "history_empty", "`/history`: the agent in view has no messages.";
         Quit = "quit", "`/quit`: the front should leave. Nothing is lost.";
     }
     "A line was refused" {
@@ -57,7 +60,11 @@ codes! {
         InvalidThinkingLevel = "invalid_thinking_level", "The text after the `/` is not a thinking level.";
         ProviderPending = "provider_pending", "The provider waits for the operator's approval; the message names the command.";
         ProviderUnusable = "provider_unusable", "The provider does not exist or cannot be used; the message says why.";
-        TurnRunning = "turn_running", "The model cannot be switched while a turn runs.";
+        TurnRunning = "turn_running", "The command does not work while a turn runs.";
+        NothingUnanswered = "nothing_unanswered", "`/retry`, `/drop`: the last message has an answer, or there is no message.";
+        QueueFull = "queue_full", "100 lines or 1 MiB of lines wait for their turns; the line was not stored.";
+        LineTakenBack = "line_taken_back", "The waiting line was taken back; it did not run.";
+        LineWaits = "line_waits", "The session was closed while the line waited for its turn; the line is stored with the session.";
         LineTooLong = "line_too_long", "The line is longer than the limit; nothing of it was stored.";
     }
     "A turn ended early" {

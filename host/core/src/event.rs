@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::{AgentId, AssistantRecord, CompactionRecord, LineId, Outcome, SessionId, ToolRecord};
 
 /// The version of an [`Event`]'s JSON. It is raised when a kind or field is added that older readers do not know.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// A change of a session.
 ///
@@ -66,8 +66,37 @@ pub enum EventKind {
         /// The result of the line.
         outcome: Outcome,
     },
+    /// A submitted line waits for its turn. Live only.
+    LineQueued {
+        /// The id of the line.
+        line: LineId,
+        /// The line as it was typed.
+        text: String,
+    },
+    /// A line no longer waits. Live only.
+    LineDequeued {
+        /// The id of the line.
+        line: LineId,
+        /// Why it no longer waits.
+        reason: DequeueReason,
+    },
+    /// The waiting lines of the agent were held or released. Live only.
+    QueueHeld {
+        /// Whether the lines wait until the user releases them. If not, they run one after another.
+        held: bool,
+    },
     /// An event of a newer build that this build does not know.
     Unknown,
+}
+
+/// Why a line no longer waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DequeueReason {
+    /// It runs now.
+    Began,
+    /// It was taken back, or stopped while it waited; it never ran.
+    TakenBack,
 }
 
 /// The position of a piece in an answer.
@@ -217,6 +246,9 @@ mod tests {
             EventKind::Delta { block: DeltaKind::Thinking, text: "hm".to_owned(), at },
             EventKind::Notice { text: "n".to_owned() },
             EventKind::LineEnded { line: LineId::from_bytes([3; 16]), outcome },
+            EventKind::LineQueued { line: LineId::from_bytes([3; 16]), text: "hi".to_owned() },
+            EventKind::LineDequeued { line: LineId::from_bytes([3; 16]), reason: DequeueReason::TakenBack },
+            EventKind::QueueHeld { held: true },
         ] {
             let event = event(kind);
             let json = serde_json::to_value(&event).unwrap();

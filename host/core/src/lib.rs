@@ -49,7 +49,7 @@ pub use asker::{Asker, AskerError};
 pub use code::Code;
 pub use component::COMPONENT_BYTES;
 pub use digest::{Digest, DigestError, Hasher};
-pub use event::{DeltaKind, DeltaPosition, Event, EventKind, MessageKind};
+pub use event::{DeltaKind, DeltaPosition, DequeueReason, Event, EventKind, MessageKind};
 pub use id::{AgentId, CallId, LineId, SessionId};
 pub use name::{Name, NameError};
 pub use outcome::{Outcome, Status};

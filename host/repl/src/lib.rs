@@ -97,7 +97,7 @@ fn line(
     }
     let outcome = runtime.block_on(async {
         interrupts.forget().await;
-        let mut submitted = session.submit(line);
+        let mut submitted = session.submit_ahead(line);
         loop {
             tokio::select! {
                 biased;

@@ -59,7 +59,12 @@ impl Screen {
                 let mark = if result.is_some_and(|result| result.error.is_some()) { "✗" } else { "←" };
                 self.aside(&format!("{mark} {}", text::excerpt(&content, SHOWN)))
             }
-            EventKind::Message { .. } | EventKind::LineEnded { .. } | EventKind::Unknown => Ok(()),
+            EventKind::Message { .. }
+            | EventKind::LineEnded { .. }
+            | EventKind::LineQueued { .. }
+            | EventKind::LineDequeued { .. }
+            | EventKind::QueueHeld { .. }
+            | EventKind::Unknown => Ok(()),
         }
     }
 

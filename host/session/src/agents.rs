@@ -23,6 +23,11 @@ impl Agents {
         &self.view
     }
 
+    /// Returns the agent `id`.
+    pub(crate) fn get(&self, id: AgentId) -> Option<&Arc<Agent>> {
+        self.agents.get(&id)
+    }
+
     /// Returns all agents in the order of their ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Agent>> {
         self.agents.values()

@@ -217,8 +217,8 @@ impl Host {
         Ok(session)
     }
 
-    /// Resumes a stored session: conversation, persona and snapshot as they were, also if the files have changed since. A
-    /// session that is open in this process is returned as it is.
+    /// Resumes a stored session: conversation, persona and snapshot as they were, also if the files have changed since. Lines
+    /// that waited for their turns wait again, in a held queue. A session that is open in this process is returned as it is.
     ///
     /// # Errors
     /// [`SessionError`] if the session does not exist, is in use by another process, or has damaged rows.
@@ -253,8 +253,11 @@ impl Host {
                 source => SessionError::Snapshot { id, source },
             })?;
         let (model, tokens) = (self.store.agent_model(row.agent).await?, self.store.tokens(id).await?);
+        let waiting = self.store.queued_lines(id).await?;
         let opened = Opened { hold, row, persona, snapshot, last_seq, model, tokens, home_notice: None };
-        Ok(Session::new(Arc::clone(self), opened, lock))
+        let session = Session::new(Arc::clone(self), opened, lock);
+        session.restore_queue(waiting);
+        Ok(session)
     }
 
     /// Removes a session and the data that skills stored for it.

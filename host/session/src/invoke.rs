@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use patchbay_core::{Asker, CallId, Code, MessageKind, Outcome, text};
 use patchbay_sandbox::Content;
-use patchbay_skill::{InvocationMode, Skill};
+use patchbay_skill::{InvocationMode, Skill, Snapshot};
 use patchbay_tools::{CallContext, ResolvedTool, ToolInvocation, input_from_text};
 use serde_json::json;
 
 use crate::{
-    builtin::{CommandChange, Effect},
+    builtin::{BeginsTurn, CommandChange, Effect},
     lines::LineContext,
 };
 
@@ -20,6 +20,12 @@ pub(crate) async fn skill(line: &LineContext, name: &str, input: &str, command: 
         InvocationMode::ToolDispatch => dispatch(line, skill, input, command).await.into(),
         InvocationMode::LlmOrchestration => instruct(line, skill, input).await,
     }
+}
+
+/// Returns whether the skill `name` begins a turn with the typed `input`.
+pub(crate) fn begins_turn(snapshot: &Snapshot, name: &str, input: &str) -> BeginsTurn {
+    let mode = snapshot.skill(name).map(|skill| skill.manifest.invocation_mode);
+    if mode == Some(InvocationMode::LlmOrchestration) && !input.is_empty() { BeginsTurn::Yes } else { BeginsTurn::No }
 }
 
 pub(crate) fn not_found(name: &str) -> Outcome {

@@ -2,7 +2,8 @@
 //!
 //! - [`Host`]: the state that all sessions of a process share, opened from one home.
 //! - [`Session`]: created or resumed by the host. [`Session::submit`] takes a line and returns a [`Submitted`],
-//!   [`Session::subscribe`] returns events, [`Session::close`] ends the session.
+//!   [`Session::subscribe`] returns events, [`Session::queue`] the lines that wait for a turn, [`Session::close`] ends the
+//!   session.
 //! - [`Observer`]: receives the progress of compilation while a user waits.
 //! - [`specs`]: the built-in commands. Routing, `/commands`, completion and the documents use this table.
 //! - [`RESERVED`], [`INTERNAL_TOOLS`], [`HostPlatform`]: inputs of the checks on skills.
@@ -45,10 +46,13 @@ mod lock;
 mod notices;
 mod persona;
 mod platform;
+mod queue;
 mod recap;
 mod recovery;
 mod roots;
 mod session;
+mod turns;
+mod unanswered;
 mod watch;
 mod workspace_path;
 
@@ -65,6 +69,7 @@ pub use error::SessionError;
 pub use host::{Config, Host, Paths};
 pub use lines::Submitted;
 pub use platform::HostPlatform;
+pub use queue::{QueueView, QueuedLine};
 pub use session::Session;
 pub use watch::SkillWatch;
 pub use workspace_path::workspace_path;

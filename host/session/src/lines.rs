@@ -1,22 +1,26 @@
 //! Lines. A front submits a line and gets its id at once; the line runs in its own task until it ends or is stopped.
 //!
-//! A message waits for the turn lock of its agent and is committed when its turn starts. A command is computed against a fixed
-//! state, then committed with its own row, and only then shown.
+//! A message waits in the queue of its agent and is committed when its turn starts; `turns` runs the turn. A command is computed
+//! against a fixed state, then committed with its own row, and only then shown.
 
 use std::{
     collections::HashMap,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, ready},
     time::SystemTime,
 };
 
-use patchbay_agent::{Agent, AgentInference, Turn, TurnPermit, system_context};
+use patchbay_agent::{Agent, AgentInference};
 use patchbay_command::{Line, Resolved, resolve};
-use patchbay_core::{CallId, Code, EventKind, LineId, MessageKind, Outcome};
+use patchbay_core::{CallId, Code, DequeueReason, EventKind, LineId, MessageKind, Outcome};
 use patchbay_sandbox::Inference;
-use patchbay_store::{MessageRow, NewMessage, SessionChange, StoreError};
+use patchbay_store::{MessageRow, NewMessage, QueueRow, SessionChange, StoreError};
 use patchbay_tools::EffectFlag;
+use serde_json::json;
 use tokio::sync::oneshot;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
@@ -26,8 +30,10 @@ use crate::{
     builtin::{self, CommandChange, Effect},
     invoke,
     json::to_json,
+    queue::{Entered, LineTurn, WaitingTurn},
     recovery,
     session::SessionState,
+    turns::{self, TurnStart},
 };
 
 /// Length limit of a line in bytes, enough for a whole document.
@@ -108,6 +114,24 @@ pub(crate) struct LineContext {
     pub(crate) stop: CancellationToken,
     /// Set when a tool of the line begins its first effect.
     pub(crate) effect: EffectFlag,
+    /// The right to run a turn; `None` for a command that begins none.
+    pub(crate) turn: Option<LineTurn>,
+    /// Whether the line is stored among the waiting lines.
+    pub(crate) queued: AtomicBool,
+}
+
+/// How a line begins to run.
+pub(crate) enum LineEntry {
+    /// At once; it begins no turn.
+    Direct,
+    /// At once, with the right to run a turn.
+    Turn(LineTurn),
+    /// After other turns.
+    Waits(WaitingTurn),
+    /// After other turns; it is already stored.
+    Restored(WaitingTurn),
+    /// Not at all.
+    Refused(Outcome),
 }
 
 impl LineContext {
@@ -124,24 +148,69 @@ impl LineContext {
 
 impl Session {
     /// Submits a line, as typed, for the agent in view and returns at once. The line runs even if the result is not awaited;
-    /// its outcome is also published as [`EventKind::LineEnded`]. Commands run concurrently, also during a turn; the turns
-    /// of an agent run one after another, in the order of their lines.
+    /// its outcome is also published as [`EventKind::LineEnded`]. Commands run concurrently, also during a turn. Messages, and
+    /// commands that begin a turn, run one after another in the order of their lines: during a turn they wait in the queue
+    /// ([`Session::queue`]). A message or such a command also releases a held queue and runs after its lines.
     pub fn submit(self: &Arc<Self>, line: &str) -> Submitted {
-        let id = accepted_now();
+        self.submit_to(line, false)
+    }
+
+    /// Like [`Session::submit`], for fronts that run one line after another, such as scripts: the line runs before waiting
+    /// lines, and a held queue stays held.
+    pub fn submit_ahead(self: &Arc<Self>, line: &str) -> Submitted {
+        self.submit_to(line, true)
+    }
+
+    fn submit_to(self: &Arc<Self>, line: &str, ahead: bool) -> Submitted {
+        let (id, agent, state) = (accepted_now(), self.agent_in_view(), self.state());
+        let arrival = if line.len() > LINE_BYTES { None } else { turns::arrival(line, &state.snapshot, ahead) };
+        // A line that begins a turn enters its agent's queue before this returns.
+        let entry = match arrival.map(|arrival| self.queue.enter(&agent, id, line, arrival)) {
+            None | Some(Entered::Busy) => LineEntry::Direct,
+            Some(Entered::Begins(turn)) => LineEntry::Turn(turn),
+            Some(Entered::Waits(waiting)) => LineEntry::Waits(waiting),
+            Some(Entered::Full(outcome)) => LineEntry::Refused(outcome),
+        };
+        Submitted { id, outcome: self.start(id, line.to_owned(), agent, state, entry) }
+    }
+
+    /// Puts the stored lines of a resumed session into the queues of their agents, which are held.
+    pub(crate) fn restore_queue(self: &Arc<Self>, rows: Vec<QueueRow>) {
+        for row in rows {
+            // Lines of agents that this build does not know stay in the store.
+            let Some(agent) = self.agent(row.agent) else { continue };
+            let entry = LineEntry::Restored(self.queue.restore(&agent, &row));
+            // The outcome is published as an event.
+            drop(self.start(row.line, row.text, agent, self.state(), entry));
+        }
+    }
+
+    /// Runs a line on a task of its own.
+    fn start(
+        self: &Arc<Self>,
+        id: LineId,
+        line: String,
+        agent: Arc<Agent>,
+        state: SessionState,
+        entry: LineEntry,
+    ) -> oneshot::Receiver<Outcome> {
         let (sender, outcome) = oneshot::channel();
-        let stop = self.lines.begin(id);
-        let agent = self.agent_in_view();
-        let effect = EffectFlag::default();
-        let context = LineContext { session: Arc::clone(self), agent, line: id, state: self.state(), stop, effect };
-        // A message enters its agent's queue before this returns.
-        let permit = (!line.starts_with('/')).then(|| context.agent.begin_turn());
-        let line = line.to_owned();
+        let context = LineContext {
+            session: Arc::clone(self),
+            agent,
+            line: id,
+            state,
+            stop: self.lines.begin(id),
+            effect: EffectFlag::default(),
+            turn: None,
+            queued: AtomicBool::new(matches!(entry, LineEntry::Restored(_))),
+        };
         let span = tracing::info_span!("session", id = %self.id(), line = %id);
         self.lines.spawn(
             async move {
                 let (session, agent) = (Arc::clone(&context.session), context.agent.id());
                 // The line runs in its own task, so that a panic also ends as an outcome.
-                let running = tokio::spawn(async move { context.run(&line, permit).await }.in_current_span()).await;
+                let running = tokio::spawn(async move { context.run(&line, entry).await }.in_current_span()).await;
                 let outcome = running.unwrap_or_else(|error| {
                     Outcome::error(Code::Internal, format_args!("the line panicked or was cancelled: {error}."))
                 });
@@ -152,11 +221,11 @@ impl Session {
             }
             .instrument(span),
         );
-        Submitted { id, outcome }
+        outcome
     }
 
-    /// Stops a line: its tool is stopped, its turn is cancelled and keeps the partial answer. Returns false if the line was
-    /// not running.
+    /// Stops a line: its tool is stopped, its turn is cancelled and keeps the partial answer. The queue of its agent is then
+    /// held. A line that waits leaves the queue. Returns false if the line has ended.
     pub fn stop(&self, line: LineId) -> bool {
         let running = self.lines.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.get(&line).inspect(|stop| stop.cancel()).is_some()
@@ -164,14 +233,24 @@ impl Session {
 }
 
 impl LineContext {
-    async fn run(mut self, line: &str, permit: Option<impl Future<Output = TurnPermit>>) -> Outcome {
-        if self.session.lines.closing.is_cancelled() {
+    async fn run(mut self, line: &str, entry: LineEntry) -> Outcome {
+        let outcome = self.run_entered(line, entry).await;
+        // The turn of a line that failed before its first commit is over.
+        self.turn = None;
+        self.end_waiting(outcome).await
+    }
+
+    async fn run_entered(&mut self, line: &str, entry: LineEntry) -> Outcome {
+        if self.is_closing() {
             return Outcome::error(Code::SessionClosed, "this session is closed. Nothing of this line was kept.");
         }
         if line.len() > LINE_BYTES {
             let message =
                 format!("a line of {} bytes is over the limit of {LINE_BYTES}; nothing of it was kept.", line.len());
             return Outcome::error(Code::LineTooLong, message);
+        }
+        if let Err(outcome) = self.enter(line, entry).await {
+            return outcome;
         }
         // Checked before anything runs: tools of a session that was taken over must have no effects.
         if let Err(error) = self.session.log().store().check_hold(self.session.log().hold()).await {
@@ -180,18 +259,16 @@ impl LineContext {
         let command = match Line::parse(line) {
             Ok(Line::Conversation(text)) => {
                 let said = self.message(MessageKind::User, text, None);
-                let permit = async {
-                    match permit {
-                        Some(permit) => permit.await,
-                        None => self.agent.begin_turn().await,
-                    }
-                };
-                return self.converse(permit, vec![said]).await.unwrap_or_else(|nothing_kept| nothing_kept);
+                return self.converse(TurnStart::Rows(vec![said])).await.unwrap_or_else(|nothing_kept| nothing_kept);
             }
             Ok(Line::Command { name, argument }) => Ok((name, argument)),
             Err(outcome) => Err(outcome),
         };
         self.command(line, command).await
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.session.lines.closing.is_cancelled()
     }
 
     /// Runs a command, again if another command replaced the snapshot in the meantime.
@@ -205,10 +282,21 @@ impl LineContext {
             let (outcome, change) = match effect {
                 Effect::Show(outcome) => (outcome, None),
                 Effect::Change(outcome, change) => (outcome, Some(change)),
-                Effect::Turn { messages, data } => return self.command_turn(line, messages, data).await,
+                Effect::Turn { messages, data } => {
+                    return self.command_turn(line, TurnStart::Rows(messages), data).await;
+                }
+                Effect::Retry(message) => {
+                    return self.command_turn(line, TurnStart::Again(message), json!({})).await;
+                }
             };
             match self.settle(line, outcome, change).await {
-                Ok(outcome) => return outcome,
+                Ok(outcome) => {
+                    // A waiting line whose command begins no turn any more.
+                    if let Some(turn) = self.turn.take().filter(|_| outcome.is_ok()) {
+                        turn.succeeded();
+                    }
+                    return outcome;
+                }
                 Err(Outdated) => self.state = self.session.state(),
             }
         }
@@ -265,6 +353,10 @@ impl LineContext {
                 stored.model = Some((agent.id(), chosen.to_row()));
                 Box::new(move || agent.choose(chosen))
             }
+            Some(CommandChange::Drop(message)) => {
+                stored.drops = Some(message);
+                Box::new(|| {})
+            }
             Some(CommandChange::Snapshot(built)) => {
                 if self.session.snapshot().version() != self.state.snapshot.version() {
                     return Err(Outdated);
@@ -276,73 +368,24 @@ impl LineContext {
         messages.push(self.message(MessageKind::Command, line, serde_json::to_value(&outcome).ok()));
         stored.messages = messages;
         stored.settles = vec![CallId::of_line(self.line)];
-        Ok(match self.session.log().commit(stored, apply).await {
+        Ok(match self.commit_change(stored, apply).await {
             Ok(_) => outcome,
             Err(error) => not_kept(error),
         })
     }
 
-    /// Runs a command that starts a turn: its rows first, then the turn, then the command's own row.
-    async fn command_turn(&self, line: &str, messages: Vec<NewMessage>, more: serde_json::Value) -> Outcome {
-        let mut outcome = match self.converse(self.agent.begin_turn(), messages).await {
-            Ok(outcome) => outcome,
-            Err(nothing_kept) => return nothing_kept,
-        };
-        if let (Some(data), serde_json::Value::Object(more)) = (&mut outcome.data, more)
-            && let Some(data) = data.as_object_mut()
-        {
-            data.extend(more);
-        }
-        // The answer is a row of its own.
-        let mut result = outcome.clone();
-        if result.is_ok() {
-            result.message.clear();
-        }
-        let row = self.message(MessageKind::Command, line, serde_json::to_value(&result).ok());
-        match self.commit(vec![row]).await {
-            Ok(_) => outcome,
-            Err(error) => {
-                Outcome::error(Code::StoreFailed, format_args!("{error}. What came of the turn itself is kept."))
-            }
-        }
-    }
-
-    /// Waits for the turn lock, commits `said`, and runs a turn. A stopped turn keeps the partial answer.
-    ///
-    /// # Errors
-    /// The outcome if nothing was committed: the line was stopped before, or the store failed.
-    async fn converse(
+    /// Commits a change of this line. If the line waited, the same commit deletes it from the waiting lines.
+    pub(crate) async fn commit_change(
         &self,
-        permit: impl Future<Output = TurnPermit>,
-        said: Vec<NewMessage>,
-    ) -> Result<Outcome, Outcome> {
-        let _permit = tokio::select! {
-            biased;
-            () = self.stop.cancelled() => return Err(stopped()),
-            permit = permit => permit,
-        };
-        let rows = self.commit(said).await.map_err(not_kept)?;
-        let SessionState { persona, snapshot } = self.session.state();
-        let files = persona.files.iter().map(|file| file.text.clone());
-        let turn = Turn {
-            system: system_context(files, &snapshot, self.agent.id(), None),
-            snapshot,
-            began: rows.first().map_or(0, |row| row.seq),
-            cancel: self.stop.clone(),
-        };
-        let span = tracing::info_span!("turn", agent = %self.agent.id(), began = turn.began);
-        let outcome = self.agent.run(&turn).instrument(span).await;
-        if !outcome.is_ok() {
-            let notice = self.message(MessageKind::Notice, &outcome.line(), None);
-            if let Err(error) = self.commit(vec![notice]).await {
-                tracing::error!("how a turn ended could not be kept: {error}");
-            }
+        change: SessionChange,
+        applied: impl FnOnce() + Send + 'static,
+    ) -> Result<Vec<MessageRow>, StoreError> {
+        let begins = self.queued.load(Ordering::Relaxed).then_some(self.line);
+        let rows = self.session.log().commit(SessionChange { begins, ..change }, applied).await?;
+        if begins.is_some() {
+            self.left_queue(DequeueReason::Began);
         }
-        Ok(outcome)
-    }
-
-    async fn commit(&self, messages: Vec<NewMessage>) -> Result<Vec<MessageRow>, StoreError> {
-        self.session.log().commit(SessionChange { messages, ..SessionChange::default() }, || {}).await
+        Ok(rows)
     }
 }
 
@@ -355,11 +398,11 @@ fn accepted_now() -> LineId {
 /// Another command replaced the snapshot on which a change was based.
 struct Outdated;
 
-fn not_kept(error: StoreError) -> Outcome {
+pub(crate) fn not_kept(error: StoreError) -> Outcome {
     Outcome::error(error.code(), format_args!("{error}. Nothing of this line was kept."))
 }
 
 /// The outcome of a line that was stopped before anything was committed.
-fn stopped() -> Outcome {
+pub(crate) fn stopped() -> Outcome {
     Outcome::refused(Code::TurnCancelled, "Cancelled. Nothing of this line was kept.")
 }

@@ -53,8 +53,8 @@ impl Session {
     /// # Errors
     /// Errors of the store.
     pub async fn last_exchange(&self) -> Result<Vec<String>, StoreError> {
-        let rows = self.log().store().last_exchange(self.id(), self.agent_in_view().id()).await?;
-        Ok(rows.map(|(said, answer)| recap::lines(&said, answer.as_ref())).unwrap_or_default())
+        let exchange = self.log().store().exchange_before(self.id(), self.agent_in_view().id(), u64::MAX).await?;
+        Ok(exchange.map(|(said, answer)| recap::lines(&said, answer.as_ref())).unwrap_or_default())
     }
 
     /// Publishes a notice in all fronts of this session.

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use patchbay_agent::{Agent, AgentPlace, Chosen};
-use patchbay_core::{Outcome, PrincipalId, SessionId};
+use patchbay_core::{AgentId, Outcome, PrincipalId, SessionId};
 use patchbay_events::{Broadcast, EventLog, Subscription, TokenBudget};
 use patchbay_provider::Choice;
 use patchbay_skill::Snapshot;
@@ -12,7 +12,9 @@ use patchbay_store::{AgentModel, Hold, SessionRow};
 use patchbay_tools::{ApprovalSlot, Approver};
 use tokio_util::sync::DropGuard;
 
-use crate::{Host, agents::Agents, lines::RunningLines, lock::SessionLock, notices, persona::Persona};
+use crate::{
+    Host, agents::Agents, lines::RunningLines, lock::SessionLock, notices, persona::Persona, queue::LineQueue,
+};
 
 /// A session, open in this process only.
 pub struct Session {
@@ -26,6 +28,8 @@ pub struct Session {
     agents: Mutex<Agents>,
     log: Arc<EventLog>,
     pub(crate) lines: RunningLines,
+    /// The lines that wait for their turns.
+    pub(crate) queue: Arc<LineQueue>,
     /// Locked while a command's change is checked and committed: the only serial part of a command.
     pub(crate) committing: tokio::sync::Mutex<()>,
     /// Stops the session's lines if it is dropped without being closed.
@@ -87,6 +91,7 @@ impl Session {
             home_notice,
             state: Mutex::new(SessionState { persona: Arc::new(persona), snapshot: Arc::new(snapshot) }),
             agents: Mutex::new(Agents::new(root)),
+            queue: LineQueue::new(Arc::clone(&log)),
             log,
             lines,
             committing: tokio::sync::Mutex::default(),
@@ -145,6 +150,10 @@ impl Session {
 
     pub(crate) fn log(&self) -> &Arc<EventLog> {
         &self.log
+    }
+
+    pub(crate) fn agent(&self, id: AgentId) -> Option<Arc<Agent>> {
+        self.agents.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
     pub(crate) fn agent_in_view(&self) -> Arc<Agent> {

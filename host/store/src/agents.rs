@@ -49,7 +49,7 @@ impl Store {
     }
 
     /// Returns the rows of an agent's conversation, in order: the last compaction, the rows after it, and the earlier
-    /// rows that it keeps (`keep_from` in its data).
+    /// rows that it keeps (`keep_from` in its data). Dropped messages are left out.
     ///
     /// # Errors
     /// A database error.
@@ -58,12 +58,13 @@ impl Store {
             let id = agent.to_string();
             let mut compaction = connection.prepare_cached(
                 "SELECT coalesce(json_extract(data, '$.keep_from'), seq) FROM messages \
-                 WHERE agent = ? AND kind = 'compaction' ORDER BY seq DESC LIMIT 1",
+                 WHERE agent = ? AND kind = 'compaction' AND dropped = 0 ORDER BY seq DESC LIMIT 1",
             )?;
             let from: i64 = compaction.query_row(params![id], |row| row.get(0)).optional()?.unwrap_or(0);
             let mut query = connection.prepare_cached(
                 "SELECT seq, agent, kind, content, data FROM messages \
-                 WHERE agent = ? AND seq >= ? AND kind IN ('user', 'skill', 'assistant', 'tool', 'compaction') ORDER BY seq",
+                 WHERE agent = ? AND seq >= ? AND dropped = 0 \
+                 AND kind IN ('user', 'skill', 'assistant', 'tool', 'compaction') ORDER BY seq",
             )?;
             let mut rows = query.query(params![id, from])?;
             let mut conversation = Vec::new();

@@ -22,6 +22,7 @@ mod calls;
 mod components;
 mod database;
 mod error;
+mod exchanges;
 mod generation;
 mod hold;
 mod journal;
@@ -29,6 +30,7 @@ mod kv;
 mod messages;
 mod partials;
 mod queue;
+mod queued_lines;
 mod rules;
 mod seen;
 mod sessions;
@@ -44,11 +46,13 @@ pub use blocks::BlockedComponent;
 pub use calls::{OpenCall, UnsettledCall};
 pub use components::RetainedComponents;
 pub use error::StoreError;
+pub use exchanges::{DroppedMessage, LastMessage};
 pub use hold::Hold;
 pub use journal::{JournalEntry, JournalFilter, JournalRow, JournalSettings};
 pub use kv::{KvPlace, KvScope, KvStore, KvStoreError};
 pub use messages::{MessageRow, NewMessage};
 pub use partials::{JoinPieces, PartialPiece};
+pub use queued_lines::QueueRow;
 pub use rules::Rules;
 pub use seen::SeenFile;
 pub use sessions::{Collected, SessionChange, SessionRow, SessionSummary};
@@ -85,6 +89,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/10.sql"),
     include_str!("../migrations/patchbay/11.sql"),
     include_str!("../migrations/patchbay/12.sql"),
+    include_str!("../migrations/patchbay/13.sql"),
 ];
 
 impl Store {

@@ -73,9 +73,9 @@ impl Store {
     /// A database error.
     pub async fn messages(&self, session: SessionId, from: u64, limit: u32) -> Result<Vec<MessageRow>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare_cached(
-                "SELECT seq, agent, kind, content, data FROM messages WHERE session = ? AND seq >= ? ORDER BY seq LIMIT ?",
-            )?;
+            let mut query = connection.prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM messages WHERE session = ? AND seq >= ? ORDER BY seq LIMIT ?"
+            ))?;
             let mut rows = query.query(params![session.to_string(), from.cast_signed(), limit])?;
             let mut messages = Vec::new();
             while let Some(row) = rows.next()? {
@@ -86,34 +86,10 @@ impl Store {
     }
 }
 
-impl Store {
-    /// Returns the last message to `agent` (a person's text or a skill's instructions) and the last text that the agent
-    /// answered, complete or interrupted; `None` before the first message.
-    ///
-    /// # Errors
-    /// A database error.
-    pub async fn last_exchange(
-        &self,
-        session: SessionId,
-        agent: AgentId,
-    ) -> Result<Option<(MessageRow, Option<MessageRow>)>, StoreError> {
-        self.database.read(|connection| {
-            let last = |kinds: &str, after: u64| {
-                let sql = format!(
-                    "SELECT seq, agent, kind, content, data FROM messages WHERE session = ? AND agent = ? AND seq > ? \
-                     AND kind IN ({kinds}) AND content <> '' ORDER BY seq DESC LIMIT 1"
-                );
-                let mut query = connection.prepare_cached(&sql)?;
-                let mut rows = query.query(params![session.to_string(), agent.to_string(), after.cast_signed()])?;
-                rows.next()?.map(read).transpose()
-            };
-            let Some(said) = last("'user', 'skill'", 0)? else { return Ok(None) };
-            let answer = last("'assistant'", said.seq)?;
-            Ok(Some((said, answer)))
-        })
-    }
-}
+/// The columns that [`read`] expects.
+pub(crate) const COLUMNS: &str = "seq, agent, kind, content, data";
 
+/// Reads a row of [`COLUMNS`].
 pub(crate) fn read(row: &Row<'_>) -> Result<MessageRow, StoreError> {
     let agent: String = row.get(1)?;
     let kind: String = row.get(2)?;

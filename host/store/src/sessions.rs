@@ -3,13 +3,13 @@
 
 use std::collections::HashSet;
 
-use patchbay_core::{AgentId, CallId, Digest, PrincipalId, SessionId};
+use patchbay_core::{AgentId, CallId, Digest, LineId, PrincipalId, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
-    AgentModel, Hold, MessageRow, NewMessage, Store, StoreError, agents, calls,
+    AgentModel, DroppedMessage, Hold, MessageRow, NewMessage, Store, StoreError, agents, calls, exchanges,
     hold::FIRST_EPOCH,
-    journal, messages, now, partials,
+    journal, messages, now, partials, queued_lines,
     snapshots::{self, NewSnapshot},
     texts,
 };
@@ -48,6 +48,10 @@ pub struct SessionChange {
     pub ends_partial: Option<AgentId>,
     /// Calls whose results are among `messages`; see [`Store::end_call`].
     pub settles: Vec<CallId>,
+    /// The waiting line whose rows these are. It leaves the queue in the same transaction; see [`Store::queue_line`].
+    pub begins: Option<LineId>,
+    /// The message that is dropped.
+    pub drops: Option<DroppedMessage>,
     /// Rows to append, in order.
     pub messages: Vec<NewMessage>,
 }
@@ -247,6 +251,12 @@ fn apply(connection: &Connection, hold: &Hold, change: SessionChange) -> Result<
     }
     for call in change.settles {
         calls::settle(connection, call)?;
+    }
+    if let Some(line) = change.begins {
+        queued_lines::remove(connection, hold.session(), line)?;
+    }
+    if let Some(message) = change.drops {
+        exchanges::drop_message(connection, hold.session(), message)?;
     }
     messages::append(connection, hold.session(), last, change.messages)
 }

@@ -82,6 +82,7 @@ fn command(line: &str, name: &str, argument: &str) {
 fn accepts(spec: &Spec, argument: &str) {
     let wanted = match spec.argument {
         Argument::None => argument.is_empty(),
+        Argument::Optional { .. } => true,
         Argument::Required { .. } => !argument.is_empty(),
     };
     match spec.check(argument) {

@@ -211,10 +211,15 @@ impl TestAgent {
             NewMessage { agent: self.agent.id(), kind: MessageKind::User, content: text.to_owned(), data: None };
         let change = SessionChange { messages: vec![message], ..SessionChange::default() };
         let rows = self.log.commit(change, || {}).await.unwrap();
+        self.run(rows[0].seq, 0).await
+    }
+
+    async fn run(&self, began: u64, answers: u32) -> Outcome {
         let turn = Turn {
             snapshot: Arc::clone(&self.snapshot),
             system: vec!["You are a test.".to_owned()],
-            began: rows[0].seq,
+            began,
+            answers,
             cancel: self.cancel.clone(),
         };
         self.agent.run(&turn).await
@@ -318,6 +323,42 @@ async fn cancelled_turn_keeps_the_partial_answer() {
     assert_eq!(again.say("and?").await.message, "Whole.");
     let messages = again.asked();
     assert_eq!(messages.iter().map(texts).collect::<Vec<_>>(), [["hello"], ["Half a"], ["and?"]]);
+}
+
+#[tokio::test]
+async fn turn_that_runs_again_continues_after_its_message() {
+    let stage = TestAgent::new([Reply::Fails, Reply::Says(&["Yes."])], 0).await;
+    assert_eq!(stage.say("one").await.code, Code::Internal);
+    // An answer that was interrupted in its thinking.
+    let thinking = AssistantRecord {
+        provider: "demo".to_owned(),
+        adapter: "demo".to_owned(),
+        model: "demo-1".to_owned(),
+        effective_model: None,
+        level: None,
+        usage: USAGE,
+        stop: None,
+        raw: None,
+        interrupted: true,
+        parts: vec![AssistantPart::Thinking { text: "Hm".to_owned(), opaque: Some("signed".to_owned()) }],
+    };
+    let message = NewMessage {
+        agent: stage.agent.id(),
+        kind: MessageKind::Assistant,
+        content: String::new(),
+        data: Some(json!(thinking)),
+    };
+    stage.log.commit(SessionChange { messages: vec![message], ..SessionChange::default() }, || {}).await.unwrap();
+    let mut events = stage.log.subscribe(3);
+    assert_eq!(stage.run(1, 1).await.message, "Yes.");
+    assert_eq!(stage.asked().iter().map(texts).collect::<Vec<_>>(), [["one"]]);
+    let mut answers = Vec::new();
+    while let Some(Received::Event(event)) = events.try_next().await.unwrap() {
+        if let EventKind::Delta { at, .. } = event.kind {
+            answers.push((at.turn, at.answer));
+        }
+    }
+    assert_eq!(answers, [(1, 1)]);
 }
 
 #[tokio::test]

@@ -78,8 +78,16 @@ impl<W: Write> Printer<W> {
                 self.lagged = Some(latest);
                 Ok(())
             }
-            // The outcome is printed as an object of its own.
-            Received::Event(Event { kind: EventKind::LineEnded { .. } | EventKind::Unknown, .. }) => Ok(()),
+            // The outcome is printed as an object of its own. Lines of `exec` do not wait in the queue.
+            Received::Event(Event {
+                kind:
+                    EventKind::LineEnded { .. }
+                    | EventKind::LineQueued { .. }
+                    | EventKind::LineDequeued { .. }
+                    | EventKind::QueueHeld { .. }
+                    | EventKind::Unknown,
+                ..
+            }) => Ok(()),
             Received::Event(event) if self.json => {
                 let mut object = serde_json::to_value(&event.kind).unwrap_or_default();
                 if let Some(object) = object.as_object_mut() {
@@ -105,6 +113,9 @@ impl<W: Write> Printer<W> {
                 | EventKind::Message { .. }
                 | EventKind::Progress { .. }
                 | EventKind::LineEnded { .. }
+                | EventKind::LineQueued { .. }
+                | EventKind::LineDequeued { .. }
+                | EventKind::QueueHeld { .. }
                 | EventKind::Unknown => Ok(()),
             },
         }

@@ -2,11 +2,14 @@
 
 mod agent;
 mod commands;
+mod drop;
 mod help;
+mod history;
 mod model;
 mod providers;
 mod quit;
 mod reload_skills;
+mod retry;
 mod skill;
 mod skills;
 
@@ -15,14 +18,20 @@ use std::pin::Pin;
 use patchbay_agent::Chosen;
 use patchbay_command::{HasSpec, Spec};
 use patchbay_core::Outcome;
-use patchbay_store::NewMessage;
+use patchbay_skill::Snapshot;
+use patchbay_store::{DroppedMessage, NewMessage};
 
-use crate::{building::Built, lines::LineContext, persona::Persona};
+use crate::{building::Built, lines::LineContext, persona::Persona, unanswered::UnansweredMessage};
 
 /// A built-in command. It returns its effect; nothing changes before the effect is committed.
 pub(crate) trait BuiltIn: Sync {
     /// Returns name, argument and help.
     fn spec(&self) -> &'static Spec;
+
+    /// Returns whether the command begins a turn with this argument.
+    fn begins_turn(&self, _snapshot: &Snapshot, _argument: &str) -> BeginsTurn {
+        BeginsTurn::No
+    }
 
     /// Computes the effect of the command. The argument was already checked against the spec.
     fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a>;
@@ -32,6 +41,17 @@ impl HasSpec for dyn BuiltIn {
     fn spec(&self) -> &Spec {
         self.spec()
     }
+}
+
+/// Whether a line begins a turn. Such a line waits while a turn of its agent runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BeginsTurn {
+    /// It runs at once.
+    No,
+    /// It waits for its turn.
+    Yes,
+    /// It runs before waiting lines if no turn runs; if one does, the command is refused.
+    IfIdle,
 }
 
 pub(crate) type EffectFuture<'a> = Pin<Box<dyn Future<Output = Effect> + Send + 'a>>;
@@ -49,6 +69,8 @@ pub(crate) enum Effect {
         /// A JSON object.
         data: serde_json::Value,
     },
+    /// Start the turn of a stored message again.
+    Retry(UnansweredMessage),
 }
 
 /// The change that a command commits.
@@ -61,6 +83,8 @@ pub(crate) enum CommandChange {
     Model(Chosen),
     /// Add rows to the conversation, before the command's own row.
     Rows(Vec<NewMessage>),
+    /// Take a message out of the conversation.
+    Drop(DroppedMessage),
 }
 
 impl From<Outcome> for Effect {
@@ -78,6 +102,9 @@ pub(crate) const TABLE: &[&dyn BuiltIn] = &[
     &help::HelpCommand,
     &commands::CommandsCommand,
     &model::ModelCommand,
+    &retry::RetryCommand,
+    &drop::DropCommand,
+    &history::HistoryCommand,
     &providers::ProvidersCommand,
     &quit::QuitCommand,
 ];

@@ -1,8 +1,9 @@
 //! `/skill NAME [INPUT]`: invokes a skill by its name.
 
 use patchbay_command::{Argument, Completion, Spec};
+use patchbay_skill::Snapshot;
 
-use super::{BuiltIn, EffectFuture};
+use super::{BeginsTurn, BuiltIn, EffectFuture};
 use crate::{invoke, lines::LineContext};
 
 pub(crate) struct SkillCommand;
@@ -19,11 +20,22 @@ impl BuiltIn for SkillCommand {
         &SPEC
     }
 
+    fn begins_turn(&self, snapshot: &Snapshot, argument: &str) -> BeginsTurn {
+        let (name, input) = split(argument);
+        invoke::begins_turn(snapshot, name, input)
+    }
+
     fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {
-        let (name, input) = argument.split_once(char::is_whitespace).unwrap_or((argument, ""));
+        let (name, input) = split(argument);
         Box::pin(async move {
             let command = format!("/skill {name}");
-            invoke::skill(line, name, input.trim(), &command).await
+            invoke::skill(line, name, input, &command).await
         })
     }
+}
+
+/// Splits the argument into the skill's name and its input.
+fn split(argument: &str) -> (&str, &str) {
+    let (name, input) = argument.split_once(char::is_whitespace).unwrap_or((argument, ""));
+    (name, input.trim())
 }

@@ -1,0 +1,43 @@
+//! `/drop`: takes the last message out of the conversation if its turn failed or was stopped before an answer. Its rows stay
+//! stored; they are not sent to the model.
+
+use patchbay_command::{Argument, Completion, Spec};
+use patchbay_core::{Code, Outcome};
+use patchbay_store::DroppedMessage;
+
+use super::{BuiltIn, CommandChange, Effect, EffectFuture, retry::nothing_unanswered};
+use crate::{lines::LineContext, unanswered::unanswered};
+
+pub(crate) struct DropCommand;
+
+static SPEC: Spec = Spec {
+    name: "drop",
+    argument: Argument::None,
+    summary: "Take back the last message if it got no answer",
+    completion: Completion::None,
+};
+
+impl BuiltIn for DropCommand {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
+        Box::pin(async move {
+            if line.agent.is_answering() {
+                let message = "cannot drop a message while a response is streaming. Wait for it to finish or press \
+                               Ctrl+C to cancel it.";
+                return Outcome::error(Code::TurnRunning, message).into();
+            }
+            match unanswered(line).await {
+                Ok(Some(message)) => {
+                    let words = format!("Dropped: {}", message.excerpt);
+                    let dropped = DroppedMessage { agent: line.agent.id(), first: message.first, last: message.last };
+                    Effect::Change(Outcome::ok(Code::MessageDropped, words), CommandChange::Drop(dropped))
+                }
+                Ok(None) => nothing_unanswered().into(),
+                Err(error) => Outcome::error(Code::StoreFailed, format_args!("{error}.")).into(),
+            }
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! Lines of a session that wait for their turn. `session` writes them when they are submitted during a turn, and reads them
+//! when a session is resumed.
+
+use patchbay_core::{AgentId, LineId, SessionId};
+use rusqlite::{Connection, params};
+
+use crate::{Hold, Store, StoreError};
+
+/// A line that waits for its turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueRow {
+    /// The line's id.
+    pub line: LineId,
+    /// The agent that the line belongs to.
+    pub agent: AgentId,
+    /// The line's place among the waiting lines of its session; unique.
+    pub position: i64,
+    /// The line as it was typed.
+    pub text: String,
+}
+
+/// Deletes a waiting line, because its turn begins or because it was taken back.
+pub(crate) fn remove(connection: &Connection, session: SessionId, line: LineId) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("DELETE FROM queued_lines WHERE session = ? AND line = ?")?
+        .execute(params![session.to_string(), line.to_string()])?;
+    Ok(())
+}
+
+impl Store {
+    /// Adds a line to the waiting lines of a session. [`SessionChange::begins`](crate::SessionChange::begins) removes it.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error.
+    pub async fn queue_line(&self, hold: &Hold, row: QueueRow) -> Result<(), StoreError> {
+        let hold = hold.clone();
+        self.database
+            .write(move |connection| {
+                hold.check(connection)?;
+                let QueueRow { line, agent, position, text } = row;
+                connection
+                    .prepare_cached(
+                        "INSERT INTO queued_lines (session, position, agent, line, content) VALUES (?, ?, ?, ?, ?)",
+                    )?
+                    .execute(params![
+                        hold.session().to_string(),
+                        position,
+                        agent.to_string(),
+                        line.to_string(),
+                        text
+                    ])?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Removes a line from the waiting lines of a session, if it is among them.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error.
+    pub async fn remove_queued_line(&self, hold: &Hold, line: LineId) -> Result<(), StoreError> {
+        let hold = hold.clone();
+        self.database
+            .write(move |connection| {
+                hold.check(connection)?;
+                remove(connection, hold.session(), line)
+            })
+            .await
+    }
+
+    /// Returns the waiting lines of a session, in their order.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn queued_lines(&self, session: SessionId) -> Result<Vec<QueueRow>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT line, agent, position, content FROM queued_lines WHERE session = ? ORDER BY position",
+            )?;
+            let mut rows = query.query(params![session.to_string()])?;
+            let mut lines = Vec::new();
+            while let Some(row) = rows.next()? {
+                let (line, agent): (String, String) = (row.get(0)?, row.get(1)?);
+                lines.push(QueueRow {
+                    line: line.parse().map_err(|_| StoreError::BadRow("waiting line"))?,
+                    agent: agent.parse().map_err(|_| StoreError::BadRow("waiting line"))?,
+                    position: row.get(2)?,
+                    text: row.get(3)?,
+                });
+            }
+            Ok(lines)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! Tests of waiting lines.
+
+use patchbay_core::{Digest, MessageKind, PrincipalId};
+
+use super::*;
+use crate::{NewMessage, NewSnapshot, SessionChange, SessionRow};
+
+async fn session(store: &Store) -> (Hold, AgentId) {
+    let snapshot = NewSnapshot::empty(Digest::of(b""), String::new(), store.retain_components().unwrap());
+    let row = SessionRow {
+        id: SessionId::random(),
+        workspace: "/w".to_owned(),
+        agent: AgentId::random(),
+        persona: "{}".to_owned(),
+        snapshot: snapshot.digest,
+        snapshot_version: 1,
+        owner: PrincipalId::LOCAL,
+    };
+    let agent = row.agent;
+    (store.create_session(row, snapshot).await.unwrap(), agent)
+}
+
+fn row(agent: AgentId, position: i64, text: &str) -> QueueRow {
+    QueueRow { line: LineId::random(), agent, position, text: text.to_owned() }
+}
+
+async fn texts(store: &Store, session: SessionId) -> Vec<String> {
+    store.queued_lines(session).await.unwrap().into_iter().map(|row| row.text).collect()
+}
+
+#[tokio::test]
+async fn waiting_lines_survive_a_restart_in_their_order() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let (hold, agent) = session(&store).await;
+    let (second, first) = (row(agent, 1, " second\n"), row(agent, -1, "first"));
+    for line in [&second, &first] {
+        store.queue_line(&hold, line.clone()).await.unwrap();
+    }
+    drop(store);
+    let store = Store::open(home.path()).unwrap();
+    assert_eq!(store.queued_lines(hold.session()).await.unwrap(), [first.clone(), second]);
+    store.remove_queued_line(&hold, first.line).await.unwrap();
+    store.remove_queued_line(&hold, first.line).await.unwrap();
+    assert_eq!(texts(&store, hold.session()).await, [" second\n"]);
+    store.remove_session(hold.session()).await.unwrap();
+    assert_eq!(texts(&store, hold.session()).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn line_leaves_the_queue_in_the_commit_of_its_rows() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let (hold, agent) = session(&store).await;
+    let line = row(agent, 0, "hello");
+    store.queue_line(&hold, line.clone()).await.unwrap();
+    let change = |agent| SessionChange {
+        messages: vec![NewMessage { agent, kind: MessageKind::User, content: "hello".to_owned(), data: None }],
+        begins: Some(line.line),
+        ..SessionChange::default()
+    };
+    // A commit that fails changes neither the queue nor the rows.
+    assert!(store.commit(&hold, change(AgentId::random())).await.is_err());
+    assert_eq!(texts(&store, hold.session()).await, ["hello"]);
+    assert_eq!(store.last_seq(hold.session()).await.unwrap(), 0);
+    store.commit(&hold, change(agent)).await.unwrap();
+    assert_eq!(texts(&store, hold.session()).await, [""; 0]);
+    assert_eq!(store.last_seq(hold.session()).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn earlier_holds_cannot_change_the_queue() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let (old, agent) = session(&store).await;
+    let line = row(agent, 0, "kept");
+    store.queue_line(&old, line.clone()).await.unwrap();
+    store.hold(old.session()).await.unwrap();
+    let lost = row(agent, 1, "lost");
+    assert!(matches!(store.queue_line(&old, lost).await, Err(StoreError::Fenced(_))));
+    assert!(matches!(store.remove_queued_line(&old, line.line).await, Err(StoreError::Fenced(_))));
+    assert_eq!(texts(&store, old.session()).await, ["kept"]);
+}
