@@ -253,6 +253,21 @@ async fn retry_runs_before_the_held_lines() {
     assert_eq!(wait_for_end(session.submit("/retry")).await.message, "You said: Hello!");
     assert_eq!(wait_for_end(waiting).await.message, "You said: And you?");
     assert_eq!(stored(&session, MessageKind::User).await, ["Hello!", "And you?"]);
+    // Lines that come while `/retry` finds nothing run after it.
+    let (nothing, after) = (session.submit("/retry"), session.submit("After."));
+    assert_eq!((code(nothing).await, code(after).await), ("nothing_unanswered".to_owned(), "answered".to_owned()));
+    // Without a message to send again, the queue stays as it is.
+    let running = long_turn(&session).await;
+    let waiting = queued(&session, "later").await;
+    session.stop(running.id());
+    wait_for_end(running).await;
+    let queue = session.queue();
+    for command in ["/retry", "/drop"] {
+        assert_eq!(code(session.submit(command)).await, "nothing_unanswered");
+        assert_eq!((session.queue(), queue.held), (queue.clone(), true));
+    }
+    session.release_queue();
+    assert_eq!(code(waiting).await, "answered");
     // Neither command works during a turn.
     let running = long_turn(&session).await;
     for (line, words) in [

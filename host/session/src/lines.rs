@@ -291,9 +291,8 @@ impl LineContext {
             };
             match self.settle(line, outcome, change).await {
                 Ok(outcome) => {
-                    // A waiting line whose command begins no turn any more.
-                    if let Some(turn) = self.turn.take().filter(|_| outcome.is_ok()) {
-                        turn.succeeded();
+                    if let Some(turn) = self.turn.take() {
+                        turn.unused();
                     }
                     return outcome;
                 }

@@ -110,7 +110,9 @@ impl LineQueue {
             if released {
                 self.publish_held(agent.id(), false);
             }
-            return Entered::Begins(self.turn(agent, agent.try_begin_turn()));
+            let mut turn = self.turn(agent, agent.try_begin_turn());
+            turn.released = released;
+            return Entered::Begins(turn);
         }
         if !arrival.waits {
             return Entered::Busy;
@@ -204,13 +206,14 @@ impl LineQueue {
         }
     }
 
-    fn turn_ended(self: &Arc<Self>, agent: &Arc<Agent>, permit: Option<TurnPermit>, failed: bool) {
+    /// Starts the next turn, or holds the queue if `hold` is true.
+    fn turn_ended(self: &Arc<Self>, agent: &Arc<Agent>, permit: Option<TurnPermit>, hold: bool) {
         let newly_held = {
             let mut queues = self.lock();
             let queue = queues.entry(agent.id()).or_default();
             queue.active = false;
-            let newly_held = failed && !queue.held;
-            queue.held |= failed;
+            let newly_held = hold && !queue.held;
+            queue.held |= hold;
             newly_held && !queue.waiting.is_empty()
         };
         if newly_held {
@@ -220,7 +223,8 @@ impl LineQueue {
     }
 
     fn turn(self: &Arc<Self>, agent: &Arc<Agent>, permit: Option<TurnPermit>) -> LineTurn {
-        LineTurn { queue: Arc::clone(self), agent: Arc::clone(agent), permit, failed: true, armed: true }
+        let queue = Arc::clone(self);
+        LineTurn { queue, agent: Arc::clone(agent), permit, released: false, end: TurnEnd::Failed, armed: true }
     }
 
     fn publish_held(&self, agent: AgentId, held: bool) {
@@ -275,15 +279,26 @@ fn position(queues: &BTreeMap<AgentId, AgentQueue>, first: bool) -> i64 {
 }
 
 /// The right of one line to run a turn of its agent. When it is dropped, the next line runs. Unless
-/// [`LineTurn::succeeded`] was called, the queue is held instead.
+/// [`LineTurn::succeeded`] or [`LineTurn::unused`] was called, the queue is held instead.
 pub(crate) struct LineTurn {
     queue: Arc<LineQueue>,
     agent: Arc<Agent>,
     /// `None` until [`LineTurn::ready`].
     permit: Option<TurnPermit>,
-    failed: bool,
+    /// Whether the line released a held queue.
+    released: bool,
+    end: TurnEnd,
     /// False if the turn was never given to its line.
     armed: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum TurnEnd {
+    /// The turn failed, was stopped, or its task panicked.
+    Failed,
+    Succeeded,
+    /// The line ran no turn.
+    Unused,
 }
 
 impl LineTurn {
@@ -296,7 +311,12 @@ impl LineTurn {
 
     /// Ends the turn; the next line runs.
     pub(crate) fn succeeded(mut self) {
-        self.failed = false;
+        self.end = TurnEnd::Succeeded;
+    }
+
+    /// Gives the right back without a turn. The queue is held again if this line released it.
+    pub(crate) fn unused(mut self) {
+        self.end = TurnEnd::Unused;
     }
 
     fn disarm(&mut self) {
@@ -307,7 +327,12 @@ impl LineTurn {
 impl Drop for LineTurn {
     fn drop(&mut self) {
         if self.armed {
-            self.queue.turn_ended(&self.agent, self.permit.take(), self.failed);
+            let hold = match self.end {
+                TurnEnd::Failed => true,
+                TurnEnd::Succeeded => false,
+                TurnEnd::Unused => self.released,
+            };
+            self.queue.turn_ended(&self.agent, self.permit.take(), hold);
         }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn arrival(line: &str, snapshot: &Snapshot, ahead: bool) -> Option<Ar
     match begins {
         BeginsTurn::No => None,
         BeginsTurn::Yes => Some(Arrival { first: ahead, waits: true, releases: !ahead }),
-        BeginsTurn::IfIdle => Some(Arrival { first: true, waits: false, releases: !ahead }),
+        BeginsTurn::IfIdle { releases } => Some(Arrival { first: true, waits: false, releases: releases && !ahead }),
     }
 }
 

@@ -3,9 +3,10 @@
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
+use patchbay_skill::Snapshot;
 use patchbay_store::DroppedMessage;
 
-use super::{BuiltIn, CommandChange, Effect, EffectFuture, retry::nothing_unanswered};
+use super::{BeginsTurn, BuiltIn, CommandChange, Effect, EffectFuture, retry::nothing_unanswered};
 use crate::{lines::LineContext, unanswered::unanswered};
 
 pub(crate) struct DropCommand;
@@ -22,9 +23,14 @@ impl BuiltIn for DropCommand {
         &SPEC
     }
 
+    fn begins_turn(&self, _: &Snapshot, argument: &str) -> BeginsTurn {
+        if argument.is_empty() { BeginsTurn::IfIdle { releases: false } } else { BeginsTurn::No }
+    }
+
     fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
         Box::pin(async move {
-            if line.agent.is_answering() {
+            // Without this right, the message of a turn that begins now could be dropped.
+            if line.turn.is_none() {
                 let message = "cannot drop a message while a response is streaming. Wait for it to finish or press \
                                Ctrl+C to cancel it.";
                 return Outcome::error(Code::TurnRunning, message).into();

@@ -51,7 +51,10 @@ pub(crate) enum BeginsTurn {
     /// It waits for its turn.
     Yes,
     /// It runs before waiting lines if no turn runs; if one does, the command is refused.
-    IfIdle,
+    IfIdle {
+        /// Whether held lines run after it.
+        releases: bool,
+    },
 }
 
 pub(crate) type EffectFuture<'a> = Pin<Box<dyn Future<Output = Effect> + Send + 'a>>;

@@ -22,7 +22,7 @@ impl BuiltIn for RetryCommand {
     }
 
     fn begins_turn(&self, _: &Snapshot, argument: &str) -> BeginsTurn {
-        if argument.is_empty() { BeginsTurn::IfIdle } else { BeginsTurn::No }
+        if argument.is_empty() { BeginsTurn::IfIdle { releases: true } } else { BeginsTurn::No }
     }
 
     fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
