@@ -60,7 +60,7 @@ fn message_is_answered_before_a_model_is_chosen() {
 fn quit_ignores_later_lines() {
     let patchbay = Patchbay::new();
     let quit = patchbay.run(&["exec", "/quit", "/nope"]);
-    let words = format!("The session is kept. To go on: patchbay --session {}\n", patchbay.last_session());
+    let words = format!("The session is kept. To go on: patchbay --session {}\n", &patchbay.last_session()[..8]);
     assert_ran(&quit, 0, &words, "");
     let quit = with_input(&patchbay, &["--keep-going"], b"/nope\n/quit\n/calc 1\n");
     assert_eq!((quit.code, quit.out.lines().count()), (Some(1), 1), "{quit:?}");
@@ -74,9 +74,12 @@ fn usage_error_is_exit_code_2() {
         &["exec", "--timeout", "0", "/skills"],
         &["exec", "--timeout", "soon", "/skills"],
         &["exec", "--session", "x", "--workspace", ".", "/skills"],
+        &["exec", "--session", "x", "--continue", "/skills"],
         // Options of the terminal, which `exec` does not have.
         &["--workspace", ".", "exec", "/skills"],
         &["--session", "x", "exec", "/skills"],
+        &["--continue", "exec", "/skills"],
+        &["sessions", "--all", "gc"],
         &["nope"],
         &["grant", "add", "Bad Name", "kv"],
         &["grant", "add", "notes", "files"],

@@ -12,6 +12,8 @@ mod conversation;
 mod crashes;
 mod credentials;
 mod determinism;
+#[cfg(unix)]
+mod doctor;
 mod documents;
 mod durability;
 mod editor;
@@ -43,6 +45,7 @@ mod queue;
 mod reload;
 mod replacing;
 mod sessions;
+mod shell;
 mod skills;
 mod snapshot;
 #[cfg(unix)]

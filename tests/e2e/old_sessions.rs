@@ -28,7 +28,7 @@ fn sessions_of_the_first_format_are_opened() {
     let patchbay = old_home();
     let before = bodies(&patchbay);
     assert_eq!(before.len(), 6);
-    let sessions = json_lines(&patchbay.run(&["sessions", "list", "--json"]).out);
+    let sessions = json_lines(&patchbay.run(&["sessions", "--all", "--json"]).out);
     assert_eq!(sessions.len(), 11);
     for session in &sessions {
         let id = session["id"].as_str().unwrap();

@@ -1,8 +1,13 @@
-//! Stored sessions: list, resume, remove, garbage collection, locks, and damaged data.
+//! Stored sessions: list, continue, resume, remove, garbage collection, locks, and damaged data.
 
 use std::fs;
 
-use patchbay_tests::{answers::json_lines, binary::Patchbay, guest::Guest};
+use patchbay_tests::{
+    answers::json_lines,
+    binary::{Patchbay, ran},
+    guest::Guest,
+};
+use serde_json::json;
 
 /// Creates a session with one stored message and returns its id.
 fn session(patchbay: &Patchbay) -> String {
@@ -17,25 +22,139 @@ fn assert_refused(patchbay: &Patchbay, arguments: &[&str], words: &str) {
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), "", &*format!("Error: {words}\n")), "{arguments:?}");
 }
 
+/// Sets the time of a session's last use, in seconds before now.
+fn set_age(patchbay: &Patchbay, id: &str, seconds: i64) {
+    let database = patchbay.database("patchbay.db");
+    database.execute("UPDATE sessions SET used_at = unixepoch() - ? WHERE id = ?", (seconds, id)).unwrap();
+}
+
+/// Runs a line in a new session of another workspace, and returns the session's id and its workspace.
+fn session_elsewhere(patchbay: &Patchbay, line: &str) -> (String, String) {
+    let folder = patchbay.folder().join("elsewhere");
+    fs::create_dir_all(&folder).unwrap();
+    let ran = patchbay.run(&["exec", "--json", "--workspace", "../elsewhere", line]);
+    let id = json_lines(&ran.out)[0]["session"].as_str().unwrap().to_owned();
+    (id, folder.canonicalize().unwrap().display().to_string())
+}
+
 #[test]
-fn sessions_are_listed_by_last_use() {
-    let patchbay = Patchbay::new();
-    assert_eq!(patchbay.run(&["sessions", "list"]).out, "No sessions.\n");
-    assert_eq!(patchbay.run(&["sessions", "list", "--json"]).out, "");
-    let (one, two) = (session(&patchbay), session(&patchbay));
-    patchbay.database("patchbay.db").execute("UPDATE sessions SET used_at = 1795291440 WHERE id = ?", [&two]).unwrap();
-    patchbay.database("patchbay.db").execute("UPDATE sessions SET used_at = 60 WHERE id = ?", [&one]).unwrap();
+fn sessions_of_the_workspace_are_listed_by_last_use() {
+    let patchbay = Patchbay::quick();
+    for arguments in [&["sessions"][..], &["sessions", "list"], &["sessions", "--all"]] {
+        assert_eq!(patchbay.run(arguments).out, "No sessions.\n");
+    }
+    assert_eq!(patchbay.run(&["sessions", "--json"]).out, "");
+    let (other, elsewhere) = session_elsewhere(&patchbay, "/calc 3");
+    set_age(&patchbay, &other, 40 * 86_400 + 5);
+    let none = patchbay.run(&["sessions"]);
+    assert_eq!(none.out, "No sessions of this workspace.\n");
+    assert_eq!(none.err, "Note: 1 session of other workspaces is not listed; to list all: patchbay sessions --all\n");
+    patchbay.exec(&["/calc 1", "Good\u{1b}[31m  day", "/quit"]);
+    let one = patchbay.last_session();
+    set_age(&patchbay, &one, 3 * 3600 + 5);
+    let two = session(&patchbay);
+    set_age(&patchbay, &two, 65);
+    let live = patchbay.live(&[]);
+    let three = live.session().to_owned();
+    let short = |id: &str| id[..8].to_owned();
+    let table = |indent: &str| {
+        format!(
+            "{indent}{}  just now      (nothing was said) (open in process {})\n\
+             {indent}{}  1 minute ago  /calc 1\n\
+             {indent}{}  3 hours ago   Good[31m day\n",
+            short(&three),
+            live.pid(),
+            short(&two),
+            short(&one)
+        )
+    };
+    for arguments in [&["sessions"][..], &["sessions", "list"]] {
+        assert_eq!(patchbay.run(arguments).out, table(""));
+    }
     let workspace = patchbay.workspace().canonicalize().unwrap().display().to_string();
-    assert_eq!(
-        patchbay.run(&["sessions", "list"]).out,
-        format!("{two}  2026-11-21 20:04      1 rows  {workspace}\n{one}  1970-01-01 00:01      1 rows  {workspace}\n")
+    let all = patchbay.run(&["sessions", "--all"]);
+    let others = format!("{elsewhere}\n  {}  5 weeks ago  /calc 3\n", short(&other));
+    assert_eq!((all.out, &*all.err), (format!("{workspace} (this workspace)\n{}{others}", table("  ")), ""));
+    let pid = live.pid().to_string();
+    assert_eq!(live.wait_for_exit(), Some(0));
+    assert!(!patchbay.run(&["sessions"]).out.contains(&pid));
+}
+
+#[test]
+fn sessions_are_listed_as_json() {
+    let patchbay = Patchbay::quick();
+    let (other, elsewhere) = session_elsewhere(&patchbay, "/calc 3");
+    set_age(&patchbay, &other, 60);
+    let one = session(&patchbay);
+    let workspace = patchbay.workspace().canonicalize().unwrap().display().to_string();
+    let listed = json_lines(&patchbay.run(&["sessions", "--json"]).out);
+    let database = patchbay.database("patchbay.db");
+    database.execute("UPDATE sessions SET used_at = 1795291440 + 60 * (id = ?)", [&other]).unwrap();
+    assert_eq!((listed.len(), &listed[0]["id"]), (1, &json!(one)));
+    let listed = json_lines(&patchbay.run(&["sessions", "list", "--all", "--json"]).out);
+    let expected = |id: &str, used_at: &str, workspace: &str, words: &str| {
+        json!({
+            "id": id, "short_id": id[..8], "used_at": used_at, "messages": 1, "workspace": workspace,
+            "first_words": words, "open_in": null,
+        })
+    };
+    // The newest first, whatever its workspace.
+    let other = expected(&other, "2026-11-21 20:05", &elsewhere, "/calc 3");
+    assert_eq!(listed, [other, expected(&one, "2026-11-21 20:04", &workspace, "/calc 1")]);
+}
+
+#[test]
+fn continue_resumes_the_newest_session_of_the_workspace() {
+    let patchbay = Patchbay::quick();
+    let none = patchbay.run(&["-c"]);
+    let workspace = patchbay.workspace().canonicalize().unwrap().display().to_string();
+    let words = format!(
+        "Error: there is no session of {workspace} to continue; 'patchbay sessions --all' shows those of other workspaces. \
+         [session_not_found]\n"
     );
-    let listed = json_lines(&patchbay.run(&["sessions", "list", "--json"]).out);
-    assert_eq!(
-        listed[0],
-        serde_json::json!({"id": two, "used_at": "2026-11-21 20:04", "messages": 1, "workspace": workspace})
-    );
-    assert_eq!(listed[1]["id"], one);
+    assert_eq!((none.code, &*none.out, &*none.err), (Some(1), "", &*words));
+    let (one, two) = (session(&patchbay), session(&patchbay));
+    set_age(&patchbay, &one, 120);
+    set_age(&patchbay, &two, 60);
+    let (other, _) = session_elsewhere(&patchbay, "/calc 3");
+    // Nothing was said in this one.
+    patchbay.exec(&["/quit"]);
+    let continued = |arguments: &[&str]| {
+        let ran = patchbay.run(&[&["exec", "--json"], arguments, &["/calc 1"]].concat());
+        json_lines(&ran.out)[0]["session"].as_str().unwrap_or_else(|| panic!("{ran:?}")).to_owned()
+    };
+    assert_eq!(continued(&["-c"]), two);
+    assert_eq!(continued(&["--continue", "--workspace", "../elsewhere"]), other);
+    set_age(&patchbay, &two, 600);
+    assert_eq!(continued(&["-c"]), one);
+    let mut command = patchbay.command(&["-c"]);
+    let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"/quit\n").unwrap();
+    let ran = ran(child.wait_with_output().unwrap());
+    assert_eq!(ran.out, format!("The session is kept. To go on: patchbay --session {}\n", &one[..8]));
+}
+
+#[test]
+fn short_id_of_similar_sessions_is_longer() {
+    let patchbay = Patchbay::new();
+    let (one, two) = (session(&patchbay), session(&patchbay));
+    let alike = rename_alike(&patchbay, &one, &two);
+    let answers = patchbay.answers_in(&["--session", &alike], &["/quit"]);
+    let message = answers[0].message();
+    let (_, short) = message.rsplit_once(' ').unwrap();
+    assert!(short.len() > 8 && alike.starts_with(short) && !one.starts_with(short), "{message}");
+    assert_eq!(patchbay.run(&["exec", "--session", short, "/calc 2"]).out, "2\n");
+}
+
+/// Changes the id `other` to one with the same first 8 characters as `id`, and returns it.
+fn rename_alike(patchbay: &Patchbay, id: &str, other: &str) -> String {
+    let alike = format!("{}{}", &id[..8], &other[8..]);
+    let database = patchbay.database("patchbay.db");
+    database.execute_batch("PRAGMA foreign_keys = off").unwrap();
+    for (table, column) in [("sessions", "id"), ("agents", "session"), ("messages", "session")] {
+        database.execute(&format!("UPDATE {table} SET {column} = ? WHERE {column} = ?"), [&*alike, other]).unwrap();
+    }
+    alike
 }
 
 #[test]
@@ -46,7 +165,7 @@ fn session_is_resumed_and_removed_by_unique_id_prefix() {
     assert_eq!((resumed.code, &*resumed.out), (Some(0), "2\n"));
     let removed = patchbay.run(&["sessions", "rm", &id[..13]]);
     assert_eq!((removed.code, removed.out), (Some(0), format!("Removed session {id}.\n")));
-    assert_eq!(patchbay.run(&["sessions", "list"]).out, "No sessions.\n");
+    assert_eq!(patchbay.run(&["sessions"]).out, "No sessions.\n");
     let left: i64 =
         patchbay.database("patchbay.db").query_row("SELECT count(*) FROM messages", [], |row| row.get(0)).unwrap();
     assert_eq!(left, 0);
@@ -55,17 +174,12 @@ fn session_is_resumed_and_removed_by_unique_id_prefix() {
 #[test]
 fn unknown_and_ambiguous_id_prefixes_are_rejected() {
     let patchbay = Patchbay::new();
-    let words = "no session 'zzz'; 'patchbay sessions list' shows what there is. [session_not_found]";
+    let words = "no session 'zzz'; 'patchbay sessions --all' shows what there is. [session_not_found]";
     for arguments in [&["sessions", "rm", "zzz"][..], &["exec", "--session", "zzz", "/skills"], &["--session", "zzz"]] {
         assert_refused(&patchbay, arguments, words);
     }
     let mut ids = [session(&patchbay), session(&patchbay)];
-    let alike = format!("{}{}", &ids[0][..8], &ids[1][8..]);
-    let database = patchbay.database("patchbay.db");
-    database.execute_batch("PRAGMA foreign_keys = off").unwrap();
-    for (table, column) in [("sessions", "id"), ("agents", "session"), ("messages", "session")] {
-        database.execute(&format!("UPDATE {table} SET {column} = ? WHERE {column} = ?"), [&alike, &ids[1]]).unwrap();
-    }
+    let alike = rename_alike(&patchbay, &ids[0], &ids[1]);
     ids[1] = alike;
     ids.sort();
     let beginning = &ids[0][..8];

@@ -161,8 +161,9 @@ impl Patchbay {
     /// # Panics
     /// If there is no session.
     pub fn last_session(&self) -> String {
-        let list = self.run(&["sessions", "list"]).out;
-        list.split_whitespace().next().expect("a session").to_owned()
+        let list = self.run(&["sessions", "--all", "--json"]).out;
+        let session: serde_json::Value = serde_json::from_str(list.lines().next().expect("a session")).expect("JSON");
+        session["id"].as_str().expect("an id").to_owned()
     }
 
     /// The temporary folder, which holds `home` and `workspace`.

@@ -1,8 +1,8 @@
 //! The command line, as clap parses it. The doc comments are the texts of `--help`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use patchbay_core::Name;
 use patchbay_policy::{Capability, Root};
 
@@ -14,14 +14,31 @@ use patchbay_policy::{Capability, Root};
 // The options are those of the terminal: before a subcommand they would have no effect, so that they are refused there.
 #[command(name = "patchbay", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
-    /// Continue a stored session: its id, or a unique beginning of it
-    #[arg(long, value_name = "ID", conflicts_with = "workspace")]
-    pub(crate) session: Option<String>,
-    /// The workspace of a new session [default: the current folder]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) workspace: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) session: SessionArguments,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+}
+
+// The session of a front: a new one on a workspace, or a stored one. A doc comment would become the description of the command.
+#[derive(Args, Clone)]
+pub(crate) struct SessionArguments {
+    /// Continue a stored session: its id, or a unique beginning of it
+    #[arg(long, value_name = "ID", conflicts_with_all = ["workspace", "continue"])]
+    pub(crate) session: Option<String>,
+    /// Continue the session of the workspace that was used last
+    #[arg(long = "continue", short = 'c', id = "continue")]
+    pub(crate) continues: bool,
+    /// The workspace of the session [default: the current folder]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    workspace: Option<PathBuf>,
+}
+
+impl SessionArguments {
+    /// Returns the folder of the workspace.
+    pub(crate) fn workspace(&self) -> &Path {
+        self.workspace.as_deref().unwrap_or(Path::new("."))
+    }
 }
 
 /// Compiles the component on standard input to standard output
@@ -42,9 +59,14 @@ pub(crate) enum Command {
     )]
     Exec(Exec),
     /// List and remove stored sessions, and delete what no session needs
+    ///
+    /// Without a command it lists the sessions of this workspace, the last used first: short id, age, and first words.
+    #[command(args_conflicts_with_subcommands = true)]
     Sessions {
+        #[command(flatten)]
+        list: SessionList,
         #[command(subcommand)]
-        command: Sessions,
+        command: Option<Sessions>,
     },
     /// Build, inspect and block plugins
     Plugin {
@@ -68,6 +90,22 @@ pub(crate) enum Command {
     },
     /// Show tool calls: time, caller, outcome and cost
     Journal(Journal),
+    /// Check the installation: what is there, what works, what is wrong and how to mend it
+    #[command(after_help = "Exit code 0: nothing is wrong; 1: something is wrong, or could not be checked.")]
+    Doctor(DoctorArguments),
+    /// Print the completions of a shell
+    #[command(after_help = "Examples:\n  \
+        patchbay completions bash > ~/.local/share/bash-completion/completions/patchbay\n  \
+        patchbay completions zsh > ~/.local/share/zsh/site-functions/_patchbay    (a folder of your $fpath)\n  \
+        patchbay completions fish > ~/.config/fish/completions/patchbay.fish")]
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, in roff
+    #[command(after_help = "Example:\n  patchbay man > ~/.local/share/man/man1/patchbay.1")]
+    Man,
     /// What the host itself calls to compile a component
     #[command(hide = true)]
     Compile(Compile),
@@ -75,12 +113,8 @@ pub(crate) enum Command {
 
 #[derive(Args)]
 pub(crate) struct Exec {
-    /// Continue a stored session: its id, or a unique beginning of it
-    #[arg(long, value_name = "ID", conflicts_with = "workspace")]
-    pub(crate) session: Option<String>,
-    /// The workspace of a new session [default: the current folder]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) workspace: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) session: SessionArguments,
     /// Print JSON, one object a line: the session, then events, and a result after each line
     #[arg(long)]
     pub(crate) json: bool,
@@ -95,14 +129,31 @@ pub(crate) struct Exec {
     pub(crate) lines: Vec<String>,
 }
 
+// Which sessions are listed, and how.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct SessionList {
+    /// List the sessions of all workspaces, those of this one first
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct DoctorArguments {
+    /// The workspace whose skills are checked [default: the current folder]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(Subcommand)]
 pub(crate) enum Sessions {
-    /// List stored sessions, the last used first
-    List {
-        /// Print one JSON object a line
-        #[arg(long)]
-        json: bool,
-    },
+    /// List stored sessions, the last used first; the same as 'patchbay sessions'
+    List(SessionList),
     /// Remove a session with its conversation
     Rm {
         /// Its id, or a unique beginning of it
@@ -244,7 +295,7 @@ enum RootArgument {
 
 #[derive(Subcommand)]
 pub(crate) enum GrantCommand {
-    /// GrantCommand a capability that the skill's SKILL.md asks for
+    /// Grant a capability that the skill's SKILL.md asks for
     Add(GrantTarget),
     /// Remove a grant
     Remove(GrantTarget),

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use patchbay_core::{Code, text::clean_line};
+use patchbay_core::{Code, Name, text::clean_line};
 use patchbay_policy::{Identity, Root, Standing, grant_command};
 use patchbay_session::{Host, workspace_path};
 use patchbay_store::GrantRow;
@@ -92,8 +92,28 @@ pub(crate) async fn grant(host: &Arc<Host>, command: GrantCommand) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
+/// A grant that must be renewed because files of its skill have changed.
+pub(crate) struct StaleGrant {
+    pub(crate) skill: Name,
+    /// What has changed.
+    pub(crate) why: String,
+    /// The command that renews the grant.
+    pub(crate) command: String,
+}
+
 /// Prints the commands that renew stale grants on standard output, and the reasons on standard error.
 async fn list_stale(host: &Arc<Host>) -> Result<(), CliError> {
+    for StaleGrant { skill, why, command } in stale_grants(host).await? {
+        // Write errors are ignored.
+        let _ = writeln!(io::stderr(), "{skill}: {why}");
+        say!("{command}");
+    }
+    Ok(())
+}
+
+/// Returns the stale grants of existing skills, in the order of `grant list`.
+pub(crate) async fn stale_grants(host: &Arc<Host>) -> Result<Vec<StaleGrant>, CliError> {
+    let mut stale = Vec::new();
     for grant in host.store().grants().await? {
         let GrantRow { root, workspace, skill, capability, skill_digest } = &grant;
         let (Some(root), Ok(name), Ok(capability)) = (Root::from_word(root), skill.parse(), capability.parse()) else {
@@ -110,11 +130,14 @@ async fn list_stale(host: &Arc<Host>) -> Result<(), CliError> {
             granted => changes(host.store(), granted, &found.digest(), Some(found.files.as_text())).await?,
         };
         let Some(why) = standing.why() else { continue };
-        // Write errors are ignored.
-        let _ = writeln!(io::stderr(), "{name}: {why}");
-        say!("{}", grant_command(&Identity::new(root, workspace, name), &capability));
+        let skill = name.clone();
+        stale.push(StaleGrant {
+            skill,
+            why,
+            command: grant_command(&Identity::new(root, workspace, name), &capability),
+        });
     }
-    Ok(())
+    Ok(stale)
 }
 
 fn row(whose: &GrantTarget, skill_digest: String) -> Result<GrantRow, CliError> {

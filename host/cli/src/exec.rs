@@ -65,7 +65,7 @@ pub(crate) async fn run(
         Ok(Err(EarlyEnd::ReaderGone)) => return Ok(ExitCode::from(READER_GONE)),
         Err(seconds) => out_of_time(seconds),
     };
-    if !exec.json && exec.session.is_none() && printer.has_conversation() {
+    if !exec.json && exec.session.session.is_none() && printer.has_conversation() {
         note(&format!("Session: {}", session.id()));
     }
     Ok(code)

@@ -46,7 +46,7 @@ impl HomeDirs {
 }
 
 /// Returns the paths of the home's folders, whether they exist or not.
-fn paths() -> Result<Paths, CliError> {
+pub(crate) fn paths() -> Result<Paths, CliError> {
     Ok(match env::var_os("PATCHBAY_HOME").filter(|home| !home.is_empty()) {
         Some(home) => {
             let home = PathBuf::from(home);

@@ -1,8 +1,19 @@
 //! The log of the host: `patchbay.log` in the state folder, filtered by `PATCHBAY_LOG`. `main` starts it.
+//!
+//! The log is bounded: a full file is renamed to `patchbay.log.1`, the previous one to `patchbay.log.2`, and the oldest is
+//! deleted. Several processes write to the same files:
+//!
+//! - A line is one write to a file in append mode, so that lines of different processes do not mix.
+//! - Before each line, a process compares the file that it has open with the file at the path, and opens that one if they
+//!   differ. So it follows the rotations of other processes.
+//! - One process at a time rotates: it holds a lock on `patchbay.log.lock`, and checks again that the file is full. Without
+//!   the lock, a process writes into the full file and tries again with its next line.
+//! - A line of a process that has not noticed a rotation yet goes to `patchbay.log.1`. It is not lost.
 
 use std::{
     fs::{self, File},
-    path::Path,
+    io::{self, Write},
+    path::{Path, PathBuf},
     sync::Mutex,
 };
 
@@ -10,16 +21,161 @@ use tracing_subscriber::EnvFilter;
 
 use crate::CliError;
 
-/// A log over this size in bytes is renamed at start and replaces the previous old log.
-const LOG_BYTES: u64 = 8 << 20;
+/// Size in bytes over which a file is rotated. It can be exceeded by one line of each process.
+const FILE_BYTES: u64 = 8 << 20;
+
+/// The name of the log in the state folder.
+pub(crate) const NAME: &str = "patchbay.log";
 
 pub(crate) fn start(state: &Path) -> Result<(), CliError> {
-    let path = state.join("patchbay.log");
-    if fs::metadata(&path).is_ok_and(|file| file.len() > LOG_BYTES) {
-        fs::rename(&path, state.join("patchbay.log.1")).map_err(CliError::io(&path))?;
-    }
-    let file = File::options().create(true).append(true).open(&path).map_err(CliError::io(&path))?;
+    let path = state.join(NAME);
+    let log = RotatingLog::open(path.clone(), FILE_BYTES).map_err(CliError::io(&path))?;
     let filter = EnvFilter::try_from_env("PATCHBAY_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(Mutex::new(file)).init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(Mutex::new(log)).init();
     Ok(())
+}
+
+/// A log file in append mode that is rotated when it is full.
+struct RotatingLog {
+    path: PathBuf,
+    file: File,
+    limit: u64,
+}
+
+impl RotatingLog {
+    fn open(path: PathBuf, limit: u64) -> io::Result<Self> {
+        Ok(Self { file: open(&path)?, path, limit })
+    }
+
+    /// Opens the file at the path if another process rotated the log, and rotates it if it is full.
+    fn refresh(&mut self) -> io::Result<()> {
+        if !is_at(&self.file, &self.path) {
+            self.file = open(&self.path)?;
+        }
+        if self.file.metadata()?.len() < self.limit {
+            return Ok(());
+        }
+        let lock = File::options().create(true).truncate(false).write(true).open(self.name("lock"))?;
+        // Another process that has the lock is rotating the file.
+        if lock.try_lock().is_ok() {
+            // It may have done so just before.
+            if is_at(&self.file, &self.path) {
+                rename_if_there(&self.name("1"), &self.name("2"))?;
+                fs::rename(&self.path, self.name("1"))?;
+            }
+            self.file = open(&self.path)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the path with another ending.
+    fn name(&self, ending: &str) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(".");
+        name.push(ending);
+        name.into()
+    }
+}
+
+/// Each call writes one whole line; `tracing` formats it in memory first.
+impl Write for RotatingLog {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        // If the log cannot be rotated, lines are more important than its size.
+        let _ = self.refresh();
+        self.file.write(line)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    File::options().create(true).append(true).open(path)
+}
+
+fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+/// Returns whether `file` is the file at `path`.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(open), Ok(there)) => (open.dev(), open.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
+}
+
+/// Returns whether `path` has a file: elsewhere a file that is open cannot be renamed, so that it stays the same.
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> bool {
+    path.exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn content(folder: &Path, name: &str) -> String {
+        fs::read_to_string(folder.join(name)).unwrap_or_default()
+    }
+
+    #[test]
+    fn full_log_is_rotated_and_three_files_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = RotatingLog::open(folder.path().join(NAME), 10).unwrap();
+        for line in ["one 45678\n", "two 45678\n", "three 678\n", "four 5678\n"] {
+            log.write_all(line.as_bytes()).unwrap();
+        }
+        let files = ["patchbay.log", "patchbay.log.1", "patchbay.log.2"].map(|name| content(folder.path(), name));
+        assert_eq!(files, ["four 5678\n", "three 678\n", "two 45678\n"]);
+        assert_eq!(content(folder.path(), "patchbay.log.3"), "");
+    }
+
+    #[test]
+    fn writers_follow_the_rotations_of_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        let mut first = RotatingLog::open(path.clone(), 10).unwrap();
+        let mut second = RotatingLog::open(path, 10).unwrap();
+        first.write_all(b"0123456789\n").unwrap();
+        second.write_all(b"second\n").unwrap();
+        first.write_all(b"f\n").unwrap();
+        assert_eq!(content(folder.path(), NAME), "second\nf\n");
+        assert_eq!(content(folder.path(), "patchbay.log.1"), "0123456789\n");
+        fs::remove_file(folder.path().join(NAME)).unwrap();
+        first.write_all(b"again\n").unwrap();
+        assert_eq!(content(folder.path(), NAME), "again\n");
+    }
+
+    /// The limit is so large that the lines fit into the three files.
+    #[test]
+    fn concurrent_writers_lose_and_mix_no_line() {
+        const WRITERS: usize = 8;
+        const LINES: usize = 200;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        let bytes = (WRITERS * LINES * "w0 line 000\n".len()) as u64;
+        std::thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                let mut log = RotatingLog::open(path.clone(), bytes / 2).unwrap();
+                scope.spawn(move || {
+                    for line in 0..LINES {
+                        log.write_all(format!("w{writer} line {line:03}\n").as_bytes()).unwrap();
+                    }
+                });
+            }
+        });
+        let all = ["patchbay.log.2", "patchbay.log.1", NAME].map(|name| content(folder.path(), name)).concat();
+        let lines: BTreeSet<&str> = all.lines().collect();
+        assert_eq!((all.lines().count(), lines.len()), (WRITERS * LINES, WRITERS * LINES));
+        assert!(lines.iter().all(|line| line.len() == "w0 line 000".len()));
+    }
 }

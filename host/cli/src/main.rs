@@ -6,6 +6,7 @@ mod blocks;
 mod bundled;
 mod compile;
 mod config;
+mod doctor;
 mod error;
 mod exec;
 mod home;
@@ -16,9 +17,10 @@ mod plugin;
 mod progress_line;
 mod provider;
 mod sessions;
+mod shell;
 mod terminal;
 
-use std::{path::Path, process::ExitCode, sync::Arc};
+use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser as _;
 use patchbay_core::text;
@@ -26,7 +28,7 @@ use patchbay_policy::quoted;
 use patchbay_provider::Watch;
 use patchbay_session::{Host, Observer, Session, Unobserved};
 
-use args::{Arguments, Command};
+use args::{Arguments, Command, SessionArguments};
 use error::CliError;
 use home::HomeDirs;
 use progress_line::{ProgressLine, Style};
@@ -56,14 +58,13 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, CliError> {
-    let Arguments { session, workspace, command } = arguments;
+    let Arguments { session, command } = arguments;
     match command {
         None => {
             let home = HomeDirs::find()?;
             let host = open_watched(&home, ProgressLine::new(Style::of_standard_error(), runtime.handle()))?;
-            let (_watch, session) = runtime.block_on(async {
-                Ok::<_, CliError>((watch(&host), start(&host, session.as_deref(), workspace.as_deref()).await?))
-            })?;
+            let (_watch, session) =
+                runtime.block_on(async { Ok::<_, CliError>((watch(&host), start(&host, &session).await?)) })?;
             terminal::run(runtime, &home, session)
         }
         Some(Command::Exec(exec)) => {
@@ -72,16 +73,27 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
             runtime.block_on(async {
                 // A single line ends before a provider could be added.
                 let _watch = (exec.lines.len() != 1).then(|| watch(&host));
-                let (session, workspace) = (exec.session.clone(), exec.workspace.clone());
-                exec::run(start(&host, session.as_deref(), workspace.as_deref()), exec).await
+                let session = exec.session.clone();
+                exec::run(start(&host, &session), exec).await
             })
         }
-        Some(Command::Sessions { command }) => runtime.block_on(sessions::run(&open(&HomeDirs::find()?)?, command)),
+        Some(Command::Sessions { list, command }) => {
+            let host = open(&HomeDirs::find()?)?;
+            runtime.block_on(async {
+                match command {
+                    None => sessions::list(&host, list).await,
+                    Some(command) => sessions::run(&host, command).await,
+                }
+            })
+        }
         Some(Command::Plugin { command }) => runtime.block_on(plugin::run(command)),
         Some(Command::Provider { command }) => runtime.block_on(provider::run(&open(&HomeDirs::find()?)?, command)),
         Some(Command::Grant { command }) => runtime.block_on(authority::grant(&open(&HomeDirs::find()?)?, command)),
         Some(Command::Trust { command }) => runtime.block_on(authority::trust(&open(&HomeDirs::find()?)?, command)),
         Some(Command::Journal(journal)) => runtime.block_on(journal::run(&open(&HomeDirs::find()?)?, &journal)),
+        Some(Command::Doctor(doctor)) => runtime.block_on(doctor::run(&doctor)),
+        Some(Command::Completions { shell }) => shell::completions(shell),
+        Some(Command::Man) => shell::man(),
         Some(Command::Compile(compile)) => Ok(compile::run(&compile)),
     }
 }
@@ -93,8 +105,16 @@ fn open(home: &HomeDirs) -> Result<Arc<Host>, CliError> {
 /// Opens the host with an observer, for fronts that create sessions and may have to compile components.
 fn open_watched(home: &HomeDirs, observer: impl Observer + 'static) -> Result<Arc<Host>, CliError> {
     log::start(&home.paths.state)?;
-    let config = config::read(&home.paths.config)?;
-    Ok(Host::open(patchbay_session::Config {
+    Ok(Host::open(host_config(home, config::read(&home.paths.config)?, observer)?)?)
+}
+
+/// Returns the configuration of a host with the bundled plugins.
+fn host_config(
+    home: &HomeDirs,
+    config: config::ConfigFile,
+    observer: impl Observer + 'static,
+) -> Result<patchbay_session::Config, CliError> {
+    Ok(patchbay_session::Config {
         paths: home.paths.clone(),
         home_folder: home.home_folder.clone(),
         compiler: compile::compiler()?,
@@ -116,7 +136,7 @@ fn open_watched(home: &HomeDirs, observer: impl Observer + 'static) -> Result<Ar
         bundled_answers: bundled::ANSWERS,
         observer: Arc::new(observer),
         program: program(),
-    })?)
+    })
 }
 
 /// Returns the command that starts this program from the user's shell: its name if it was found on the PATH, else the path
@@ -135,10 +155,12 @@ fn watch(host: &Host) -> Option<Watch> {
         .ok()
 }
 
-/// Creates a session on `workspace`, or resumes the stored session whose id starts with `id`.
-async fn start(host: &Arc<Host>, id: Option<&str>, workspace: Option<&Path>) -> Result<Arc<Session>, CliError> {
-    match id {
-        None => Ok(host.new_session(workspace.unwrap_or(Path::new("."))).await?),
-        Some(id) => Ok(host.resume(sessions::find(host, id).await?).await?),
-    }
+/// Creates a session, or resumes the stored session that `arguments` name.
+async fn start(host: &Arc<Host>, arguments: &SessionArguments) -> Result<Arc<Session>, CliError> {
+    let workspace = arguments.workspace();
+    Ok(match &arguments.session {
+        Some(id) => host.resume(sessions::find(host, id).await?).await?,
+        None if arguments.continues => host.resume(sessions::newest(host, workspace).await?).await?,
+        None => host.new_session(workspace).await?,
+    })
 }

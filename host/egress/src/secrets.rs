@@ -95,7 +95,7 @@ impl Secrets {
     /// # Errors
     /// [`CredentialError`], but never [`CredentialError::NotConfigured`].
     pub fn get(&self, name: &Name, variable: &str) -> Result<Secret, CredentialError> {
-        let found = self.find(name, variable);
+        let found = self.find(name, variable).map(|(secret, _)| secret);
         let mut state = self.state();
         let values = state.found.entry((name.clone(), variable.to_owned())).or_default();
         match found {
@@ -112,14 +112,26 @@ impl Secrets {
         }
     }
 
-    fn find(&self, name: &Name, variable: &str) -> Result<Secret, CredentialError> {
+    /// Returns where the secret `name` is found, as [`Secrets::get`] finds it. The value is not kept.
+    ///
+    /// # Errors
+    /// As [`Secrets::get`].
+    pub fn locate(&self, name: &Name, variable: &str) -> Result<SecretSource, CredentialError> {
+        self.find(name, variable).map(|(_, place)| place)
+    }
+
+    fn find(&self, name: &Name, variable: &str) -> Result<(Secret, SecretSource), CredentialError> {
         let unusable = |place| |source| CredentialError::Unusable { name: name.clone(), place, source };
         if let Some(value) = (self.environment)(variable).filter(|value| !value.is_empty()) {
             let secret = value.to_str().ok_or(SecretError::Characters).and_then(Secret::new);
-            return secret.map_err(unusable(SecretSource::Variable(variable.to_owned())));
+            let place = SecretSource::Variable(variable.to_owned());
+            return secret.map(|secret| (secret, place.clone())).map_err(unusable(place));
         }
         match self.file.entry(name)? {
-            Some(text) => Secret::new(&text).map_err(unusable(SecretSource::File)),
+            Some(text) => match Secret::new(&text) {
+                Ok(secret) => Ok((secret, SecretSource::File)),
+                Err(error) => Err(unusable(SecretSource::File)(error)),
+            },
             None => Err(CredentialError::NoSecret { name: name.clone(), variable: variable.to_owned() }),
         }
     }

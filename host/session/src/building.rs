@@ -125,6 +125,16 @@ impl Host {
         }
     }
 
+    /// Returns the snapshot that a new session on `workspace` would have. New components are compiled and stored, but the
+    /// snapshot is not.
+    ///
+    /// # Errors
+    /// [`SessionError`] if the workspace or the store cannot be used.
+    pub async fn preview_snapshot(self: &Arc<Self>, workspace: &Path) -> Result<Snapshot, SessionError> {
+        let workspace = workspace_path(workspace)?;
+        Ok(self.build_snapshot(SessionId::random(), &workspace, 1).await?.snapshot)
+    }
+
     /// Returns whether a reload would change the skills of `of` that come from files. Runs no component; one with unknown
     /// tools counts as new.
     pub(crate) async fn differs(self: &Arc<Self>, of: &Snapshot, workspace: &str) -> Result<bool, SessionError> {

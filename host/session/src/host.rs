@@ -13,16 +13,16 @@ use patchbay_policy::quoted_folder;
 use patchbay_provider::{BundledAdapter, ExchangeLimits, Providers, Settings, SettingsSource, Sources};
 use patchbay_sandbox::{Artefacts, Compiler, Limits, Sandbox};
 use patchbay_skill::{BundledSkill, Snapshot, SnapshotError};
-use patchbay_store::{AgentModel, Collected, JournalSettings, KvStore, SessionRow, Store, StoreError};
+use patchbay_store::{AgentModel, Collected, DatabaseHealth, JournalSettings, KvStore, SessionRow, Store, StoreError};
 use patchbay_tools::{BundledGrant, StoreLedger, Tools};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
 use crate::{
     Observer, Session, SessionError, Unobserved,
     json::to_json,
-    lock::SessionLock,
+    lock::{self, SessionLock},
     persona::{DEFAULT, Personas},
-    recovery,
+    recap, recovery,
     roots::Roots,
     session::Opened,
     workspace_path::workspace_path,
@@ -196,7 +196,7 @@ impl Host {
     pub async fn new_session(self: &Arc<Self>, workspace: &Path) -> Result<Arc<Session>, SessionError> {
         let workspace = workspace_path(workspace)?;
         let id = SessionId::random();
-        let lock = SessionLock::take(&self.lock_folder(), id)?;
+        let lock = SessionLock::take(&self.lock_folder(), id).await?;
         let built = self.build_snapshot(id, &workspace, 1).await?;
         let persona = self.personas(&workspace).await?.read(DEFAULT)?;
         let row = SessionRow {
@@ -239,7 +239,7 @@ impl Host {
     async fn open_stored(self: &Arc<Self>, id: SessionId) -> Result<Arc<Session>, SessionError> {
         // Checked before the lock, so that a mistyped id creates no lock file.
         self.store.session(id).await?;
-        let lock = SessionLock::take(&self.lock_folder(), id)?;
+        let lock = SessionLock::take(&self.lock_folder(), id).await?;
         let row = self.store.session(id).await?;
         let persona = serde_json::from_str(&row.persona).map_err(|_| patchbay_store::StoreError::BadRow("persona"))?;
         let json = self.store.snapshot(&row.snapshot).await?;
@@ -266,11 +266,35 @@ impl Host {
     /// [`SessionError`] if the session does not exist or another process has it.
     pub async fn remove_session(&self, id: SessionId) -> Result<(), SessionError> {
         self.store.session(id).await?;
-        let lock = SessionLock::take(&self.lock_folder(), id)?;
+        let lock = SessionLock::take(&self.lock_folder(), id).await?;
         self.store.remove_session(id).await?;
         self.kv.remove_session(id).await?;
         lock.remove(&self.lock_folder(), id);
         Ok(())
+    }
+
+    /// Returns the id of the process that has the session `id` open, as text; `None` if there is none.
+    pub fn session_holder(&self, id: SessionId) -> Option<String> {
+        lock::holder(&self.lock_folder(), id)
+    }
+
+    /// Returns the first words of a session in one line of at most `max` characters: its first message, or the command that
+    /// began it; `None` if nothing was said in it.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn first_words(&self, id: SessionId, max: usize) -> Result<Option<String>, SessionError> {
+        // White space at the beginning of the message is not shown.
+        let read = u32::try_from(max).unwrap_or(u32::MAX).saturating_mul(4);
+        Ok(self.store.first_message(id, read).await?.map(|message| recap::first_words(&message, max)))
+    }
+
+    /// Checks the databases: sessions first, then the key-value store of skills. Reads them whole.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn database_health(&self) -> Result<[DatabaseHealth; 2], SessionError> {
+        Ok([self.store.health().await?, self.kv.health().await?])
     }
 
     /// Deletes snapshots without a session, and components without a snapshot, also their compiled form.

@@ -1,14 +1,20 @@
-//! Locks a session, so that only one process at a time writes it. `host` takes the lock before it opens a session.
+//! Locks a session, so that only one process at a time writes it. `host` takes the lock before it opens a session, and reads
+//! which process has it.
 
 use std::{
     fs::{self, File, TryLockError},
     io::{Read as _, Write as _},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use patchbay_core::SessionId;
 
 use crate::SessionError;
+
+/// How often a lock that another process has is tried again, and the pause before. [`holder`] locks a file for a moment.
+const RETRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// An OS lock on a session. The system releases it when the process ends.
 pub(crate) struct SessionLock {
@@ -19,23 +25,46 @@ fn path(folder: &Path, id: SessionId) -> PathBuf {
     folder.join(format!("{id}.lock"))
 }
 
+/// Returns the id of the process that has the session `id` open; `None` if there is none. An id that cannot be read is
+/// `unknown`.
+pub(crate) fn holder(folder: &Path, id: SessionId) -> Option<String> {
+    let mut file = File::open(path(folder, id)).ok()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Some(read_holder(&mut file)),
+        Ok(()) | Err(TryLockError::Error(_)) => None,
+    }
+}
+
+/// Returns the process id in a lock file. The holder may not have written it yet.
+fn read_holder(file: &mut File) -> String {
+    let mut holder = String::new();
+    // A process id is shorter; a longer text is none.
+    let _ = file.take(32).read_to_string(&mut holder);
+    let is_number = !holder.is_empty() && holder.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { holder } else { "unknown".to_owned() }
+}
+
 impl SessionLock {
-    pub(crate) fn take(folder: &Path, id: SessionId) -> Result<Self, SessionError> {
+    /// Takes the lock of the session `id`.
+    ///
+    /// # Errors
+    /// [`SessionError::InUse`] if another process has it, [`SessionError::Folder`] if the file cannot be used.
+    pub(crate) async fn take(folder: &Path, id: SessionId) -> Result<Self, SessionError> {
         let path = path(folder, id);
         let unusable = |source| SessionError::Folder { what: format!("the lock file {}", path.display()), source };
         fs::create_dir_all(folder).map_err(unusable)?;
         let mut file =
             File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(unusable)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                // The holder may not have written its process id yet.
-                let _ = file.read_to_string(&mut holder);
-                let holder = if holder.is_empty() { "unknown".to_owned() } else { holder };
-                return Err(SessionError::InUse { id, holder });
+        let mut retries = 0..RETRIES;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if retries.next().is_some() => tokio::time::sleep(PAUSE).await,
+                Err(TryLockError::WouldBlock) => {
+                    return Err(SessionError::InUse { id, holder: read_holder(&mut file) });
+                }
+                Err(TryLockError::Error(error)) => return Err(unusable(error)),
             }
-            Err(TryLockError::Error(error)) => return Err(unusable(error)),
         }
         file.set_len(0).map_err(unusable)?;
         write!(file, "{}", std::process::id()).map_err(unusable)?;

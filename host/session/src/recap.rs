@@ -1,4 +1,5 @@
-//! Formats the last exchange of a resumed session in a few lines. `notices` uses it.
+//! Formats the last exchange of a resumed session in a few lines, and the first words of a session. `notices` and `host` use
+//! it.
 
 use patchbay_core::{MessageKind, text};
 use patchbay_store::MessageRow;
@@ -42,6 +43,14 @@ pub(crate) fn lines(said: &MessageRow, answer: Option<&MessageRow>) -> Vec<Strin
         shown.push("(interrupted)".to_owned());
     }
     shown
+}
+
+/// Returns the first words of a session, whose first message is `said`, in one line of at most `max` characters.
+pub(crate) fn first_words(said: &MessageRow, max: usize) -> String {
+    match said.kind {
+        MessageKind::Skill => text::excerpt(&format!("/skill {}", word(said, "skill")), max),
+        _ => text::excerpt(&said.content, max),
+    }
 }
 
 fn word(row: &MessageRow, key: &str) -> String {
@@ -99,5 +108,13 @@ mod tests {
         let sly = "\u{1b}[2J\u{202e}x".to_owned() + &"y".repeat(2 * WIDTH);
         let shown = lines(&row(MessageKind::User, &sly, None), None);
         assert!(shown[0].starts_with("> [2Jxy") && shown[0].chars().count() == WIDTH + 3, "{}", shown[0]);
+    }
+    #[test]
+    fn first_words_are_one_clean_line() {
+        let words = |kind, content: &str, data| first_words(&row(kind, content, data), 12);
+        assert_eq!(words(MessageKind::User, "  How\n much\u{1b}[2J?", None), "How much[2J?");
+        assert_eq!(words(MessageKind::User, "How much is it?", None), "How much is \u{2026}");
+        assert_eq!(words(MessageKind::Command, "/calc 1", None), "/calc 1");
+        assert_eq!(words(MessageKind::Skill, "Many", Some(json!({"skill": "plan"}))), "/skill plan");
     }
 }

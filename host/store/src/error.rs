@@ -46,7 +46,7 @@ pub enum StoreError {
     #[error("the database's writer has stopped")]
     WriterGone,
     /// There is no session with this id.
-    #[error("no session '{0}'; 'patchbay sessions list' shows what there is")]
+    #[error("no session '{0}'; 'patchbay sessions --all' shows what there is")]
     SessionNotFound(SessionId),
     /// The session was taken over; see [`Hold`](crate::Hold).
     #[error("another process has taken this session over")]

@@ -27,7 +27,7 @@ const PAGE: u32 = 1_000;
 /// The key-value store of all skills. Cheap to clone.
 #[derive(Clone)]
 pub struct KvStore {
-    database: Arc<Database>,
+    pub(crate) database: Arc<Database>,
     /// The store of the sessions. Writes of session state check their hold there.
     sessions: Store,
 }

@@ -86,6 +86,31 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Returns the first message of a session (a person's text or a skill's instructions), else its first command; `None` if
+    /// it has neither. Of the text, the first `max` characters are returned; of the data, only those of a skill.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn first_message(&self, session: SessionId, max: u32) -> Result<Option<MessageRow>, StoreError> {
+        self.database.read(|connection| {
+            let first = |kinds: &str| {
+                let sql = format!(
+                    "SELECT seq, agent, kind, substr(content, 1, ?), CASE kind WHEN 'skill' THEN data END FROM messages \
+                     WHERE session = ? AND kind IN ({kinds}) AND content <> '' ORDER BY seq LIMIT 1"
+                );
+                let mut query = connection.prepare_cached(&sql)?;
+                let mut rows = query.query(params![max, session.to_string()])?;
+                rows.next()?.map(read).transpose()
+            };
+            Ok(match first("'user', 'skill'")? {
+                Some(message) => Some(message),
+                None => first("'command'")?,
+            })
+        })
+    }
+}
+
 /// The columns that [`read`] expects.
 pub(crate) const COLUMNS: &str = "seq, agent, kind, content, data";
 

@@ -69,6 +69,9 @@ pub struct SessionSummary {
     pub messages: u64,
 }
 
+/// Characters of a short id; see [`SessionId::short`].
+const SHORT: usize = 8;
+
 /// What [`Store::collect`] deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
@@ -167,7 +170,7 @@ impl Store {
         self.database.read(|connection| {
             let mut query = connection.prepare(
                 "SELECT id, workspace, used_at, (SELECT count(*) FROM messages WHERE session = sessions.id) \
-                 FROM sessions ORDER BY used_at DESC, id",
+                 FROM sessions ORDER BY used_at DESC, created_at DESC, id",
             )?;
             let mut rows = query.query([])?;
             let mut sessions = Vec::new();
@@ -181,6 +184,20 @@ impl Store {
                 });
             }
             Ok(sessions)
+        })
+    }
+
+    /// Returns the shortest beginning of a session's id, of 8 characters or more, that no other session has.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn short_id(&self, id: SessionId) -> Result<String, StoreError> {
+        let (id, short) = (id.to_string(), id.short());
+        self.database.read(|connection| {
+            // Ids consist of `-`, digits and `a` to `f`, so that `g` sorts after all that begin with `short`.
+            let mut query = connection.prepare_cached("SELECT id FROM sessions WHERE id BETWEEN ?1 AND ?1 || 'g'")?;
+            let similar = query.query_map(params![short], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
+            Ok(unique_prefix(&id, &similar).to_owned())
         })
     }
 
@@ -230,6 +247,13 @@ impl Store {
     }
 }
 
+/// Returns the shortest prefix of `id`, of 8 characters or more, that no other id of `ids` has. All are ASCII.
+fn unique_prefix<'a>(id: &'a str, ids: &[String]) -> &'a str {
+    let shared = |other: &String| id.bytes().zip(other.bytes()).take_while(|(one, two)| one == two).count();
+    let longest = ids.iter().filter(|other| *other != id).map(shared).max();
+    id.get(..longest.map_or(0, |shared| shared + 1).max(SHORT)).unwrap_or(id)
+}
+
 fn apply(connection: &Connection, hold: &Hold, change: SessionChange) -> Result<Vec<MessageRow>, StoreError> {
     let last = hold.advance(connection, change.messages.len(), change.tokens)?;
     let id = hold.session().to_string();
@@ -259,4 +283,20 @@ fn apply(connection: &Connection, hold: &Hold, change: SessionChange) -> Result<
         exchanges::drop_message(connection, hold.session(), message)?;
     }
     messages::append(connection, hold.session(), last, change.messages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_ids_are_unique_prefixes() {
+        let id = "25ac03e6-5613-4409-a682-4dd5270a4e0e";
+        let of = |others: &[&str]| unique_prefix(id, &others.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(of(&[]), "25ac03e6");
+        assert_eq!(of(&[id]), "25ac03e6");
+        assert_eq!(of(&[id, "25ac0000-0000-4000-8000-000000000000"]), "25ac03e6");
+        assert_eq!(of(&["25ac03e6-5700-4000-8000-000000000000", id]), "25ac03e6-56");
+        assert_eq!(of(&["25ac03e6-5613-4409-a682-4dd5270a4e0f"]), id);
+    }
 }

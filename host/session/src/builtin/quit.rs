@@ -22,8 +22,10 @@ impl BuiltIn for QuitCommand {
 
     fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
         Box::pin(async {
-            let (program, id) = (&line.session.host.program, line.session.id());
-            Outcome::ok(Code::Quit, format!("The session is kept. To go on: {program} --session {id}")).into()
+            let (host, id) = (&line.session.host, line.session.id());
+            // If the store cannot be read, the whole id does as well.
+            let short = host.store.short_id(id).await.unwrap_or_else(|_| id.to_string());
+            Outcome::ok(Code::Quit, format!("The session is kept. To go on: {} --session {short}", host.program)).into()
         })
     }
 }

@@ -1,0 +1,98 @@
+//! `patchbay doctor`: reports what is installed and where, what works, what is wrong, and the command that mends it. `main`
+//! calls it.
+//!
+//! It changes nothing but what every start does: missing folders are created, the databases are brought up to date. Keys are
+//! located, their values never shown.
+
+mod home;
+mod plugins;
+mod report;
+mod terminal;
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use patchbay_policy::quoted_folder;
+
+use crate::{CliError, FAILED, args::DoctorArguments, out::say};
+use report::{DoctorReport, Fact};
+
+pub(crate) async fn run(arguments: &DoctorArguments) -> Result<ExitCode, CliError> {
+    let workspace = arguments.workspace.as_deref().unwrap_or(Path::new("."));
+    let mut report = DoctorReport::default();
+    installation(&mut report);
+    match home::check(&mut report).await {
+        Some(opened) => plugins::check(&mut report, &opened, workspace).await,
+        None => {
+            report.section("Plugins", vec![Fact::new("state", "not checked; the problems below must be mended first")])
+        }
+    }
+    terminal::check(&mut report);
+    if arguments.json {
+        say!("{}", report.to_json());
+    } else {
+        say!("{}", report.to_text());
+    }
+    Ok(if report.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+fn installation(report: &mut DoctorReport) {
+    let program = env::current_exe().ok();
+    let shown = program.as_ref().map_or_else(|| "unknown".to_owned(), |path| path.display().to_string());
+    let first = on_path();
+    let same = |one: &Path, other: &Path| one.canonicalize().ok() == other.canonicalize().ok();
+    let on_path = match (&first, &program) {
+        (None, _) => "no".to_owned(),
+        (Some(first), Some(program)) if same(first, program) => "yes".to_owned(),
+        (Some(first), _) => format!("another one, {}", first.display()),
+    };
+    report.section(
+        "Installation",
+        vec![
+            Fact::new("version", env!("CARGO_PKG_VERSION")),
+            Fact::new("system", format!("{} {}", env::consts::OS, env::consts::ARCH)),
+            Fact::new("program", shown),
+            Fact::new("found on the PATH", on_path),
+        ],
+    );
+}
+
+/// Returns the first file `patchbay` of the PATH.
+fn on_path() -> Option<PathBuf> {
+    let folders = env::var_os("PATH")?;
+    env::split_paths(&folders).map(|folder| folder.join("patchbay")).find(|file| file.is_file())
+}
+
+/// Returns the command that opens a file in the user's editor.
+fn edit(file: &Path) -> String {
+    format!("${{EDITOR:-vi}} {}", word(file))
+}
+
+/// Returns a path as a word of a shell command.
+fn word(path: &Path) -> String {
+    quoted_folder(&path.to_string_lossy()).into_owned()
+}
+
+/// Words a size in bytes.
+fn size(bytes: u64) -> String {
+    match bytes {
+        ..1024 => format!("{bytes} bytes"),
+        ..1_048_576 => format!("{} KiB", bytes / 1024),
+        _ => format!("{}.{} MiB", bytes >> 20, (bytes & 0xf_ffff) * 10 >> 20),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_commands_are_readable() {
+        assert_eq!([0, 1023, 1024, 1_048_575].map(size), ["0 bytes", "1023 bytes", "1 KiB", "1023 KiB"]);
+        assert_eq!([1_048_576, 8_912_896].map(size), ["1.0 MiB", "8.5 MiB"]);
+        assert_eq!(edit(Path::new("/my files/a")), "${EDITOR:-vi} '/my files/a'");
+    }
+}

@@ -1,0 +1,72 @@
+//! Facts about the terminal: what decides how the front draws.
+
+use std::{
+    env,
+    io::{self, IsTerminal as _},
+};
+
+use patchbay_core::text;
+use serde_json::json;
+
+use super::report::{DoctorReport, Fact};
+
+/// Limit of characters of a shown variable.
+const SHOWN: usize = 80;
+
+pub(super) fn check(report: &mut DoctorReport) {
+    let term = variable("TERM");
+    let terminals = [
+        ("standard input", io::stdin().is_terminal()),
+        ("standard output", io::stdout().is_terminal()),
+        ("standard error", io::stderr().is_terminal()),
+    ];
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
+    let is_plain = term.as_deref().is_none_or(|term| term == "dumb");
+    let is_utf8 = locale.as_deref().is_some_and(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    });
+    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
+    let mut facts: Vec<Fact> = terminals
+        .iter()
+        .map(|(name, is)| Fact::with(name, if *is { "a terminal" } else { "not a terminal" }, json!({"terminal": is})))
+        .collect();
+    facts.extend([
+        Fact::new("TERM", shown(&term)),
+        Fact::new("colours", colours(term.as_deref())),
+        Fact::new("locale", shown(&locale)),
+        Fact::new(
+            "editor",
+            ["VISUAL", "EDITOR"].into_iter().find_map(variable).unwrap_or_else(|| "not set".to_owned()),
+        ),
+    ]);
+    report.section("Terminal", facts);
+    let [(_, input), (_, output), _] = terminals;
+    if input && output {
+        if is_plain {
+            report.advise("TERM is not set or 'dumb': there is no line editor.", "export TERM=xterm-256color");
+        }
+        if !is_utf8 {
+            report.advise("The locale is not UTF-8: some characters may be shown wrongly.", "export LANG=C.UTF-8");
+        }
+    }
+}
+
+fn colours(term: Option<&str>) -> &'static str {
+    if variable("NO_COLOR").is_some() {
+        return "off, because NO_COLOR is set";
+    }
+    let is_full = variable("COLORTERM").is_some_and(|value| value == "truecolor" || value == "24bit");
+    match term {
+        None | Some("dumb") => "none",
+        Some(_) if is_full => "16 million",
+        Some(term) if term.contains("256") => "256",
+        Some(_) => "16",
+    }
+}
+
+/// Returns a variable that is set and not empty, cleaned and shortened.
+fn variable(name: &str) -> Option<String> {
+    let value = env::var_os(name).filter(|value| !value.is_empty())?;
+    Some(text::excerpt(&value.to_string_lossy(), SHOWN))
+}
