@@ -78,10 +78,12 @@ fn word(path: &Path) -> String {
 
 /// Words a size in bytes.
 fn size(bytes: u64) -> String {
+    const KIB: u64 = 1 << 10;
+    const MIB: u64 = 1 << 20;
     match bytes {
-        ..1024 => format!("{bytes} bytes"),
-        ..1_048_576 => format!("{} KiB", bytes / 1024),
-        _ => format!("{}.{} MiB", bytes >> 20, (bytes & 0xf_ffff) * 10 >> 20),
+        _ if bytes < KIB => format!("{bytes} bytes"),
+        _ if bytes < MIB => format!("{} KiB", bytes / KIB),
+        _ => format!("{}.{} MiB", bytes / MIB, bytes % MIB * 10 / MIB),
     }
 }
 

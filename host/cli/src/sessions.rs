@@ -179,9 +179,9 @@ fn age(seconds: i64) -> String {
     const DAY: i64 = 24 * HOUR;
     let ago = |unit: i64, name: &str| format!("{} ago", count(usize::try_from(seconds / unit).unwrap_or(0), name));
     match seconds {
-        ..MINUTE => "just now".to_owned(),
-        ..HOUR => ago(MINUTE, "minute"),
-        ..DAY => ago(HOUR, "hour"),
+        _ if seconds < MINUTE => "just now".to_owned(),
+        _ if seconds < HOUR => ago(MINUTE, "minute"),
+        _ if seconds < DAY => ago(HOUR, "hour"),
         _ if seconds < 14 * DAY => ago(DAY, "day"),
         _ if seconds < 60 * DAY => ago(7 * DAY, "week"),
         _ if seconds < 730 * DAY => ago(30 * DAY, "month"),
