@@ -133,7 +133,7 @@ codes! {
         BuildFailed = "build_failed", "A plugin could not be built; the message says why.";
         GrantNotFound = "grant_not_found", "The grant does not exist.";
         TrustNotFound = "trust_not_found", "The workspace was not trusted.";
-        SessionNotFound = "session_not_found", "No stored session has that id.";
+        SessionNotFound = "session_not_found", "No stored session has that id, or `--continue` found none in the workspace.";
         SessionInUse = "session_in_use", "Another process has the session open.";
         SessionFenced = "session_fenced", "Another process has taken over the session; this process can no longer write it.";
         SessionClosed = "session_closed", "The session was closed before the line.";
