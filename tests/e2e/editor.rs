@@ -1,4 +1,4 @@
-//! The line editor in a pseudo-terminal, [`Terminal`]: keys that are typed and the text on the screen.
+//! The interactive terminal in a pseudo-terminal, [`Terminal`]: keys that are typed and the text on the screen.
 
 use std::{
     io::{Read as _, Write},
@@ -26,7 +26,9 @@ fn nonzero(size: u16) -> NonZeroU16 {
 /// The binary in a pseudo-terminal.
 pub(crate) struct Terminal {
     screen: Arc<Mutex<vt100::Parser>>,
-    keys: Arc<Mutex<Box<dyn Write + Send>>>,
+    keys: Mutex<Box<dyn Write + Send>>,
+    /// Everything that the program wrote.
+    written: Arc<Mutex<Vec<u8>>>,
     child: Box<dyn Child + Send + Sync>,
 }
 
@@ -41,29 +43,20 @@ impl Terminal {
         command.env("TERM", "xterm-256color");
         let child = pair.slave.spawn_command(command).unwrap();
         let screen = Arc::new(Mutex::new(vt100::Parser::new(nonzero(ROWS), nonzero(COLUMNS), 0)));
-        let keys = Arc::new(Mutex::new(pair.master.take_writer().unwrap()));
+        let keys = Mutex::new(pair.master.take_writer().unwrap());
         let mut output = pair.master.try_clone_reader().unwrap();
-        let (drawn, answers) = (Arc::clone(&screen), Arc::clone(&keys));
+        let output_bytes: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let (drawn, written) = (Arc::clone(&screen), Arc::clone(&output_bytes));
         thread::spawn(move || {
             // Kept open: closing the terminal would end the process.
             let _master = pair.master;
             let mut bytes = [0; 4096];
-            // The query for the cursor position may arrive in two reads.
-            let mut recent = Vec::new();
             while let Ok(count @ 1..) = output.read(&mut bytes) {
-                let mut screen = drawn.lock().unwrap();
-                screen.process(&bytes[..count]);
-                recent.extend_from_slice(&bytes[..count]);
-                let asked = recent.windows(WHERE.len()).any(|window| window == WHERE);
-                recent.drain(..recent.len().saturating_sub(if asked { 0 } else { WHERE.len() - 1 }));
-                if asked {
-                    let (row, column) = screen.screen().cursor_position();
-                    let answer = format!("\x1b[{};{}R", row + 1, column + 1);
-                    let _ = answers.lock().unwrap().write_all(answer.as_bytes());
-                }
+                drawn.lock().unwrap().process(&bytes[..count]);
+                written.lock().unwrap().extend_from_slice(&bytes[..count]);
             }
         });
-        Self { screen, keys, child }
+        Self { screen, keys, written: output_bytes, child }
     }
 
     /// Types keys, without waiting for their effect.
@@ -88,6 +81,11 @@ impl Terminal {
         self.wait_for_line(expected, |line| line.starts_with(expected));
     }
 
+    /// Waits until a line of the screen contains `expected`.
+    pub(crate) fn wait_for_containing(&self, expected: &str) {
+        self.wait_for_line(expected, |line| line.contains(expected));
+    }
+
     fn wait_for_line(&self, expected: &str, is_it: impl Fn(&str) -> bool) {
         let start = Instant::now();
         while !self.lines().iter().any(|line| is_it(line)) {
@@ -96,16 +94,25 @@ impl Terminal {
         }
     }
 
+    /// Waits until the composer is empty.
+    pub(crate) fn wait_for_prompt(&self) {
+        self.wait_for_text(">");
+    }
+
+    /// Returns everything that the program wrote.
+    pub(crate) fn written(&self) -> String {
+        String::from_utf8_lossy(&self.written.lock().unwrap()).into_owned()
+    }
+
     pub(crate) fn wait_for_exit(mut self) -> u32 {
         self.child.wait().unwrap().exit_code()
     }
 }
 
-/// The query for the cursor position.
-const WHERE: &[u8] = b"\x1b[6n";
 const TAB: &str = "\t";
 pub(crate) const ENTER: &str = "\r";
 const UP: &str = "\x1b[A";
+const ESC: &str = "\x1b";
 pub(crate) const CTRL_C: &str = "\x03";
 pub(crate) const CTRL_D: &str = "\x04";
 
@@ -178,10 +185,11 @@ fn ctrl_c_cancels_the_running_line_only() {
     terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
     terminal.press("/spin {\"round\": 1}");
     terminal.press(ENTER);
-    terminal.wait_for_text("{\"round\":1}");
+    // The progress is in the busy row.
+    terminal.wait_for_prefix("* /spin {\"round\": 1} · spin__run 0 s · {\"round\":1} · ");
     terminal.press(CTRL_C);
-    terminal.wait_for_text("Cancelled.");
-    terminal.wait_for_text(">");
+    terminal.wait_for_prefix("Cancelled. ");
+    terminal.wait_for_prompt();
     terminal.press("/calc 2 + 3");
     terminal.press(ENTER);
     terminal.wait_for_text("5");
@@ -308,5 +316,137 @@ fn resumed_session_announces_changed_skill_files() {
     let terminal = Terminal::open(&patchbay, &["--session", &session]);
     terminal.wait_for_text(DIFFERS);
     terminal.press(CTRL_D);
+    assert_eq!(terminal.wait_for_exit(), 0);
+}
+
+/// Three messages and a command while an answer streams.
+#[test]
+fn lines_that_are_entered_during_an_answer_are_all_run() {
+    let patchbay = Patchbay::new();
+    let terminal = Terminal::open(&patchbay, &[]);
+    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.press("repeat 200 red\r");
+    terminal.wait_for_prefix("* demo:demo-1 · answering");
+    for message in ["one", "two", "three"] {
+        terminal.press(message);
+        terminal.press(ENTER);
+        terminal.wait_for_text(&format!("queued: {message}"));
+    }
+    terminal.press("/calc 6 * 7\r");
+    terminal.wait_for_text("42");
+    terminal.wait_for_text("queued: one");
+    terminal.press("a draft");
+    terminal.wait_for_text("> a draft");
+    terminal.wait_for_text("You said: three");
+    terminal.wait_for_text("> a draft");
+    let lines = terminal.lines();
+    let place = |text: &str| lines.iter().position(|line| line == text).unwrap_or_else(|| panic!("{text}: {lines:?}"));
+    let order = ["> repeat 200 red", "> one", "You said: one", "> two", "You said: two", "> three", "You said: three"];
+    assert!(order.map(place).is_sorted(), "{lines:?}");
+    // Nothing clears the screen or the scrollback, sets a scroll region or takes the mouse.
+    let written = terminal.written();
+    for sequence in ["\x1b[2J", "\x1b[3J", "\x1b[6n", "\x1b[?1049h", "\x1b[?1000h", "\x1b[1;", "\x1b[r"] {
+        assert!(!written.contains(sequence), "{sequence:?} is written");
+    }
+    terminal.press(CTRL_C);
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.wait_for_exit(), 0);
+}
+
+#[test]
+fn esc_stops_an_answer_and_keeps_what_came() {
+    let patchbay = Patchbay::new();
+    let terminal = Terminal::open(&patchbay, &[]);
+    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.press("repeat 5000 red\r");
+    terminal.wait_for_prefix("red red red");
+    terminal.press(ESC);
+    terminal.wait_for_text("Cancelled. What came is kept.");
+    terminal.wait_for_prompt();
+    assert!(terminal.lines().iter().any(|line| line.starts_with("red red")), "{:?}", terminal.lines());
+    terminal.press("/calc 2 + 3\r");
+    terminal.wait_for_text("5");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.wait_for_exit(), 0);
+}
+
+#[test]
+fn ctrl_c_clears_the_text_then_says_how_to_leave_then_leaves() {
+    let patchbay = Patchbay::new();
+    let terminal = Terminal::open(&patchbay, &[]);
+    terminal.press("a draft");
+    terminal.wait_for_text("> a draft");
+    terminal.press(CTRL_C);
+    terminal.wait_for_prompt();
+    thread::sleep(Duration::from_millis(1_100));
+    terminal.press(CTRL_C);
+    terminal.wait_for_text("Ctrl+D leaves.");
+    terminal.press(CTRL_C);
+    assert_eq!(terminal.wait_for_exit(), 0);
+}
+
+#[test]
+fn answers_are_shown_as_markdown() {
+    let patchbay = Patchbay::quick();
+    let terminal = Terminal::open(&patchbay, &[]);
+    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    // A pasted text is one line of input.
+    terminal.press("\x1b[200~Look:\n\n# Title\n\n**bold** `code`\n\n| a | b |\n| - | -: |\n| one | 2 |\n\x1b[201~\r");
+    for line in ["Title", "bold code", "a    b", "one  2"] {
+        terminal.wait_for_text(line);
+    }
+    terminal.press("/copy\r");
+    terminal.wait_for_prefix("Copied ");
+    assert!(terminal.written().contains("\x1b]52;c;"), "the clipboard is not set");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.wait_for_exit(), 0);
+}
+
+#[test]
+fn long_paste_is_a_placeholder_and_is_sent_whole() {
+    let patchbay = Patchbay::quick();
+    let terminal = Terminal::open(&patchbay, &[]);
+    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    let text: String = (1..=50).map(|number| format!("line {number}\n")).collect();
+    terminal.press(&format!("\x1b[200~{text}\x1b[201~"));
+    terminal.wait_for_text("> [paste 1: 50 lines]");
+    terminal.press(ENTER);
+    terminal.wait_for_text("> line 1");
+    terminal.wait_for_text("… 47 more lines");
+    terminal.wait_for_containing("line 50");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.wait_for_exit(), 0);
+}
+
+#[test]
+fn history_is_searched_with_ctrl_r() {
+    let patchbay = Patchbay::new();
+    let terminal = Terminal::open(&patchbay, &[]);
+    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    for line in ["/calc 1 + 1", "/calc 2 * 3", "/skills"] {
+        terminal.press(line);
+        terminal.press(ENTER);
+        terminal.wait_for_prompt();
+    }
+    terminal.press("\x12");
+    terminal.press("calc");
+    terminal.wait_for_text("search: calc");
+    terminal.press("\x12");
+    terminal.press(ENTER);
+    terminal.wait_for_text("> /calc 1 + 1");
+    terminal.press(ENTER);
+    terminal.wait_for_text("2");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.wait_for_exit(), 0);
+}
+
+#[test]
+fn plain_option_draws_nothing() {
+    let patchbay = Patchbay::new();
+    let terminal = Terminal::open(&patchbay, &["--plain"]);
+    terminal.press("/calc 6 * 7\r");
+    terminal.wait_for_text("42");
+    assert!(!terminal.written().contains("\x1b[?2026h"));
+    terminal.press("/quit\r");
     assert_eq!(terminal.wait_for_exit(), 0);
 }

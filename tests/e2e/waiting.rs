@@ -47,16 +47,16 @@ fn terminal_shows_compilation_progress() {
     patchbay.write("home/config/skills/two.wasm", slow(2));
     terminal.press("/reload_skills");
     terminal.press(ENTER);
-    terminal.wait_for_text(COMPILING);
+    terminal.wait_for_containing(COMPILING);
     terminal.wait_for_text("+ two");
     assert!(!is_compiling(&terminal), "{:?}", terminal.lines());
     // Cancelling removes the progress line.
     patchbay.write("home/config/skills/three.wasm", slow(3));
     terminal.press("/reload_skills");
     terminal.press(ENTER);
-    terminal.wait_for_text(COMPILING);
+    terminal.wait_for_containing(COMPILING);
     terminal.press(CTRL_C);
-    terminal.wait_for_text("Cancelled.");
+    terminal.wait_for_prefix("Cancelled. ");
     assert!(!is_compiling(&terminal), "{:?}", terminal.lines());
     terminal.press("/calc 2 + 3");
     terminal.press(ENTER);

@@ -16,6 +16,9 @@ use patchbay_policy::{Capability, Root};
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) session: SessionArguments,
+    /// Read plain lines, without drawing, even in a terminal
+    #[arg(long)]
+    pub(crate) plain: bool,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }

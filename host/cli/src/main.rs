@@ -58,14 +58,15 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, CliError> {
-    let Arguments { session, command } = arguments;
+    let Arguments { session, plain, command } = arguments;
     match command {
         None => {
             let home = HomeDirs::find()?;
-            let host = open_watched(&home, ProgressLine::new(Style::of_standard_error(), runtime.handle()))?;
+            let progress = ProgressLine::new(Style::of_standard_error(), runtime.handle());
+            let host = open_watched(&home, progress.clone())?;
             let (_watch, session) =
                 runtime.block_on(async { Ok::<_, CliError>((watch(&host), start(&host, &session).await?)) })?;
-            terminal::run(runtime, &home, session)
+            terminal::run(runtime, &home, session, plain, &progress)
         }
         Some(Command::Exec(exec)) => {
             let style = if exec.json { Style::Silent } else { Style::of_standard_error() };

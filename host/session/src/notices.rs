@@ -41,6 +41,11 @@ impl Session {
         }
     }
 
+    /// Returns the model and level that answer the agent in view, as `/model` takes them; `None` if none answers.
+    pub async fn model_name(&self) -> Option<String> {
+        self.model_of(&self.agent_in_view()).await.ok().map(|choice| choice.as_argument())
+    }
+
     /// Returns a message if skills were kept out of the snapshot or limited, else `None`.
     pub fn exclusions(&self) -> Option<String> {
         let problems = self.snapshot().diagnostics().len();

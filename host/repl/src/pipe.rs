@@ -1,5 +1,5 @@
-//! Output while a line runs. Results are printed from the line's outcome; of the stored rows only tool calls and their
-//! results are shown.
+//! Output of a line without a terminal, for `plain`. Results are printed from the line's outcome, errors on standard error;
+//! of the stored rows only tool calls and their results are shown.
 
 use std::io::{self, Write};
 
@@ -9,28 +9,16 @@ use patchbay_session::Received;
 /// Length limit in characters of a shown tool input or result.
 const SHOWN: usize = 100;
 
-/// Writes to a terminal or a pipe.
-pub(crate) struct Screen {
-    styled: bool,
-    /// Whether errors go to standard error.
-    errors_apart: bool,
+/// Writes the output of one line.
+#[derive(Default)]
+pub(crate) struct PipeOutput {
     /// The kind of block that the current line belongs to; `None` at the start of a line.
     open: Option<DeltaKind>,
     /// Whether the final answer was already shown as deltas.
     answered: bool,
 }
 
-impl Screen {
-    /// Returns a screen for a terminal: thinking and tool calls are faint.
-    pub(crate) fn of_terminal() -> Self {
-        Self { styled: true, errors_apart: false, open: None, answered: false }
-    }
-
-    /// Returns a screen for a pipe or a plain terminal: errors go to standard error.
-    pub(crate) fn of_pipe() -> Self {
-        Self { styled: false, errors_apart: true, open: None, answered: false }
-    }
-
+impl PipeOutput {
     /// Shows an event.
     pub(crate) fn show(&mut self, received: Received) -> io::Result<()> {
         let event = match received {
@@ -45,19 +33,19 @@ impl Screen {
         match event.kind {
             EventKind::Delta { block, text, .. } => self.delta(block, &text),
             EventKind::Progress { text, .. } => self.line(&text),
-            EventKind::Notice { text } => self.aside(&text),
+            EventKind::Notice { text } => self.line(&text),
             EventKind::Message { kind: MessageKind::Assistant, .. } => {
                 self.end()?;
                 let calls = answer.iter().flat_map(|answer| &answer.parts).filter_map(AssistantPart::tool_call);
                 for ToolCall { name, input, .. } in calls {
                     let (name, input) = (text::excerpt(&name, SHOWN), text::excerpt(&input, SHOWN));
-                    self.aside(&format!("→ {name} {input}"))?;
+                    self.line(&format!("→ {name} {input}"))?;
                 }
                 Ok(())
             }
             EventKind::Message { kind: MessageKind::Tool, content, .. } => {
                 let mark = if result.is_some_and(|result| result.error.is_some()) { "✗" } else { "←" };
-                self.aside(&format!("{mark} {}", text::excerpt(&content, SHOWN)))
+                self.line(&format!("{mark} {}", text::excerpt(&content, SHOWN)))
             }
             EventKind::Message { .. }
             | EventKind::LineEnded { .. }
@@ -74,19 +62,17 @@ impl Screen {
         let shown = outcome.code == Code::Answered && (self.answered || outcome.message.is_empty());
         match shown {
             true => Ok(()),
-            false if self.errors_apart && !outcome.is_ok() => writeln!(io::stderr().lock(), "{}", outcome.line()),
+            false if !outcome.is_ok() => writeln!(io::stderr().lock(), "{}", outcome.line()),
             false => self.line(&outcome.line()),
         }
     }
 
     /// Ends the current line.
     pub(crate) fn end(&mut self) -> io::Result<()> {
-        let Some(open) = self.open.take() else { return Ok(()) };
-        let mut out = io::stdout().lock();
-        if open == DeltaKind::Thinking && self.styled {
-            out.write_all(b"\x1b[0m")?;
+        if self.open.take().is_none() {
+            return Ok(());
         }
-        out.write_all(b"\n")
+        io::stdout().lock().write_all(b"\n")
     }
 
     fn delta(&mut self, block: DeltaKind, text: &str) -> io::Result<()> {
@@ -100,9 +86,6 @@ impl Screen {
             self.end()?;
             self.open = Some(block);
             self.answered = block == DeltaKind::Text;
-            if block == DeltaKind::Thinking && self.styled {
-                io::stdout().lock().write_all(b"\x1b[2m")?;
-            }
         }
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
@@ -113,13 +96,4 @@ impl Screen {
         self.end()?;
         writeln!(io::stdout().lock(), "{text}")
     }
-
-    fn aside(&mut self, text: &str) -> io::Result<()> {
-        if self.styled { self.line(&faint(text)) } else { self.line(text) }
-    }
-}
-
-/// Returns `text` in faint style, for everything except the answer.
-pub(crate) fn faint(text: &str) -> String {
-    format!("\x1b[2m{text}\x1b[0m")
 }

@@ -1,0 +1,501 @@
+//! The interactive front: one loop over keys, events, outcomes and questions. The composer lives while anything runs, and
+//! finished lines are printed once, above the live area. `lib` starts it when both ends are a terminal.
+
+mod answer;
+mod busy;
+mod composer;
+#[cfg(test)]
+mod fake_terminal;
+mod front_command;
+mod history;
+mod keys;
+mod live;
+mod marks;
+mod menu;
+mod paste;
+mod questions;
+mod raw_mode;
+mod results;
+mod screen;
+mod search;
+mod style;
+mod suspend;
+mod transcript;
+mod wrap;
+
+use std::{
+    collections::BTreeMap,
+    future::pending,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crossterm::event::{Event, EventStream, KeyEvent, KeyEventKind};
+use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
+use patchbay_core::{Code, DequeueReason, EventKind, LineId, Outcome};
+use patchbay_session::{QueueView, Received, Session, Submitted, Subscription, Suggestion};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::{mpsc, watch},
+};
+
+use crate::{ReplError, events_from_here};
+use busy::Busy;
+use composer::Composer;
+use history::InputHistory;
+use live::LiveArea;
+use menu::Menu;
+use questions::{PendingQuestion, Questions};
+use raw_mode::RawMode;
+use search::Search;
+pub(crate) use style::faint;
+use transcript::Transcript;
+
+/// Shortest time between two frames.
+const FRAME: Duration = Duration::from_millis(33);
+/// How often the seconds of the busy row and withdrawn questions are looked at.
+const TICK: Duration = Duration::from_millis(250);
+/// Events that are handled before the next frame.
+const BURST: usize = 512;
+
+/// Runs the front until the user leaves. `greeting` is printed first; `compiling` is shown in the busy row.
+pub(crate) async fn run(
+    session: Arc<Session>,
+    history: &Path,
+    greeting: Vec<String>,
+    compiling: watch::Receiver<Option<String>>,
+) -> Result<(), ReplError> {
+    let mut front = Front::new(session, InputHistory::open(history)?, greeting, compiling).await?;
+    let _watch = front.session.watch_skills();
+    let mut signals = Signals::new()?;
+    let mut raw_mode = RawMode::enter()?;
+    let mut keys = EventStream::new();
+    while !front.leaving {
+        front.draw()?;
+        let next_frame = front.wait_for_frame();
+        tokio::select! {
+            biased;
+            signal = signals.next() => match signal {
+                Signalled::Interrupt => front.interrupt(Instant::now()),
+                Signalled::Leave => break,
+            },
+            event = keys.next() => match event {
+                Some(event) => front.terminal_event(event?),
+                // The terminal is gone.
+                None => break,
+            },
+            Some(question) = front.asked.recv() => front.ask(question),
+            received = front.events.next() => match received {
+                Ok(Some(received)) => front.received(received).await?,
+                Ok(None) => break,
+                Err(error) => return Err(ReplError::Store(error.to_string())),
+            },
+            Some((id, outcome)) = front.running.next() => front.ended(id, &outcome).await?,
+            text = if_any(&mut front.taking_back) => front.taken_back(text),
+            (typed, suggestions) = if_any(&mut front.completing) => front.completed(&typed, suggestions),
+            () = next_frame => {}
+        }
+        if let Some(away) = front.away.take() {
+            // Another program uses the terminal in the meantime.
+            front.clear_area()?;
+            drop(keys);
+            drop(raw_mode);
+            front.come_back(away);
+            raw_mode = RawMode::enter()?;
+            keys = EventStream::new();
+        }
+    }
+    front.leave()
+}
+
+/// Why the terminal is handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Away {
+    /// Ctrl+Z.
+    Suspended,
+    /// The text is edited in the user's editor.
+    Editor,
+}
+
+/// The state of the front.
+struct Front {
+    session: Arc<Session>,
+    events: Subscription,
+    running: FuturesUnordered<BoxFuture<'static, (LineId, Outcome)>>,
+    completing: Option<BoxFuture<'static, (String, Vec<Suggestion>)>>,
+    /// Whether Tab was pressed before the suggestions were there.
+    tab: bool,
+    asked: mpsc::Receiver<PendingQuestion>,
+    questions: Questions,
+    composer: Composer,
+    menu: Option<Menu>,
+    search: Option<Search>,
+    transcript: Transcript,
+    busy: Busy,
+    /// The progress of compilation.
+    compiling: watch::Receiver<Option<String>>,
+    /// The lines that wait for their turn, as the session keeps them.
+    queue: QueueView,
+    /// The texts of waiting lines, which are printed when their turns begin.
+    texts: BTreeMap<LineId, String>,
+    /// A line that is being taken back from the queue.
+    taking_back: Option<BoxFuture<'static, Option<String>>>,
+    /// The model that answers, for the status row.
+    model: Option<String>,
+    area: LiveArea,
+    columns: usize,
+    rows: usize,
+    /// Whether the window is in front; true where the terminal does not tell.
+    focused: bool,
+    interrupted: Option<Instant>,
+    /// A short message below the composer, until the next key.
+    hint: Option<String>,
+    /// A sequence that copies to the clipboard, to be written with the next frame.
+    clipboard: Option<String>,
+    drawn: Option<Instant>,
+    changed: bool,
+    leaving: bool,
+    away: Option<Away>,
+}
+
+impl Front {
+    async fn new(
+        session: Arc<Session>,
+        history: InputHistory,
+        greeting: Vec<String>,
+        compiling: watch::Receiver<Option<String>>,
+    ) -> Result<Self, ReplError> {
+        let (columns, rows) = crossterm::terminal::size()?;
+        let (sender, asked) = questions::channel();
+        session.set_approver(Arc::new(sender));
+        let events = events_from_here(&session);
+        let mut transcript = Transcript::new(columns.into());
+        greeting.iter().for_each(|line| transcript.print(line));
+        let model = session.model_name().await;
+        Ok(Self {
+            events,
+            running: FuturesUnordered::new(),
+            completing: None,
+            tab: false,
+            asked,
+            questions: Questions::new(Instant::now()),
+            composer: Composer::new(history),
+            menu: None,
+            search: None,
+            transcript,
+            busy: Busy::default(),
+            compiling,
+            texts: session.queue().lines.into_iter().map(|line| (line.id, line.text)).collect(),
+            queue: session.queue(),
+            taking_back: None,
+            model,
+            area: LiveArea::new(marks::rewraps()),
+            columns: columns.into(),
+            rows: rows.into(),
+            focused: true,
+            interrupted: None,
+            hint: None,
+            clipboard: None,
+            drawn: None,
+            changed: true,
+            leaving: false,
+            away: None,
+            session,
+        })
+    }
+
+    fn terminal_event(&mut self, event: Event) {
+        self.changed = true;
+        match event {
+            Event::Key(KeyEvent { kind: KeyEventKind::Release, .. }) => {}
+            Event::Key(key) => self.key(key, Instant::now()),
+            Event::Paste(text) if !self.questions.is_open() => {
+                self.composer.paste(&text);
+                self.edited();
+            }
+            Event::Resize(columns, rows) => {
+                (self.columns, self.rows) = (columns.into(), rows.into());
+                self.transcript.resize(self.columns);
+            }
+            Event::FocusGained => self.focused = true,
+            Event::FocusLost => self.focused = false,
+            Event::Paste(_) | Event::Mouse(_) => {}
+        }
+    }
+
+    fn ask(&mut self, question: PendingQuestion) {
+        self.questions.add(question, Instant::now());
+        self.changed = true;
+    }
+
+    /// Handles an event and those that are there already.
+    async fn received(&mut self, received: Received) -> Result<(), ReplError> {
+        self.show(received);
+        for _ in 0..BURST {
+            match self.events.try_next().await {
+                Ok(Some(received)) => self.show(received),
+                Ok(None) => break,
+                Err(error) => return Err(ReplError::Store(error.to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, received: Received) {
+        let now = Instant::now();
+        self.changed = true;
+        if let Received::Event(event) = &received {
+            self.busy.event(&event.kind, now);
+            match &event.kind {
+                EventKind::LineQueued { line, text } => {
+                    self.texts.insert(*line, text.clone());
+                    self.queue = self.session.queue();
+                }
+                EventKind::LineDequeued { line, reason } => {
+                    let text = self.texts.remove(line);
+                    if let Some(text) = text.filter(|_| *reason == DequeueReason::Began) {
+                        self.transcript.entered(&text);
+                        self.busy.begin(*line, &text, now);
+                    }
+                    self.queue = self.session.queue();
+                }
+                EventKind::QueueHeld { .. } => self.queue = self.session.queue(),
+                // Lines of a resumed session have no future here.
+                EventKind::LineEnded { line, .. } => self.busy.end(*line),
+                _ => {}
+            }
+        }
+        self.transcript.event(received, now);
+    }
+
+    /// Shows the outcome of a line, after its events.
+    async fn ended(&mut self, id: LineId, outcome: &Outcome) -> Result<(), ReplError> {
+        loop {
+            match self.events.try_next().await {
+                Ok(Some(received)) => self.show(received),
+                Ok(None) => break,
+                Err(error) => return Err(ReplError::Store(error.to_string())),
+            }
+        }
+        let now = Instant::now();
+        let took = self.busy.duration(now);
+        self.busy.end(id);
+        self.queue = self.session.queue();
+        if outcome.code == Code::LineTakenBack {
+            return Ok(());
+        }
+        self.transcript.outcome(outcome, self.busy.is_idle() || outcome.code == Code::Answered);
+        if !self.focused && took.is_some_and(|took| took >= marks::LONG) {
+            raw_mode::write(marks::BELL)?;
+        }
+        self.model = self.session.model_name().await;
+        self.leaving |= outcome.code == Code::Quit;
+        self.changed = true;
+        Ok(())
+    }
+
+    /// Runs the text of the composer, or puts it into the queue.
+    fn submit(&mut self, line: &str) {
+        let submitted: Submitted = self.session.submit(line);
+        let id = submitted.id();
+        self.queue = self.session.queue();
+        if !self.queue.lines.iter().any(|waiting| waiting.id == id) {
+            self.transcript.entered(line);
+            self.busy.begin(id, line, Instant::now());
+        }
+        self.running.push(Box::pin(async move { (id, submitted.await) }));
+    }
+
+    /// Takes the last waiting line back into the composer.
+    fn take_back(&mut self) {
+        let Some(last) = self.queue.lines.last().filter(|_| self.taking_back.is_none()) else { return };
+        let (session, id) = (Arc::clone(&self.session), last.id);
+        self.taking_back = Some(Box::pin(async move { session.take_back(id).await }));
+    }
+
+    fn taken_back(&mut self, text: Option<String>) {
+        self.taking_back = None;
+        self.queue = self.session.queue();
+        self.changed = true;
+        if let Some(text) = text.filter(|_| self.composer.is_empty()) {
+            self.composer.set(&text);
+            self.edited();
+        }
+    }
+
+    /// Stops everything that runs.
+    fn stop(&mut self) {
+        for id in self.busy.running() {
+            self.session.stop(id);
+        }
+    }
+
+    /// The text was edited: what is shown below it may change.
+    fn edited(&mut self) {
+        self.hint = None;
+        self.menu = None;
+        self.tab = false;
+        self.completing = None;
+        self.request_completion();
+    }
+
+    fn request_completion(&mut self) {
+        let text = self.composer.text();
+        let at_end = self.composer.cursor() == text.len();
+        if !text.starts_with('/') || text.contains('\n') || !at_end || self.composer.is_recalled() {
+            return;
+        }
+        let (session, typed) = (Arc::clone(&self.session), text.to_owned());
+        self.completing = Some(Box::pin(async move {
+            let suggestions = session.complete(&typed).await;
+            (typed, suggestions)
+        }));
+    }
+
+    /// Opens the menu, unless the text has changed or is complete.
+    fn completed(&mut self, typed: &str, suggestions: Vec<Suggestion>) {
+        self.completing = None;
+        if typed != self.composer.text() {
+            return;
+        }
+        self.changed = true;
+        self.menu = Menu::of(suggestions);
+        if std::mem::take(&mut self.tab) {
+            self.complete();
+        } else if self.menu.as_ref().and_then(Menu::only).is_some_and(|only| typed[only.start..] == only.text) {
+            self.menu = None;
+        }
+    }
+
+    /// Completes the text from the menu as far as it is unambiguous, then goes through the menu.
+    fn complete(&mut self) {
+        let Some(menu) = &mut self.menu else {
+            self.tab = true;
+            if self.completing.is_none() {
+                self.request_completion();
+            }
+            return;
+        };
+        if let Some(only) = menu.only().cloned() {
+            return self.accept(&only);
+        }
+        let (start, prefix) = menu.common_prefix();
+        let typed = self.composer.text();
+        if typed.len() < start + prefix.len() && typed.get(start..).is_some_and(|typed| prefix.starts_with(typed)) {
+            let text = format!("{}{prefix}", &typed[..start]);
+            self.composer.set(&text);
+            self.edited();
+        } else {
+            menu.next();
+        }
+    }
+
+    /// Replaces the text by a suggestion.
+    fn accept(&mut self, suggestion: &Suggestion) {
+        let blank = if suggestion.takes_argument { " " } else { "" };
+        let kept = self.composer.text().get(..suggestion.start).unwrap_or_default();
+        let text = format!("{kept}{}{blank}", suggestion.text);
+        self.composer.set(&text);
+        self.edited();
+    }
+
+    /// Waits until something has to be drawn again.
+    fn wait_for_frame(&self) -> BoxFuture<'static, ()> {
+        let wait = match (self.changed, self.drawn) {
+            (true, Some(drawn)) => FRAME.saturating_sub(drawn.elapsed()),
+            (true, None) => Duration::ZERO,
+            (false, _) if !self.busy.is_idle() || self.questions.is_open() => TICK,
+            (false, _) => return pending().boxed(),
+        };
+        tokio::time::sleep(wait).boxed()
+    }
+
+    /// Draws a frame if something changed and the last frame is old enough.
+    fn draw(&mut self) -> Result<(), ReplError> {
+        let now = Instant::now();
+        if self.drawn.is_some_and(|drawn| now.saturating_duration_since(drawn) < FRAME) {
+            return Ok(());
+        }
+        self.questions.withdraw(now);
+        let finished = self.transcript.take_finished();
+        let view = self.view(now);
+        let frame = self.area.frame(self.columns, &finished, view);
+        self.changed = false;
+        if let Some(sequence) = self.clipboard.take() {
+            raw_mode::write(&sequence)?;
+        }
+        if !frame.is_empty() {
+            raw_mode::write(&frame)?;
+            self.drawn = Some(now);
+        }
+        Ok(())
+    }
+
+    fn clear_area(&mut self) -> Result<(), ReplError> {
+        let finished = self.transcript.take_finished();
+        raw_mode::write(&self.area.leave(self.columns, &finished))?;
+        Ok(())
+    }
+
+    /// Returns from another program, or from being suspended.
+    fn come_back(&mut self, away: Away) {
+        match away {
+            Away::Suspended => suspend::suspend(),
+            Away::Editor => match suspend::edit(&self.composer.expanded()) {
+                Ok(text) => self.composer.set(text.trim_end_matches('\n')),
+                Err(error) => self.transcript.print(&format!("Error: {error}")),
+            },
+        }
+        if let Ok((columns, rows)) = crossterm::terminal::size() {
+            (self.columns, self.rows) = (columns.into(), rows.into());
+        }
+        self.area.forget();
+        self.changed = true;
+    }
+
+    /// Prints what is finished and removes the live area.
+    fn leave(mut self) -> Result<(), ReplError> {
+        self.clear_area()
+    }
+}
+
+/// Signals of the system.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Signalled {
+        tokio::select! {
+            _ = self.interrupt.recv() => Signalled::Interrupt,
+            _ = self.terminate.recv() => Signalled::Leave,
+            _ = self.hang_up.recv() => Signalled::Leave,
+        }
+    }
+}
+
+/// What a signal asks for.
+enum Signalled {
+    /// The same as Ctrl+C.
+    Interrupt,
+    Leave,
+}
+
+/// Waits for a future that may be absent.
+async fn if_any<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => pending().await,
+    }
+}

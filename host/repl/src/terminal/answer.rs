@@ -1,0 +1,52 @@
+//! An answer while it streams: which of its lines are finished, and the rows of its open block. The transcript passes text;
+//! the crate `markdown` renders it.
+
+use patchbay_markdown::{MarkdownRenderer, Palette, RenderOptions, StyledLine};
+
+use super::live::Row;
+
+/// One block of text of an answer.
+pub(crate) struct Answer {
+    renderer: MarkdownRenderer,
+    columns: usize,
+}
+
+impl Answer {
+    pub(crate) fn new(columns: usize) -> Self {
+        Self { renderer: MarkdownRenderer::new(options(columns)), columns }
+    }
+
+    /// Adds text and returns the lines that are finished by it.
+    pub(crate) fn push(&mut self, text: &str) -> Vec<String> {
+        self.renderer.push(text).iter().map(StyledLine::to_ansi).collect()
+    }
+
+    /// Returns the rows of the open block, at most `height`, the last ones.
+    pub(crate) fn tail(&self, height: usize) -> Vec<Row> {
+        let limit = self.columns.saturating_sub(1);
+        let lines = self.renderer.tail(height);
+        lines.iter().map(|line| line.cut(limit)).map(|line| Row { width: line.width(), text: line.to_ansi() }).collect()
+    }
+
+    /// Returns the lines that are not finished yet.
+    pub(crate) fn finish(self) -> Vec<String> {
+        self.renderer.finish().iter().map(StyledLine::to_ansi).collect()
+    }
+
+    /// The window has another width.
+    pub(crate) fn set_columns(&mut self, columns: usize) {
+        self.columns = columns;
+        self.renderer.set_columns(options(columns).columns);
+    }
+}
+
+/// Prose is broken one column before the edge, as all live rows are. Colours are left out where `NO_COLOR` is set to a
+/// value (<https://no-color.org>, read 2026-11-22).
+fn options(columns: usize) -> RenderOptions {
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    RenderOptions {
+        columns: columns.saturating_sub(1),
+        palette: if no_colour { Palette::NoColour } else { Palette::Colour },
+        ..RenderOptions::default()
+    }
+}

@@ -1,0 +1,179 @@
+//! The busy row: what runs, for how long, and how to stop it. The loop in `terminal` passes events; the clock is the front's.
+
+use std::time::{Duration, Instant};
+
+use patchbay_core::{AssistantPart, DeltaKind, EventKind, LineId, MessageKind, text};
+
+use super::transcript::seconds;
+
+/// Length limit in characters of the text of a tool's progress.
+const PROGRESS: usize = 60;
+/// Length limit in characters of a command's text.
+const COMMAND: usize = 40;
+
+/// The lines of this front that run, and what the last events said.
+#[derive(Debug, Default)]
+pub(crate) struct Busy {
+    lines: Vec<RunningLine>,
+    step: Step,
+    /// Tokens that the answers of the running turn used.
+    tokens: u64,
+}
+
+#[derive(Debug)]
+struct RunningLine {
+    id: LineId,
+    /// The command as typed, shortened; `None` for a message.
+    command: Option<String>,
+    since: Instant,
+}
+
+#[derive(Debug, Default)]
+enum Step {
+    /// Nothing is known yet.
+    #[default]
+    Waiting,
+    Thinking(Instant),
+    Answering,
+    /// Tools that run, and the newest progress.
+    Tools {
+        names: Vec<String>,
+        progress: Option<String>,
+        since: Instant,
+    },
+}
+
+impl Busy {
+    pub(crate) fn begin(&mut self, id: LineId, line: &str, now: Instant) {
+        if self.lines.is_empty() {
+            (self.step, self.tokens) = (Step::Waiting, 0);
+        }
+        let command = line.starts_with('/').then(|| text::excerpt(line, COMMAND));
+        self.lines.push(RunningLine { id, command, since: now });
+    }
+
+    pub(crate) fn end(&mut self, id: LineId) {
+        self.lines.retain(|line| line.id != id);
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// The ids of the running lines, in the order in which they were entered.
+    pub(crate) fn running(&self) -> Vec<LineId> {
+        self.lines.iter().map(|line| line.id).collect()
+    }
+
+    /// How long the oldest running line has run.
+    pub(crate) fn duration(&self, now: Instant) -> Option<Duration> {
+        self.lines.first().map(|line| now.saturating_duration_since(line.since))
+    }
+
+    /// Notes what an event says about the work.
+    pub(crate) fn event(&mut self, event: &EventKind, now: Instant) {
+        match event {
+            EventKind::Delta { block: DeltaKind::Thinking, .. } => {
+                self.step = match self.step {
+                    Step::Thinking(since) => Step::Thinking(since),
+                    _ => Step::Thinking(now),
+                }
+            }
+            EventKind::Delta { .. } => self.step = Step::Answering,
+            EventKind::Progress { tool, text: progress } => {
+                let progress = Some(text::excerpt(progress, PROGRESS));
+                match &mut self.step {
+                    Step::Tools { progress: last, .. } => *last = progress,
+                    _ => self.step = Step::Tools { names: vec![tool.clone()], progress, since: now },
+                }
+            }
+            EventKind::Message { kind: MessageKind::Assistant, .. } => {
+                let Some(answer) = event.answer() else { return };
+                self.tokens += answer.usage.output;
+                let calls = answer.parts.iter().filter_map(AssistantPart::tool_call);
+                let names: Vec<String> = calls.map(|call| text::excerpt(&call.name, COMMAND)).collect();
+                self.step = match names.is_empty() {
+                    true => Step::Waiting,
+                    false => Step::Tools { names, progress: None, since: now },
+                };
+            }
+            EventKind::Message { kind: MessageKind::Tool, .. } => {
+                if let (Step::Tools { names, progress, .. }, Some(result)) = (&mut self.step, event.tool_result()) {
+                    if let Some(index) = names.iter().position(|name| *name == result.name) {
+                        names.remove(index);
+                        *progress = None;
+                    }
+                    if names.is_empty() {
+                        self.step = Step::Waiting;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the text of the row; `None` if nothing runs. `model` answers messages; `compiling` is the progress of
+    /// compilation.
+    pub(crate) fn text(&self, model: Option<&str>, compiling: Option<&str>, now: Instant) -> Option<String> {
+        let first = self.lines.first()?;
+        let mut parts = vec![match (&first.command, model) {
+            (Some(command), _) => command.clone(),
+            (None, Some(model)) => model.to_owned(),
+            (None, None) => "working".to_owned(),
+        }];
+        let took = |since: Instant| seconds(now.saturating_duration_since(since));
+        match &self.step {
+            Step::Waiting => parts.push(took(first.since)),
+            Step::Thinking(since) => parts.push(format!("thinking {}", took(*since))),
+            Step::Answering => parts.push(format!("answering {}", took(first.since))),
+            Step::Tools { names, progress, since } => {
+                parts.push(format!("{} {}", names.join(", "), took(*since)));
+                parts.extend(progress.clone());
+            }
+        }
+        parts.extend(compiling.map(str::to_owned));
+        if self.tokens > 0 {
+            parts.push(format!("{} tokens", self.tokens));
+        }
+        parts.push("Esc stops".to_owned());
+        Some(format!("* {}", parts.join(" · ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_core::DeltaPosition;
+
+    use super::*;
+
+    fn delta(block: DeltaKind) -> EventKind {
+        EventKind::Delta { block, text: "x".to_owned(), at: DeltaPosition::default() }
+    }
+
+    #[test]
+    fn row_says_what_runs_and_for_how_long() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut busy = Busy::default();
+        assert_eq!(busy.text(Some("m1"), None, start), None);
+        busy.begin(LineId::from_bytes([1; 16]), "hello", start);
+        assert_eq!(busy.text(Some("m1"), None, at(2)).unwrap(), "* m1 · 2 s · Esc stops");
+        busy.event(&delta(DeltaKind::Thinking), at(3));
+        busy.event(&delta(DeltaKind::Thinking), at(5));
+        assert_eq!(busy.text(Some("m1"), None, at(7)).unwrap(), "* m1 · thinking 4 s · Esc stops");
+        busy.event(&delta(DeltaKind::Text), at(8));
+        assert_eq!(busy.text(Some("m1"), None, at(70)).unwrap(), "* m1 · answering 1 min 10 s · Esc stops");
+        busy.event(&EventKind::Progress { tool: "web__fetch".to_owned(), text: "40 %".to_owned() }, at(71));
+        assert_eq!(busy.text(Some("m1"), None, at(72)).unwrap(), "* m1 · web__fetch 1 s · 40 % · Esc stops");
+        busy.end(LineId::from_bytes([1; 16]));
+        assert!(busy.is_idle());
+    }
+
+    #[test]
+    fn command_is_named_by_its_text() {
+        let mut busy = Busy::default();
+        let now = Instant::now();
+        busy.begin(LineId::from_bytes([1; 16]), "/spin {}", now);
+        assert_eq!(busy.text(None, None, now).unwrap(), "* /spin {} · 0 s · Esc stops");
+    }
+}

@@ -1,0 +1,180 @@
+//! The line that the user types: an editing model (reedline without its painter), pasted texts and the history. The loop
+//! in `terminal` passes keys and draws the result of [`Composer::view`].
+
+use crossterm::event::{Event, KeyEvent};
+use patchbay_core::text;
+use reedline::{
+    EditCommand, EditMode as _, Emacs, Reedline, ReedlineEvent, ReedlineRawEvent, default_emacs_keybindings,
+};
+
+use super::{
+    history::InputHistory,
+    paste::Pastes,
+    wrap::{self, Wrapped},
+};
+
+/// The text being typed.
+pub(crate) struct Composer {
+    model: Reedline,
+    keys: Emacs,
+    pastes: Pastes,
+    history: InputHistory,
+}
+
+/// How the command at the beginning of the text is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// No command, or its name is not complete yet.
+    None,
+    /// A command that exists, of that many bytes: bold.
+    Known(usize),
+    /// No such command: underlined.
+    Unknown(usize),
+}
+
+impl Composer {
+    pub(crate) fn new(history: InputHistory) -> Self {
+        Self {
+            model: Reedline::create(),
+            keys: Emacs::new(default_emacs_keybindings()),
+            pastes: Pastes::default(),
+            history,
+        }
+    }
+
+    /// Returns the text as typed; a long paste is its placeholder.
+    pub(crate) fn text(&self) -> &str {
+        self.model.current_buffer_contents()
+    }
+
+    /// Returns the byte offset of the cursor in the text.
+    pub(crate) fn cursor(&self) -> usize {
+        self.model.current_insertion_point()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text().is_empty()
+    }
+
+    /// Applies an editing key. Returns false if the key has no meaning for the text.
+    pub(crate) fn key(&mut self, key: KeyEvent) -> bool {
+        let Ok(raw) = ReedlineRawEvent::try_from(Event::Key(key)) else { return false };
+        let event = self.keys.parse_event(raw);
+        let edited = self.apply(event);
+        if edited {
+            self.history.leave();
+        }
+        edited
+    }
+
+    fn apply(&mut self, event: ReedlineEvent) -> bool {
+        match event {
+            ReedlineEvent::Edit(commands) => {
+                self.model.run_edit_commands(&commands);
+                true
+            }
+            ReedlineEvent::Multiple(events) => {
+                events.into_iter().fold(false, |edited, event| self.apply(event) | edited)
+            }
+            ReedlineEvent::UntilFound(events) => events.into_iter().any(|event| self.apply(event)),
+            ReedlineEvent::Left => self.run(EditCommand::MoveLeft { select: false }),
+            ReedlineEvent::Right => self.run(EditCommand::MoveRight { select: false }),
+            _ => false,
+        }
+    }
+
+    fn run(&mut self, command: EditCommand) -> bool {
+        self.model.run_edit_commands(&[command]);
+        true
+    }
+
+    /// Inserts text at the cursor.
+    pub(crate) fn insert(&mut self, text: &str) {
+        self.history.leave();
+        self.run(EditCommand::InsertString(text.to_owned()));
+    }
+
+    /// Inserts a pasted text: cleaned, and as a placeholder if it is long. A second paste of the same text, with the
+    /// placeholder still before the cursor, replaces the placeholder by the text.
+    pub(crate) fn paste(&mut self, pasted: &str) {
+        let pasted = text::clean(&pasted.replace("\r\n", "\n").replace('\r', "\n"));
+        let before = self.text().get(..self.cursor()).unwrap_or_default().to_owned();
+        match self.pastes.add(&before, &pasted) {
+            Ok(shown) => self.insert(&shown),
+            Err(placeholder) => {
+                let start = before.len() - placeholder;
+                let after = self.text().get(before.len()..).unwrap_or_default().to_owned();
+                let whole = format!("{}{pasted}", &before[..start]);
+                let cursor = whole.len();
+                self.replace(&format!("{whole}{after}"), cursor);
+            }
+        }
+    }
+
+    /// Replaces the text; the cursor is at its end.
+    pub(crate) fn set(&mut self, text: &str) {
+        self.replace(text, text.len());
+    }
+
+    /// Replaces the text and places the cursor at byte `cursor`.
+    pub(crate) fn replace(&mut self, text: &str, cursor: usize) {
+        self.model.run_edit_commands(&[
+            EditCommand::Clear,
+            EditCommand::InsertString(text.to_owned()),
+            EditCommand::MoveToPosition { position: cursor, select: false },
+        ]);
+    }
+
+    /// Removes the text, which can be brought back by undo.
+    pub(crate) fn clear(&mut self) {
+        self.history.leave();
+        self.run(EditCommand::Clear);
+    }
+
+    /// Takes the text with all pastes in full and adds it to the history.
+    pub(crate) fn take(&mut self) -> String {
+        let text = self.pastes.expand(self.text());
+        self.pastes.clear();
+        self.clear();
+        self.history.add(&text);
+        text
+    }
+
+    /// Returns the text with all pastes in full.
+    pub(crate) fn expanded(&self) -> String {
+        self.pastes.expand(self.text())
+    }
+
+    /// Moves up a line, or to the previous entry of the history.
+    pub(crate) fn up(&mut self) {
+        if self.text()[..self.cursor()].contains('\n') {
+            self.run(EditCommand::MoveLineUp { select: false });
+        } else if let Some(entry) = self.history.previous(self.model.current_buffer_contents()) {
+            self.set(&entry);
+        }
+    }
+
+    /// Moves down a line, or to the next entry of the history.
+    pub(crate) fn down(&mut self) {
+        if self.text()[self.cursor()..].contains('\n') {
+            self.run(EditCommand::MoveLineDown { select: false });
+        } else if let Some(entry) = self.history.next() {
+            self.set(&entry);
+        }
+    }
+
+    /// Whether the text is an entry of the history that was not edited.
+    pub(crate) fn is_recalled(&self) -> bool {
+        self.history.is_browsing()
+    }
+
+    pub(crate) fn history(&self) -> &InputHistory {
+        &self.history
+    }
+
+    /// Returns the rows of the text behind its prompt, at most `height`, with `hint` in faint behind the text, and the
+    /// cursor's place in them.
+    pub(crate) fn view(&self, columns: usize, height: usize, mark: Mark, hint: Option<&str>) -> Wrapped {
+        wrap::input(self.text(), self.cursor(), columns, height, mark, hint)
+    }
+}

@@ -1,0 +1,47 @@
+//! Commands of the terminal itself: they show what the terminal has kept and never reach the session.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
+use super::Front;
+
+/// The keys and the front's own commands, for `?`.
+const HELP: &str = "\
+Enter sends; Ctrl+J, Alt+Enter, Shift+Enter or \\ and Enter break the line.
+Esc stops what runs; Ctrl+C clears the text, then stops; Ctrl+D leaves.
+/ lists commands, Tab completes, Up and Down go through the history, Ctrl+R searches it.
+Ctrl+G opens the text in $EDITOR, Ctrl+L draws again, Ctrl+Z suspends.
+/show N prints the result of a tool in full, /show thinking the thinking before the last answer.
+/copy copies the last answer, /copy N a result, /copy code the last block of code.
+/commands lists all other commands.";
+
+/// Runs `line` if it is a command of the terminal. Returns false if it is not.
+pub(crate) fn run(front: &mut Front, line: &str) -> bool {
+    let line = line.trim();
+    let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    match name {
+        "?" if argument.is_empty() => {
+            front.transcript.entered(line);
+            front.transcript.print(HELP);
+        }
+        "/show" => {
+            front.transcript.entered(line);
+            let shown = front.transcript.results().show(argument).map_or_else(|error| error, str::to_owned);
+            front.transcript.print(&shown);
+        }
+        "/copy" => {
+            front.transcript.entered(line);
+            let (sequence, message) = match front.transcript.copied(argument.trim()) {
+                Ok(text) => {
+                    let characters = text.chars().count();
+                    let sequence = format!("\x1b]52;c;{}\x07", STANDARD.encode(text));
+                    (Some(sequence), format!("Copied {characters} characters, if the terminal allows it (OSC 52)."))
+                }
+                Err(error) => (None, error),
+            };
+            front.transcript.print(&message);
+            front.clipboard = sequence;
+        }
+        _ => return false,
+    }
+    true
+}

@@ -1,0 +1,146 @@
+//! What each key does. Editing keys go to the composer; the others are here.
+
+use std::time::{Duration, Instant};
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::{Away, Front, front_command, search::Search};
+
+/// Within this time, a second Ctrl+C leaves.
+const TWICE: Duration = Duration::from_secs(1);
+
+impl Front {
+    pub(super) fn key(&mut self, key: KeyEvent, now: Instant) {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if control && key.code == KeyCode::Char('c') {
+            return self.interrupt(now);
+        }
+        if self.questions.is_open() {
+            if let Some(line) = self.questions.key(key.code, now) {
+                self.transcript.aside(&line);
+            }
+            return;
+        }
+        if self.search.is_some() {
+            return self.search_key(key);
+        }
+        self.hint = None;
+        match (key.code, key.modifiers) {
+            (KeyCode::Char('d'), _) if control && self.composer.is_empty() => self.submit("/quit"),
+            (KeyCode::Char('r'), _) if control => {
+                self.menu = None;
+                self.search = Some(Search::default());
+            }
+            (KeyCode::Char('l'), _) if control => self.redraw(),
+            (KeyCode::Char('z'), _) if control => self.away = Some(Away::Suspended),
+            (KeyCode::Char('g'), _) if control => self.away = Some(Away::Editor),
+            (KeyCode::Char('j'), _) if control => self.newline(),
+            (KeyCode::Enter, modifiers) if modifiers.intersects(KeyModifiers::ALT | KeyModifiers::SHIFT) => {
+                self.newline()
+            }
+            (KeyCode::Enter, _) => self.enter(),
+            (KeyCode::Esc, _) => self.escape(),
+            (KeyCode::Tab, _) => self.complete(),
+            (KeyCode::BackTab, _) => self.menu.iter_mut().for_each(super::Menu::previous),
+            (KeyCode::Up, _) => match &mut self.menu {
+                Some(menu) => menu.previous(),
+                None if self.composer.is_empty() && !self.queue.lines.is_empty() => self.take_back(),
+                None => self.composer.up(),
+            },
+            (KeyCode::Down, _) => match &mut self.menu {
+                Some(menu) => menu.next(),
+                None => self.composer.down(),
+            },
+            _ => {
+                if self.composer.key(key) {
+                    self.edited();
+                }
+            }
+        }
+    }
+
+    /// Ctrl+C: clears the text, else stops what runs, else says how to leave; a second one leaves.
+    pub(super) fn interrupt(&mut self, now: Instant) {
+        self.changed = true;
+        let again = self.interrupted.replace(now).is_some_and(|before| now.saturating_duration_since(before) < TWICE);
+        if self.questions.is_open() || !self.busy.is_idle() && self.composer.is_empty() {
+            self.stop();
+        } else if self.search.take().is_some() {
+            self.edited();
+        } else if !self.composer.is_empty() {
+            self.composer.clear();
+            self.edited();
+        } else if again {
+            self.submit("/quit");
+        } else {
+            self.hint = Some("Ctrl+D leaves.".to_owned());
+        }
+    }
+
+    /// Esc: closes what is open, else stops what runs.
+    fn escape(&mut self) {
+        if self.menu.take().is_none() && !self.busy.is_idle() {
+            self.stop();
+        }
+    }
+
+    fn newline(&mut self) {
+        self.composer.insert("\n");
+        self.edited();
+    }
+
+    /// Enter: accepts the chosen item of the menu, breaks the line after a backslash, else runs the text.
+    fn enter(&mut self) {
+        if let Some(chosen) = self.menu.as_ref().and_then(super::Menu::chosen).cloned() {
+            self.accept(&chosen);
+            if chosen.takes_argument {
+                return;
+            }
+        }
+        let text = self.composer.text();
+        if let Some(before) = text.strip_suffix('\\').filter(|_| self.composer.cursor() == text.len()) {
+            let text = format!("{before}\n");
+            self.composer.set(&text);
+            return self.edited();
+        }
+        if text.trim().is_empty() {
+            self.session.release_queue();
+            return;
+        }
+        let line = self.composer.take();
+        self.edited();
+        if !front_command::run(self, &line) {
+            self.submit(&line);
+        }
+    }
+
+    fn search_key(&mut self, key: KeyEvent) {
+        let Some(search) = &mut self.search else { return };
+        match key.code {
+            KeyCode::Esc => self.search = None,
+            KeyCode::Enter | KeyCode::Tab => {
+                if let Some(line) = search.chosen(self.composer.history()) {
+                    self.composer.set(&line);
+                }
+                self.search = None;
+                self.edited();
+            }
+            KeyCode::Char('r') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+                search.older(self.composer.history())
+            }
+            KeyCode::Down => search.older(self.composer.history()),
+            KeyCode::Up => search.newer(),
+            KeyCode::Backspace => search.backspace(),
+            KeyCode::Char(character) if !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => {
+                search.insert(character);
+            }
+            _ => {}
+        }
+    }
+
+    /// Ctrl+L: draws the live area again. Finished lines stay.
+    fn redraw(&mut self) {
+        self.area.invalidate();
+        self.changed = true;
+    }
+}

@@ -1,0 +1,177 @@
+//! The live area: the rows below the last finished line, the only rows that are ever drawn again. The loop in `terminal`
+//! passes finished lines and a [`View`]; this module returns the bytes for the terminal.
+//!
+//! Rules that its tests check: a finished line is printed once and never touched; nothing clears the screen or the
+//! scrollback, sets a scroll region or asks for the cursor's position; a frame is one write.
+
+use std::fmt::Write as _;
+
+use unicode_width::UnicodeWidthStr as _;
+
+/// One row of the live area. It is narrower than the terminal and contains no line feed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// The text with its SGR sequences, which end in the row.
+    pub(crate) text: String,
+    /// Width of the text in columns.
+    pub(crate) width: usize,
+}
+
+impl Row {
+    /// A row of unstyled text.
+    pub(crate) fn plain(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { width: text.width(), text }
+    }
+
+    /// A row whose whole text is wrapped in the SGR sequence `on`.
+    pub(crate) fn styled(on: &str, text: &str) -> Self {
+        Self { width: text.width(), text: format!("{on}{text}\x1b[0m") }
+    }
+}
+
+/// What the live area shows: at least one row, and the cursor's row and column in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct View {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) cursor: (usize, usize),
+}
+
+/// The live area as it was last drawn.
+#[derive(Debug)]
+pub(crate) struct LiveArea {
+    drawn: View,
+    /// The terminal's width when the area was drawn.
+    columns: usize,
+    /// Whether the terminal wraps long lines again when it is resized, as nearly all do.
+    rewraps: bool,
+}
+
+const BEGIN: &str = "\x1b[?2026h";
+const END: &str = "\x1b[?2026l";
+
+impl LiveArea {
+    /// An area that is not drawn yet; the cursor is at the start of an empty line.
+    pub(crate) fn new(rewraps: bool) -> Self {
+        Self { drawn: View::default(), columns: 0, rewraps }
+    }
+
+    /// Returns the bytes that print `finished` above the area and draw `view` in a terminal of `columns`; empty if nothing
+    /// changed. Each finished line may be wider than the terminal, which then wraps it.
+    pub(crate) fn frame(&mut self, columns: usize, finished: &[String], view: View) -> String {
+        if finished.is_empty() && columns == self.columns && view == self.drawn {
+            return String::new();
+        }
+        let mut out = String::from(BEGIN);
+        if finished.is_empty() && columns == self.columns && !self.drawn.rows.is_empty() {
+            self.redraw_changed(&mut out, &view);
+        } else {
+            self.erase(&mut out, columns);
+            for line in finished {
+                out.push_str(line);
+                out.push_str("\r\n");
+            }
+            for (index, row) in view.rows.iter().enumerate() {
+                if index > 0 {
+                    out.push_str("\r\n");
+                }
+                out.push_str(&row.text);
+            }
+            move_to(&mut out, view.rows.len().saturating_sub(1), view.cursor);
+        }
+        out.push_str(END);
+        self.drawn = view;
+        self.columns = columns;
+        out
+    }
+
+    /// Returns the bytes that print `finished` and remove the area. The cursor is then at the start of an empty line.
+    pub(crate) fn leave(&mut self, columns: usize, finished: &[String]) -> String {
+        let mut out = String::from(BEGIN);
+        self.erase(&mut out, columns);
+        for line in finished {
+            out.push_str(line);
+            out.push_str("\r\n");
+        }
+        out.push_str(END);
+        self.drawn = View::default();
+        out
+    }
+
+    /// Has the next frame draw all rows.
+    pub(crate) fn invalidate(&mut self) {
+        self.columns = 0;
+    }
+
+    /// Forgets what was drawn: something else has used the terminal, and the cursor is at the start of an empty line.
+    pub(crate) fn forget(&mut self) {
+        self.drawn = View::default();
+    }
+
+    /// Writes the rows that differ. All rows keep their place.
+    fn redraw_changed(&self, out: &mut String, view: &View) {
+        let (old, new) = (&self.drawn.rows, &view.rows);
+        let mut at = self.drawn.cursor.0;
+        for (index, row) in new.iter().enumerate() {
+            match old.get(index) {
+                Some(same) if same == row => continue,
+                Some(before) => {
+                    vertical(out, at, index);
+                    out.push('\r');
+                    out.push_str(&row.text);
+                    if row.width < before.width {
+                        out.push_str("\x1b[K");
+                    }
+                }
+                None => {
+                    vertical(out, at, index - 1);
+                    out.push_str("\r\n");
+                    out.push_str(&row.text);
+                }
+            }
+            at = index;
+        }
+        if new.len() < old.len() {
+            vertical(out, at, new.len());
+            out.push_str("\r\x1b[J");
+            at = new.len();
+        }
+        move_to(out, at, view.cursor);
+    }
+
+    /// Moves to the first row of the area and erases from there.
+    fn erase(&self, out: &mut String, columns: usize) {
+        vertical(out, self.rows_above_cursor(columns), 0);
+        out.push_str("\r\x1b[J");
+    }
+
+    /// The rows from the top of the area to the cursor as the terminal shows them now, after it may have been resized. The
+    /// number is rather too small than too large: a row that is drawn twice is better than a finished line that is erased.
+    fn rows_above_cursor(&self, columns: usize) -> usize {
+        let (row, column) = self.drawn.cursor;
+        if !self.rewraps || columns == self.columns || columns == 0 {
+            return row;
+        }
+        let above: usize = self.drawn.rows.iter().take(row).map(|row| row.width.max(1).div_ceil(columns)).sum();
+        // A cursor right behind the edge is left on its row by some terminals.
+        above + column.saturating_sub(1) / columns
+    }
+}
+
+/// Moves the cursor from row `from` to row `to`.
+fn vertical(out: &mut String, from: usize, to: usize) {
+    let _ = match from.cmp(&to) {
+        std::cmp::Ordering::Greater => write!(out, "\x1b[{}A", from - to),
+        std::cmp::Ordering::Less => write!(out, "\x1b[{}B", to - from),
+        std::cmp::Ordering::Equal => Ok(()),
+    };
+}
+
+/// Moves the cursor from row `from` to `cursor`.
+fn move_to(out: &mut String, from: usize, (row, column): (usize, usize)) {
+    vertical(out, from, row);
+    let _ = write!(out, "\x1b[{}G", column + 1);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Placeholders for long pasted texts. The composer shows `[paste 1: 50 lines]` and sends the whole text.
+
+/// A text with more lines is shown as a placeholder.
+const LINES: usize = 10;
+/// A text with more characters is shown as a placeholder.
+const CHARACTERS: usize = 1_000;
+
+/// The pasted texts of the line that is being typed.
+#[derive(Debug, Default)]
+pub(crate) struct Pastes(Vec<Paste>);
+
+#[derive(Debug)]
+struct Paste {
+    placeholder: String,
+    text: String,
+}
+
+impl Pastes {
+    /// Returns the text to insert for `pasted`. If the text `before` the cursor ends with the placeholder of the same
+    /// text, returns the placeholder's length in bytes as an error: it is to be replaced by the text.
+    pub(crate) fn add(&mut self, before: &str, pasted: &str) -> Result<String, usize> {
+        let lines = pasted.lines().count();
+        let characters = pasted.chars().count();
+        if lines <= LINES && characters <= CHARACTERS {
+            return Ok(pasted.to_owned());
+        }
+        if let Some(same) = self.0.iter().find(|paste| paste.text == pasted && before.ends_with(&paste.placeholder)) {
+            return Err(same.placeholder.len());
+        }
+        let number = self.0.len() + 1;
+        let placeholder = match lines {
+            0 | 1 => format!("[paste {number}: {characters} characters]"),
+            _ => format!("[paste {number}: {lines} lines]"),
+        };
+        self.0.push(Paste { placeholder: placeholder.clone(), text: pasted.to_owned() });
+        Ok(placeholder)
+    }
+
+    /// Returns `text` with each placeholder that is still whole replaced by its text, once.
+    pub(crate) fn expand(&self, text: &str) -> String {
+        let mut found: Vec<(usize, &Paste)> =
+            self.0.iter().filter_map(|paste| Some((text.find(&paste.placeholder)?, paste))).collect();
+        found.sort_by_key(|(start, _)| *start);
+        let (mut out, mut end) = (String::new(), 0);
+        for (start, paste) in found {
+            out.push_str(&text[end..start]);
+            out.push_str(&paste.text);
+            end = start + paste.placeholder.len();
+        }
+        out.push_str(&text[end..]);
+        out
+    }
+
+    /// Forgets all texts: the line was sent.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fifty() -> String {
+        (1..=50).map(|number| format!("line {number}\n")).collect()
+    }
+
+    #[test]
+    fn short_paste_is_inserted_as_it_is() {
+        assert_eq!(Pastes::default().add("", "two\nlines"), Ok("two\nlines".to_owned()));
+    }
+
+    #[test]
+    fn long_paste_is_a_placeholder_until_it_is_sent() {
+        let mut pastes = Pastes::default();
+        assert_eq!(pastes.add("", &fifty()), Ok("[paste 1: 50 lines]".to_owned()));
+        let long = "x".repeat(1_001);
+        assert_eq!(pastes.add("", &long), Ok("[paste 2: 1001 characters]".to_owned()));
+        let sent = pastes.expand("[paste 2: 1001 characters] and [paste 1: 50 lines]!");
+        assert_eq!(sent, format!("{long} and {}!", fifty()));
+    }
+
+    #[test]
+    fn second_paste_of_the_same_text_expands_the_placeholder() {
+        let mut pastes = Pastes::default();
+        let placeholder = pastes.add("", &fifty()).unwrap();
+        assert_eq!(pastes.add(&format!("see {placeholder}"), &fifty()), Err(placeholder.len()));
+    }
+
+    #[test]
+    fn edited_placeholder_is_sent_as_typed() {
+        let mut pastes = Pastes::default();
+        pastes.add("", &fifty()).unwrap();
+        assert_eq!(pastes.expand("[paste 1: 50 line]"), "[paste 1: 50 line]");
+        // A placeholder in a pasted text is not a placeholder.
+        let tricky = format!("[paste 1: 50 lines]\n{}", "x\n".repeat(20));
+        let placeholder = pastes.add("", &tricky).unwrap();
+        assert_eq!(pastes.expand(&placeholder), tricky);
+    }
+}

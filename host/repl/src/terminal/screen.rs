@@ -1,0 +1,113 @@
+//! The rows of the live area, from top to bottom: the open block of the answer, a question or the busy row, waiting
+//! messages, the composer, the menu, the status row.
+
+use std::time::Instant;
+
+use patchbay_core::text;
+
+use super::{
+    Front,
+    composer::Mark,
+    live::{Row, View},
+    style,
+    wrap::cut,
+};
+
+/// Waiting messages that are shown.
+const QUEUE_ROWS: usize = 3;
+
+impl Front {
+    /// Returns what the live area shows now. It is at most one row less high than the window.
+    pub(super) fn view(&self, now: Instant) -> View {
+        let limit = self.columns.saturating_sub(1);
+        let height = self.rows.saturating_sub(1).max(1);
+        let mut below = Vec::new();
+        let composer_height = (height / 3).max(1);
+        let (input, cursor) = match &self.search {
+            Some(search) => {
+                let (row, column) = search.input(self.columns);
+                below.extend(search.rows(self.composer.history(), self.columns));
+                (vec![row], (0, column))
+            }
+            None => {
+                let (mark, usage) = self.command_help();
+                let wrapped = self.composer.view(self.columns, composer_height, mark, usage.as_deref());
+                (wrapped.rows, wrapped.cursor)
+            }
+        };
+        let room = height.saturating_sub(input.len());
+        if let Some(hint) = &self.hint {
+            below.push(Row::styled(style::FAINT, &cut(hint, limit)));
+        } else if let Some(menu) = &self.menu {
+            below.extend(menu.rows(self.columns, (height / 2).min(room)));
+        }
+        if let Some(status) = self.status().filter(|_| below.len() < room && self.rows > 5) {
+            below.push(Row::styled(style::FAINT, &cut(&status, limit)));
+        }
+        below.truncate(room);
+        let mut above = self.questions.rows(self.columns);
+        if above.is_empty() {
+            let busy = self.busy.text(self.model.as_deref(), self.compiling.borrow().as_deref(), now);
+            above.extend(busy.map(|busy| Row::styled(style::FAINT, &cut(&busy, limit))));
+        }
+        let waiting = &self.queue.lines;
+        let word = if self.queue.held { "held" } else { "queued" };
+        for line in waiting.iter().take(QUEUE_ROWS) {
+            let text = text::clean_line(&line.text);
+            above.push(Row::styled(style::FAINT, &cut(&format!("{word}: {text}"), limit)));
+        }
+        if waiting.len() > QUEUE_ROWS {
+            let more = format!("{word}: {} more", waiting.len() - QUEUE_ROWS);
+            above.push(Row::styled(style::FAINT, &cut(&more, limit)));
+        }
+        if self.queue.held {
+            let hint = "Enter sends what is held; Up takes it back.";
+            above.push(Row::styled(style::FAINT, &cut(hint, limit)));
+        }
+        above.truncate(room.saturating_sub(below.len()));
+        let left = room.saturating_sub(below.len() + above.len());
+        let mut rows = self.transcript.tail(left.min(self.rows / 3));
+        rows.extend(above);
+        let cursor = (rows.len() + cursor.0, cursor.1);
+        rows.extend(input);
+        rows.extend(below);
+        View { rows, cursor }
+    }
+
+    /// Returns how the typed command is marked, and its usage if its argument is still empty.
+    fn command_help(&self) -> (Mark, Option<String>) {
+        let text = self.composer.text();
+        let Some(rest) = text.strip_prefix('/') else { return (Mark::None, None) };
+        let name = rest.split(char::is_whitespace).next().unwrap_or_default();
+        let end = name.len() + 1;
+        let commands = self.session.commands();
+        match commands.iter().find(|command| command.name == name) {
+            Some(command) => {
+                let is_empty = text.len() > end && text[end..].trim().is_empty() && !text.contains('\n');
+                let usage = command.hint.clone().filter(|_| is_empty && self.composer.cursor() == text.len());
+                (Mark::Known(end), usage)
+            }
+            None if text.len() == end && commands.iter().any(|command| command.name.starts_with(name)) => {
+                (Mark::None, None)
+            }
+            None => (Mark::Unknown(end), None),
+        }
+    }
+
+    /// Returns the status row: the model, what waits, the workspace.
+    fn status(&self) -> Option<String> {
+        let mut parts: Vec<String> = self.model.iter().cloned().collect();
+        parts.push(shortened(self.session.workspace()));
+        Some(text::clean_line(&parts.join(" · ")))
+    }
+}
+
+/// Returns a path with `~` for the home folder.
+fn shortened(path: &str) -> String {
+    let home = std::env::var("HOME").unwrap_or_default();
+    match path.strip_prefix(&home) {
+        Some("") if !home.is_empty() => "~".to_owned(),
+        Some(rest) if !home.is_empty() && rest.starts_with('/') => format!("~{rest}"),
+        _ => path.to_owned(),
+    }
+}

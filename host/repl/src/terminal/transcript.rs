@@ -1,0 +1,288 @@
+//! From events to lines: which lines are finished and printed for good, and which still change and are shown in the live
+//! area. The loop in `terminal` passes events and outcomes and takes the lines.
+
+use std::time::{Duration, Instant};
+
+use patchbay_core::{AssistantPart, Code, DeltaKind, DeltaPosition, EventKind, MessageKind, Outcome, text};
+use patchbay_session::Received;
+
+use super::{answer::Answer, live::Row, marks, results::Results, style, wrap};
+
+/// Length limit in characters of a shown tool input or result.
+const SHOWN: usize = 100;
+/// Rows of thinking that are shown while a model thinks.
+const THINKING_ROWS: usize = 3;
+/// Lines of a message that are printed in full; the rest of a longer one is counted.
+const MESSAGE_LINES: usize = 10;
+/// Lines that are printed of a message that is too long.
+const MESSAGE_HEAD: usize = 3;
+
+/// What was shown, and what is being shown.
+pub(crate) struct Transcript {
+    finished: Vec<String>,
+    columns: usize,
+    open: Open,
+    /// The answer that is being received, and how many bytes of its text have been received without a gap.
+    received: Option<(AnswerId, u64)>,
+    results: Results,
+    /// The text of the last answer.
+    last_answer: String,
+}
+
+/// The turn and the index of an answer in it.
+type AnswerId = (u64, u32);
+
+/// The block that is being received.
+enum Open {
+    None,
+    Answer(Box<Answer>),
+    Thinking { text: String, since: Instant },
+}
+
+impl Transcript {
+    pub(crate) fn new(columns: usize) -> Self {
+        Self {
+            finished: Vec::new(),
+            columns,
+            open: Open::None,
+            received: None,
+            results: Results::default(),
+            last_answer: String::new(),
+        }
+    }
+
+    /// Takes the lines that are finished and not printed yet.
+    pub(crate) fn take_finished(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// Adds lines that are finished.
+    pub(crate) fn print(&mut self, text: &str) {
+        self.finished.extend(text.split('\n').map(str::to_owned));
+    }
+
+    /// Adds lines in faint style.
+    pub(crate) fn aside(&mut self, text: &str) {
+        self.finished.extend(text.split('\n').map(style::faint));
+    }
+
+    /// The results of tools, for `/show`.
+    pub(crate) fn results(&self) -> &Results {
+        &self.results
+    }
+
+    /// The window has another width. Only lines that are not finished are affected.
+    pub(crate) fn resize(&mut self, columns: usize) {
+        self.columns = columns;
+        if let Open::Answer(answer) = &mut self.open {
+            answer.set_columns(columns);
+        }
+    }
+
+    /// Returns what `/copy ARGUMENT` copies, or an error for the user.
+    pub(crate) fn copied(&self, argument: &str) -> Result<&str, String> {
+        match argument {
+            "" if self.last_answer.is_empty() => Err("Error: no answer was shown yet.".to_owned()),
+            "" => Ok(&self.last_answer),
+            "code" => last_code(&self.last_answer).ok_or_else(|| "Error: the last answer has no code.".to_owned()),
+            number => self.results.show(number),
+        }
+    }
+
+    /// Prints a line that the user has entered.
+    pub(crate) fn entered(&mut self, line: &str) {
+        let lines: Vec<&str> = line.lines().collect();
+        let shown = if lines.len() > MESSAGE_LINES { MESSAGE_HEAD } else { lines.len() };
+        let printed = self.finished.len();
+        for (index, line) in lines.iter().take(shown).enumerate() {
+            let line = text::clean(line);
+            self.finished.push(match index {
+                0 => format!("{}> {}{line}", marks::PROMPT_START, marks::PROMPT_END),
+                _ => line,
+            });
+        }
+        if lines.len() > shown {
+            self.finished.push(style::faint(&format!("… {} more lines", lines.len() - shown)));
+        }
+        if let Some(last) = self.finished[printed..].last_mut() {
+            last.push_str(marks::OUTPUT_START);
+        }
+    }
+
+    /// Shows an event.
+    pub(crate) fn event(&mut self, received: Received, now: Instant) {
+        // Deltas that are lost are replaced by the answer's row.
+        let Received::Event(event) = received else { return };
+        let (answer, result) = (event.kind.answer(), event.kind.tool_result());
+        match event.kind {
+            EventKind::Delta { block: DeltaKind::Text, text, at } => self.text(&text, at, now),
+            EventKind::Delta { block: DeltaKind::Thinking, text, .. } => self.thinking(&text, now),
+            EventKind::Notice { text } => {
+                // The answer goes on below the notice.
+                self.aside(&text);
+            }
+            EventKind::Message { kind: MessageKind::Assistant, content, .. } => {
+                let shown = self.received.take().map_or(0, |(_, bytes)| usize::try_from(bytes).unwrap_or(usize::MAX));
+                if let Some(rest) = content.get(shown..).filter(|rest| !rest.is_empty()) {
+                    self.push_text(rest, now);
+                }
+                self.end_at(now);
+                if !content.is_empty() {
+                    self.last_answer = text::clean(&content);
+                }
+                for call in answer.iter().flat_map(|answer| &answer.parts).filter_map(AssistantPart::tool_call) {
+                    let (name, input) = (text::excerpt(&call.name, SHOWN), text::excerpt(&call.input, SHOWN));
+                    self.aside(&format!("→ {name} {input}"));
+                }
+            }
+            EventKind::Message { kind: MessageKind::Tool, content, .. } => {
+                let content = text::clean(&content);
+                let excerpt = text::excerpt(&content, SHOWN);
+                if result.is_some_and(|result| result.error.is_some()) {
+                    self.aside(&format!("✗ {excerpt}"));
+                } else {
+                    let lines = content.lines().count();
+                    let number = self.results.add(content);
+                    self.aside(&match lines {
+                        0 | 1 => format!("← {number}  {excerpt}"),
+                        _ => format!("← {number}  {lines} lines: {excerpt}"),
+                    });
+                }
+            }
+            EventKind::Message { .. }
+            | EventKind::Progress { .. }
+            | EventKind::LineEnded { .. }
+            | EventKind::LineQueued { .. }
+            | EventKind::LineDequeued { .. }
+            | EventKind::QueueHeld { .. }
+            | EventKind::Unknown => {}
+        }
+    }
+
+    /// Prints the outcome of a line; an answer was printed from its events. `ends_block` is false for a command that ends
+    /// while an answer goes on.
+    pub(crate) fn outcome(&mut self, outcome: &Outcome, ends_block: bool) {
+        if outcome.code == Code::Answered {
+            return;
+        }
+        if ends_block {
+            self.end();
+        }
+        self.print(&outcome.line());
+    }
+
+    /// Returns the rows of the block that is being received, at most `height`.
+    pub(crate) fn tail(&self, height: usize) -> Vec<Row> {
+        match &self.open {
+            Open::None => Vec::new(),
+            Open::Answer(answer) => answer.tail(height),
+            Open::Thinking { text, .. } => {
+                let mut rows: Vec<Row> = text
+                    .lines()
+                    .rev()
+                    .filter(|line| !line.trim().is_empty())
+                    .take(THINKING_ROWS.min(height))
+                    .map(|line| Row::styled(style::FAINT, &wrap::cut_front(line, self.columns.saturating_sub(1))))
+                    .collect();
+                rows.reverse();
+                rows
+            }
+        }
+    }
+
+    /// Adds a piece of text at its place. Behind a gap nothing is shown until the answer's row is there.
+    fn text(&mut self, text: &str, at: DeltaPosition, now: Instant) {
+        let id = (at.turn, at.answer);
+        let received = match self.received {
+            Some((same, received)) if same == id => received,
+            _ => 0,
+        };
+        if received == at.offset {
+            self.received = Some((id, received + text.len() as u64));
+            self.push_text(text, now);
+        } else {
+            self.received = Some((id, received));
+        }
+    }
+
+    fn push_text(&mut self, text: &str, now: Instant) {
+        let text = text::clean(text);
+        if let Open::Answer(answer) = &mut self.open {
+            return self.finished.extend(answer.push(&text));
+        }
+        // The blank line that separates two blocks of text is not needed after other output.
+        let text = text.trim_start_matches('\n');
+        if !text.is_empty() {
+            self.end_at(now);
+            let mut answer = Box::new(Answer::new(self.columns));
+            self.finished.extend(answer.push(text));
+            self.open = Open::Answer(answer);
+        }
+    }
+
+    fn thinking(&mut self, text: &str, now: Instant) {
+        let text = text::clean(text);
+        if let Open::Thinking { text: thought, .. } = &mut self.open {
+            return thought.push_str(&text);
+        }
+        let text = text.trim_start_matches('\n');
+        if !text.is_empty() {
+            self.end_at(now);
+            self.open = Open::Thinking { text: text.to_owned(), since: now };
+        }
+    }
+
+    fn end(&mut self) {
+        self.end_at(Instant::now());
+    }
+
+    /// Ends the open block: the rest of an answer is finished, thinking is folded to one line.
+    fn end_at(&mut self, now: Instant) {
+        match std::mem::replace(&mut self.open, Open::None) {
+            Open::None => {}
+            Open::Answer(answer) => self.finished.extend(answer.finish()),
+            Open::Thinking { text, since } => {
+                let took = seconds(now.saturating_duration_since(since));
+                self.results.set_thinking(text);
+                self.aside(&format!("thought {took} (/show thinking)"));
+            }
+        }
+    }
+}
+
+/// Returns the last fenced block of code of an answer.
+fn last_code(answer: &str) -> Option<&str> {
+    let mut fence: Option<(&str, usize)> = None;
+    let mut last = None;
+    let mut at = 0;
+    for line in answer.split_inclusive('\n') {
+        let trimmed = line.trim();
+        match fence {
+            None if trimmed.starts_with("```") || trimmed.starts_with("~~~") => {
+                let marker = &trimmed[..trimmed.len() - trimmed.trim_start_matches(&trimmed[..1]).len()];
+                fence = Some((marker, at + line.len()));
+            }
+            Some((marker, start))
+                if trimmed.starts_with(marker) && trimmed.trim_start_matches(&marker[..1]).is_empty() =>
+            {
+                last = Some(answer[start..at].trim_end_matches('\n'));
+                fence = None;
+            }
+            _ => {}
+        }
+        at += line.len();
+    }
+    // A block that was cut off counts, too.
+    fence.map(|(_, start)| answer[start..].trim_end_matches('\n')).or(last)
+}
+
+/// Returns a duration as a user reads it: `4 s`, `2 min 5 s`.
+pub(crate) fn seconds(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+use patchbay_core::{AgentId, DeltaPosition, Event, SessionId};
+
+use super::*;
+
+fn received(kind: EventKind) -> Received {
+    let (session, agent) = (SessionId::from_bytes([1; 16]), AgentId::from_bytes([2; 16]));
+    Received::Event(Event { session, agent, seq: 1, kind })
+}
+
+fn delta_at(block: DeltaKind, offset: u64, text: &str) -> Received {
+    let at = DeltaPosition { offset, ..DeltaPosition::default() };
+    received(EventKind::Delta { block, text: text.to_owned(), at })
+}
+
+fn delta(block: DeltaKind, text: &str) -> Received {
+    delta_at(block, 0, text)
+}
+
+fn row(content: &str) -> Received {
+    received(EventKind::Message { kind: MessageKind::Assistant, content: content.to_owned(), data: None })
+}
+
+/// The finished lines without styles.
+fn printed(transcript: &mut Transcript) -> Vec<String> {
+    transcript.take_finished().iter().map(|line| line.replace("\x1b[2m", "").replace("\x1b[0m", "")).collect()
+}
+
+fn texts(rows: &[Row]) -> Vec<&str> {
+    rows.iter().map(|row| row.text.as_str()).collect()
+}
+
+#[test]
+fn streamed_answer_is_printed_once() {
+    let mut transcript = Transcript::new(80);
+    let now = Instant::now();
+    transcript.event(delta_at(DeltaKind::Text, 0, "first line\n\nsec"), now);
+    transcript.event(delta_at(DeltaKind::Text, 15, "ond line"), now);
+    transcript.event(row("first line\n\nsecond line"), now);
+    transcript.outcome(&Outcome::ok(Code::Answered, "first line\n\nsecond line"), true);
+    assert_eq!(printed(&mut transcript), ["first line", "", "second line"]);
+}
+
+#[test]
+fn lost_pieces_are_printed_from_the_row() {
+    let mut transcript = Transcript::new(80);
+    let now = Instant::now();
+    transcript.event(delta_at(DeltaKind::Text, 0, "one two"), now);
+    transcript.event(Received::Lagged(3), now);
+    transcript.event(delta_at(DeltaKind::Text, 13, " four"), now);
+    transcript.event(row("one two three four"), now);
+    assert_eq!(printed(&mut transcript), ["one two three four"]);
+    // An answer of which nothing was received live.
+    transcript.event(row("whole"), now);
+    assert_eq!(printed(&mut transcript), ["whole"]);
+}
+
+#[test]
+fn next_turn_may_begin_before_the_outcome_is_shown() {
+    let mut transcript = Transcript::new(80);
+    let now = Instant::now();
+    transcript.event(delta(DeltaKind::Text, "one"), now);
+    transcript.event(row("one"), now);
+    transcript.event(delta(DeltaKind::Thinking, "hm"), now);
+    transcript.outcome(&Outcome::ok(Code::Answered, "one"), true);
+    assert_eq!(printed(&mut transcript), ["one"]);
+    assert_eq!(texts(&transcript.tail(3)), ["\x1b[2mhm\x1b[0m"]);
+}
+
+#[test]
+fn thinking_is_folded_to_one_line() {
+    let mut transcript = Transcript::new(80);
+    let now = Instant::now();
+    transcript.event(delta(DeltaKind::Thinking, "one\ntwo\nthree\nfour"), now);
+    assert_eq!(texts(&transcript.tail(9)), ["\x1b[2mtwo\x1b[0m", "\x1b[2mthree\x1b[0m", "\x1b[2mfour\x1b[0m"]);
+    transcript.event(delta(DeltaKind::Text, "Done.\n"), now + Duration::from_secs(4));
+    assert_eq!(transcript.take_finished()[0], "\x1b[2mthought 4 s (/show thinking)\x1b[0m");
+    assert_eq!(transcript.results().show("thinking"), Ok("one\ntwo\nthree\nfour"));
+}
+
+#[test]
+fn outcome_of_a_command_leaves_a_running_answer_open() {
+    let mut transcript = Transcript::new(80);
+    transcript.event(delta(DeltaKind::Text, "open"), Instant::now());
+    transcript.outcome(&Outcome::ok(Code::SkillsListed, "calc"), false);
+    assert_eq!(transcript.take_finished(), ["calc"]);
+    assert_eq!(transcript.tail(3).len(), 1);
+}
+
+#[test]
+fn long_message_is_shortened() {
+    let mut transcript = Transcript::new(80);
+    let text: String = (1..=50).map(|number| format!("line {number}\n")).collect();
+    transcript.entered(&text);
+    let lines = transcript.take_finished();
+    assert_eq!(lines.len(), 4);
+    assert!(lines[0].contains("> ") && lines[0].ends_with("line 1"), "{lines:?}");
+    assert!(lines[3].contains("… 47 more lines"), "{lines:?}");
+}
+
+#[test]
+fn control_characters_never_reach_the_terminal() {
+    let mut transcript = Transcript::new(80);
+    transcript.event(delta(DeltaKind::Text, "a\x1b]0;OWNED\x07b\x1b[2Jc\n"), Instant::now());
+    transcript.entered("x\x1b[2Jy");
+    let printed = transcript.take_finished().join("\n");
+    assert!(!printed.contains("\x1b]0") && !printed.contains("\x1b[2J"), "{printed:?}");
+}
+
+#[test]
+fn last_block_of_code_is_found() {
+    assert_eq!(last_code("a\n```rust\nfn x() {}\n```\nb\n~~~\ny\nz\n~~~\n"), Some("y\nz"));
+    assert_eq!(last_code("a\n````\n```\n````\n"), Some("```"));
+    assert_eq!(last_code("```\ncut off"), Some("cut off"));
+    assert_eq!(last_code("none"), None);
+}

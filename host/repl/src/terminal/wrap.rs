@@ -1,0 +1,190 @@
+//! Rows of the typed text: wrapped at the window's edge, with a prompt, a mark for the command and a hint. Also cuts rows
+//! to the window. Pure; `composer` and the loop call it.
+
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr as _;
+
+use super::{composer::Mark, live::Row};
+
+/// The prompt, and what stands before the other rows of the text.
+const PROMPT: &str = "> ";
+const INDENT: &str = "  ";
+
+/// Rows and the cursor's place in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wrapped {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) cursor: (usize, usize),
+}
+
+/// Returns the rows of `text` in a window of `columns`, at most `height` of them around the `cursor`, a byte offset.
+pub(crate) fn input(
+    text: &str,
+    cursor: usize,
+    columns: usize,
+    height: usize,
+    mark: Mark,
+    hint: Option<&str>,
+) -> Wrapped {
+    let limit = columns.saturating_sub(1).max(PROMPT.len() + 2);
+    let mut rows = vec![Row::plain(PROMPT)];
+    let mut place = (0, PROMPT.len());
+    let (marked, style) = match mark {
+        Mark::None => (0, ""),
+        Mark::Known(end) => (end, "\x1b[1m"),
+        Mark::Unknown(end) => (end, "\x1b[4m"),
+    };
+    let mut styled = false;
+    for (at, grapheme) in text.grapheme_indices(true) {
+        if at == cursor {
+            place = (rows.len() - 1, rows[rows.len() - 1].width);
+        }
+        if grapheme == "\n" {
+            rows.push(Row::plain(INDENT));
+            continue;
+        }
+        let shown = if grapheme == "\t" { INDENT } else { grapheme };
+        if rows[rows.len() - 1].width + shown.width() > limit {
+            if styled {
+                rows.last_mut().into_iter().for_each(|row| row.text.push_str("\x1b[0m"));
+                styled = false;
+            }
+            rows.push(Row::plain(INDENT));
+            if at == cursor {
+                place = (rows.len() - 1, INDENT.len());
+            }
+        }
+        let Some(row) = rows.last_mut() else { continue };
+        if (at < marked) != styled {
+            row.text.push_str(if styled { "\x1b[0m" } else { style });
+            styled = !styled;
+        }
+        row.text.push_str(shown);
+        row.width += shown.width();
+    }
+    if let Some(row) = rows.last_mut() {
+        if styled {
+            row.text.push_str("\x1b[0m");
+        }
+        let width = row.width;
+        if let Some(hint) = hint {
+            let hint = cut(hint, limit.saturating_sub(width));
+            if !hint.is_empty() {
+                row.text.push_str(&format!("\x1b[2m{hint}\x1b[0m"));
+                row.width += hint.width();
+            }
+        }
+        if cursor >= text.len() {
+            // A cursor behind a full row stands on it; the next character begins a new row.
+            place = (rows.len() - 1, width);
+        }
+    }
+    window(rows, place, height.max(1))
+}
+
+/// Keeps `height` rows around the cursor.
+fn window(mut rows: Vec<Row>, (row, column): (usize, usize), height: usize) -> Wrapped {
+    let first = (row + 1).saturating_sub(height);
+    rows.drain(..first);
+    rows.truncate(height);
+    Wrapped { rows, cursor: (row - first, column) }
+}
+
+/// Returns the beginning of `text`, at most `columns` wide, with `…` where it was cut.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    let mut width = 0;
+    for grapheme in text.graphemes(true) {
+        if width + grapheme.width() + 1 > columns {
+            break;
+        }
+        kept.push_str(grapheme);
+        width += grapheme.width();
+    }
+    if columns > 0 {
+        kept.push('…');
+    }
+    kept
+}
+
+/// Returns the end of `text`, at most `columns` wide, with `…` where it was cut.
+pub(crate) fn cut_front(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut start = text.len();
+    let mut width = 1;
+    for (at, grapheme) in text.grapheme_indices(true).rev() {
+        if width + grapheme.width() > columns {
+            break;
+        }
+        width += grapheme.width();
+        start = at;
+    }
+    if columns == 0 { String::new() } else { format!("…{}", &text[start..]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(wrapped: &Wrapped) -> Vec<&str> {
+        wrapped.rows.iter().map(|row| row.text.as_str()).collect()
+    }
+
+    #[test]
+    fn long_text_continues_on_indented_rows() {
+        let wrapped = input("abcdefgh", 8, 8, 9, Mark::None, None);
+        assert_eq!(texts(&wrapped), ["> abcde", "  fgh"]);
+        assert_eq!(wrapped.cursor, (1, 5));
+    }
+
+    #[test]
+    fn wide_characters_are_never_split() {
+        let wrapped = input("世界世界", 3, 8, 9, Mark::None, None);
+        assert_eq!(texts(&wrapped), ["> 世界", "  世界"]);
+        assert_eq!(wrapped.cursor, (0, 4));
+    }
+
+    #[test]
+    fn cursor_at_a_break_stands_on_the_next_row() {
+        assert_eq!(input("abcdefgh", 5, 8, 9, Mark::None, None).cursor, (1, 2));
+        assert_eq!(input("a\nb", 2, 8, 9, Mark::None, None).cursor, (1, 2));
+        assert_eq!(input("a\n", 2, 8, 9, Mark::None, None).cursor, (1, 2));
+    }
+
+    #[test]
+    fn command_is_marked_by_attributes() {
+        assert_eq!(texts(&input("/calc 1", 7, 40, 9, Mark::Known(5), None)), ["> \x1b[1m/calc\x1b[0m 1"]);
+        assert_eq!(texts(&input("/nope", 5, 40, 9, Mark::Unknown(5), None)), ["> \x1b[4m/nope\x1b[0m"]);
+    }
+
+    #[test]
+    fn hint_is_faint_and_cut() {
+        let wrapped = input("/calc ", 6, 16, 9, Mark::None, Some("expression"));
+        assert_eq!(texts(&wrapped), ["> /calc \x1b[2mexpres…\x1b[0m"]);
+        assert_eq!((wrapped.rows[0].width, wrapped.cursor), (15, (0, 8)));
+    }
+
+    #[test]
+    fn rows_around_the_cursor_are_shown() {
+        let wrapped = input("a\nb\nc\nd", 3, 40, 2, Mark::None, None);
+        assert_eq!(texts(&wrapped), ["> a", "  b"]);
+        let wrapped = input("a\nb\nc\nd", 7, 40, 2, Mark::None, None);
+        assert_eq!(texts(&wrapped), ["  c", "  d"]);
+        assert_eq!(wrapped.cursor, (1, 3));
+    }
+
+    #[test]
+    fn cut_text_says_so() {
+        assert_eq!(cut("abcdef", 6), "abcdef");
+        assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(cut("世界世", 4), "世…");
+        assert_eq!(cut("abc", 0), "");
+        assert_eq!(cut_front("abcdef", 4), "…def");
+        assert_eq!(cut_front("世界世", 4), "…世");
+    }
+}
