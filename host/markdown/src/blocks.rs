@@ -25,7 +25,7 @@ const MAX_LINE: usize = 256 * 1024;
 const MAX_COLUMNS: usize = 16 * 1024;
 
 #[derive(Clone)]
-enum OpenBlock {
+enum GrowingBlock {
     None,
     Paragraph(Paragraph),
     Fence(FencedCode),
@@ -38,7 +38,7 @@ enum OpenBlock {
 pub(crate) struct BlockSplitter {
     options: RenderOptions,
     containers: Vec<BlockContainer>,
-    open: OpenBlock,
+    open: GrowingBlock,
     /// The line that has not ended.
     line: String,
     /// The beginning of the line is in the paragraph already.
@@ -54,7 +54,7 @@ impl BlockSplitter {
         Self {
             options,
             containers: Vec::new(),
-            open: OpenBlock::None,
+            open: GrowingBlock::None,
             line: String::new(),
             is_in_text: false,
             blank: None,
@@ -90,7 +90,7 @@ impl BlockSplitter {
 
     /// Drops a closing fence that is not complete, so that a preview does not show it as code.
     pub(crate) fn drop_partial_fence(&mut self) {
-        if matches!(&self.open, OpenBlock::Fence(code) if code.may_close(&self.line)) {
+        if matches!(&self.open, GrowingBlock::Fence(code) if code.may_close(&self.line)) {
             self.line.clear();
         }
     }
@@ -106,7 +106,7 @@ impl BlockSplitter {
 
     fn end_line(&mut self) {
         if std::mem::take(&mut self.is_in_text) {
-            if let OpenBlock::Paragraph(paragraph) = &mut self.open {
+            if let GrowingBlock::Paragraph(paragraph) = &mut self.open {
                 paragraph.end_line();
             }
             return;
@@ -119,14 +119,14 @@ impl BlockSplitter {
     }
 
     fn may_begin_early(&self) -> bool {
-        !matches!(self.open, OpenBlock::Fence(_) | OpenBlock::Table(_)) && marks::is_surely_text(&self.line)
+        !matches!(self.open, GrowingBlock::Fence(_) | GrowingBlock::Table(_)) && marks::is_surely_text(&self.line)
     }
 
     /// Takes the beginning of a line whose end has not come.
     fn begin_part(&mut self) {
         let line = std::mem::take(&mut self.line);
         self.take_line(&line, false);
-        self.is_in_text = matches!(self.open, OpenBlock::Paragraph(_));
+        self.is_in_text = matches!(self.open, GrowingBlock::Paragraph(_));
     }
 
     fn take_line(&mut self, line: &str, is_whole: bool) {
@@ -146,9 +146,9 @@ impl BlockSplitter {
     }
 
     fn take_in_fence(&mut self, rest: &mut LineRest<'_>) -> bool {
-        let OpenBlock::Fence(code) = &mut self.open else { return false };
+        let GrowingBlock::Fence(code) = &mut self.open else { return false };
         if code.is_closed_by(rest) {
-            self.open = OpenBlock::None;
+            self.open = GrowingBlock::None;
             self.blank = Some(self.containers.len());
         } else {
             let spans = code.line(rest);
@@ -163,7 +163,7 @@ impl BlockSplitter {
             return false;
         }
         match &mut self.open {
-            OpenBlock::Table(open) => {
+            GrowingBlock::Table(open) => {
                 if !table::has_cells(text) || text.starts_with('>') || marks::fence(text).is_some() {
                     return false;
                 }
@@ -171,12 +171,12 @@ impl BlockSplitter {
                 self.flush_table(false);
                 true
             }
-            OpenBlock::Paragraph(paragraph) => {
+            GrowingBlock::Paragraph(paragraph) => {
                 let begun = paragraph.held().and_then(|head| MarkdownTable::begin(head, text, &self.options));
                 let Some(begun) = begun else { return false };
                 paragraph.take_held();
                 self.close_block();
-                self.open = OpenBlock::Table(begun);
+                self.open = GrowingBlock::Table(begun);
                 true
             }
             _ => false,
@@ -185,7 +185,7 @@ impl BlockSplitter {
 
     fn blank_line(&mut self, matched: usize) {
         match &mut self.open {
-            OpenBlock::Indented(empty) if matched == self.containers.len() => {
+            GrowingBlock::Indented(empty) if matched == self.containers.len() => {
                 *empty += 1;
                 return;
             }
@@ -201,7 +201,7 @@ impl BlockSplitter {
         let mut is_new = false;
         loop {
             let indent = rest.indent();
-            let in_paragraph = !is_new && matches!(self.open, OpenBlock::Paragraph(_));
+            let in_paragraph = !is_new && matches!(self.open, GrowingBlock::Paragraph(_));
             let continues = in_paragraph && matched == self.containers.len();
             if indent >= CODE_INDENT {
                 if in_paragraph {
@@ -259,7 +259,7 @@ impl BlockSplitter {
             }
         }
         // A line without its marks continues the paragraph of a quote or an item.
-        if is_new || !matches!(self.open, OpenBlock::Paragraph(_)) {
+        if is_new || !matches!(self.open, GrowingBlock::Paragraph(_)) {
             self.close_to_if(matched, is_new);
         }
         self.text(rest.trimmed(), is_whole);
@@ -274,11 +274,11 @@ impl BlockSplitter {
     }
 
     fn text(&mut self, text: &str, is_whole: bool) {
-        if !matches!(self.open, OpenBlock::Paragraph(_)) {
+        if !matches!(self.open, GrowingBlock::Paragraph(_)) {
             self.close_block();
-            self.open = OpenBlock::Paragraph(Paragraph::new());
+            self.open = GrowingBlock::Paragraph(Paragraph::new());
         }
-        let OpenBlock::Paragraph(paragraph) = &mut self.open else { return };
+        let GrowingBlock::Paragraph(paragraph) = &mut self.open else { return };
         if is_whole && text.len() <= inline::MAX_INLINE && table::has_cells(text) {
             paragraph.hold(text);
             return;
@@ -287,13 +287,13 @@ impl BlockSplitter {
         for c in text.chars() {
             self.push_text(c);
         }
-        if let (true, OpenBlock::Paragraph(paragraph)) = (is_whole, &mut self.open) {
+        if let (true, GrowingBlock::Paragraph(paragraph)) = (is_whole, &mut self.open) {
             paragraph.end_line();
         }
     }
 
     fn push_text(&mut self, c: char) {
-        let OpenBlock::Paragraph(paragraph) = &mut self.open else { return };
+        let GrowingBlock::Paragraph(paragraph) = &mut self.open else { return };
         paragraph.push(c);
         if paragraph.is_due() {
             let columns = prose_columns(&self.options, &self.containers);
@@ -303,7 +303,7 @@ impl BlockSplitter {
     }
 
     fn underline(&mut self, text: &str) -> bool {
-        let OpenBlock::Paragraph(paragraph) = &mut self.open else { return false };
+        let GrowingBlock::Paragraph(paragraph) = &mut self.open else { return false };
         if !paragraph.is_whole() || !marks::is_underline(text) {
             return false;
         }
@@ -328,12 +328,12 @@ impl BlockSplitter {
             let text = crate::clean::visible(title);
             self.emit_code(vec![TextSpan { text, style: faint, link: None }]);
         }
-        self.open = OpenBlock::Fence(FencedCode::new(fence, indent, &self.options));
+        self.open = GrowingBlock::Fence(FencedCode::new(fence, indent, &self.options));
     }
 
     fn indented(&mut self, rest: &LineRest<'_>) {
         match self.open {
-            OpenBlock::Indented(empty) => {
+            GrowingBlock::Indented(empty) => {
                 for _ in 0..empty {
                     self.emit_code(Vec::new());
                 }
@@ -343,7 +343,7 @@ impl BlockSplitter {
                 self.begin_code();
             }
         }
-        self.open = OpenBlock::Indented(0);
+        self.open = GrowingBlock::Indented(0);
         self.emit_code(vec![TextSpan::plain(rest.text.as_ref())]);
     }
 
@@ -358,7 +358,7 @@ impl BlockSplitter {
 
     fn flush_table(&mut self, is_end: bool) {
         let columns = table_columns(&self.options, &self.containers);
-        if let OpenBlock::Table(open) = &mut self.open
+        if let GrowingBlock::Table(open) = &mut self.open
             && (is_end || open.is_due())
         {
             let rows = open.lines(columns);
@@ -368,16 +368,16 @@ impl BlockSplitter {
 
     /// Commits the open block. Its containers stay.
     fn close_block(&mut self) {
-        if matches!(self.open, OpenBlock::Table(_)) {
+        if matches!(self.open, GrowingBlock::Table(_)) {
             self.flush_table(true);
         }
-        match std::mem::replace(&mut self.open, OpenBlock::None) {
-            OpenBlock::Paragraph(paragraph) => {
+        match std::mem::replace(&mut self.open, GrowingBlock::None) {
+            GrowingBlock::Paragraph(paragraph) => {
                 let rows = paragraph.finish(prose_columns(&self.options, &self.containers), &self.options);
                 self.emit_rows(rows);
             }
-            OpenBlock::Fence(_) | OpenBlock::Indented(_) => self.blank = Some(self.containers.len()),
-            OpenBlock::None | OpenBlock::Table(_) => {}
+            GrowingBlock::Fence(_) | GrowingBlock::Indented(_) => self.blank = Some(self.containers.len()),
+            GrowingBlock::None | GrowingBlock::Table(_) => {}
         }
     }
 

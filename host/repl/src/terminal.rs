@@ -48,7 +48,7 @@ use live::LiveArea;
 use menu::Menu;
 use questions::{PendingQuestion, Questions};
 use raw_mode::RawMode;
-use search::Search;
+use search::HistorySearch;
 pub(crate) use style::faint;
 use transcript::Transcript;
 
@@ -130,7 +130,7 @@ struct Front {
     questions: Questions,
     composer: Composer,
     menu: Option<Menu>,
-    search: Option<Search>,
+    search: Option<HistorySearch>,
     transcript: Transcript,
     busy: Busy,
     /// The progress of compilation.

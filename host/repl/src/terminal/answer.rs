@@ -6,12 +6,12 @@ use patchbay_markdown::{MarkdownRenderer, Palette, RenderOptions, StyledLine};
 use super::live::Row;
 
 /// One block of text of an answer.
-pub(crate) struct Answer {
+pub(crate) struct StreamedAnswer {
     renderer: MarkdownRenderer,
     columns: usize,
 }
 
-impl Answer {
+impl StreamedAnswer {
     pub(crate) fn new(columns: usize) -> Self {
         Self { renderer: MarkdownRenderer::new(options(columns)), columns }
     }

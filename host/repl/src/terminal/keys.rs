@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{Away, Front, front_command, search::Search};
+use super::{Away, Front, front_command, search::HistorySearch};
 
 /// Within this time, a second Ctrl+C leaves.
 const TWICE: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ impl Front {
             (KeyCode::Char('d'), _) if control && self.composer.is_empty() => self.submit("/quit"),
             (KeyCode::Char('r'), _) if control => {
                 self.menu = None;
-                self.search = Some(Search::default());
+                self.search = Some(HistorySearch::default());
             }
             (KeyCode::Char('l'), _) if control => self.redraw(),
             (KeyCode::Char('z'), _) if control => self.away = Some(Away::Suspended),

@@ -1,5 +1,5 @@
 //! The live area: the rows below the last finished line, the only rows that are ever drawn again. The loop in `terminal`
-//! passes finished lines and a [`View`]; this module returns the bytes for the terminal.
+//! passes finished lines and a [`LiveView`]; this module returns the bytes for the terminal.
 //!
 //! Rules that its tests check: a finished line is printed once and never touched; nothing clears the screen or the
 //! scrollback, sets a scroll region or asks for the cursor's position; a frame is one write.
@@ -32,7 +32,7 @@ impl Row {
 
 /// What the live area shows: at least one row, and the cursor's row and column in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct View {
+pub(crate) struct LiveView {
     pub(crate) rows: Vec<Row>,
     pub(crate) cursor: (usize, usize),
 }
@@ -40,7 +40,7 @@ pub(crate) struct View {
 /// The live area as it was last drawn.
 #[derive(Debug)]
 pub(crate) struct LiveArea {
-    drawn: View,
+    drawn: LiveView,
     /// The terminal's width when the area was drawn.
     columns: usize,
     /// Whether the terminal wraps long lines again when it is resized, as nearly all do.
@@ -53,12 +53,12 @@ const END: &str = "\x1b[?2026l";
 impl LiveArea {
     /// An area that is not drawn yet; the cursor is at the start of an empty line.
     pub(crate) fn new(rewraps: bool) -> Self {
-        Self { drawn: View::default(), columns: 0, rewraps }
+        Self { drawn: LiveView::default(), columns: 0, rewraps }
     }
 
     /// Returns the bytes that print `finished` above the area and draw `view` in a terminal of `columns`; empty if nothing
     /// changed. Each finished line may be wider than the terminal, which then wraps it.
-    pub(crate) fn frame(&mut self, columns: usize, finished: &[String], view: View) -> String {
+    pub(crate) fn frame(&mut self, columns: usize, finished: &[String], view: LiveView) -> String {
         if finished.is_empty() && columns == self.columns && view == self.drawn {
             return String::new();
         }
@@ -94,7 +94,7 @@ impl LiveArea {
             out.push_str("\r\n");
         }
         out.push_str(END);
-        self.drawn = View::default();
+        self.drawn = LiveView::default();
         out
     }
 
@@ -105,11 +105,11 @@ impl LiveArea {
 
     /// Forgets what was drawn: something else has used the terminal, and the cursor is at the start of an empty line.
     pub(crate) fn forget(&mut self) {
-        self.drawn = View::default();
+        self.drawn = LiveView::default();
     }
 
     /// Writes the rows that differ. All rows keep their place.
-    fn redraw_changed(&self, out: &mut String, view: &View) {
+    fn redraw_changed(&self, out: &mut String, view: &LiveView) {
         let (old, new) = (&self.drawn.rows, &view.rows);
         let mut at = self.drawn.cursor.0;
         for (index, row) in new.iter().enumerate() {

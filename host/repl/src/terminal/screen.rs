@@ -8,7 +8,7 @@ use patchbay_core::text;
 use super::{
     Front,
     composer::Mark,
-    live::{Row, View},
+    live::{LiveView, Row},
     style,
     wrap::cut,
 };
@@ -18,7 +18,7 @@ const QUEUE_ROWS: usize = 3;
 
 impl Front {
     /// Returns what the live area shows now. It is at most one row less high than the window.
-    pub(super) fn view(&self, now: Instant) -> View {
+    pub(super) fn view(&self, now: Instant) -> LiveView {
         let limit = self.columns.saturating_sub(1);
         let height = self.rows.saturating_sub(1).max(1);
         let mut below = Vec::new();
@@ -71,7 +71,7 @@ impl Front {
         let cursor = (rows.len() + cursor.0, cursor.1);
         rows.extend(input);
         rows.extend(below);
-        View { rows, cursor }
+        LiveView { rows, cursor }
     }
 
     /// Returns how the typed command is marked, and its usage if its argument is still empty.

@@ -7,12 +7,12 @@ const LISTED: usize = 6;
 
 /// An open search.
 #[derive(Debug, Default)]
-pub(crate) struct Search {
+pub(crate) struct HistorySearch {
     term: String,
     chosen: usize,
 }
 
-impl Search {
+impl HistorySearch {
     pub(crate) fn insert(&mut self, character: char) {
         self.term.push(character);
         self.chosen = 0;
@@ -73,7 +73,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut history = InputHistory::open(&folder.path().join("history")).unwrap();
         ["/calc 1", "hello\nthere", "/calc 2"].iter().for_each(|line| history.add(line));
-        let mut search = Search::default();
+        let mut search = HistorySearch::default();
         assert_eq!(search.chosen(&history).as_deref(), Some("/calc 2"));
         "calc".chars().for_each(|character| search.insert(character));
         search.older(&history);
@@ -90,6 +90,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut history = InputHistory::open(&folder.path().join("history")).unwrap();
         history.add("hello\nthere");
-        assert_eq!(Search::default().rows(&history, 40)[0].text, "\x1b[7mhello … 1 more lines\x1b[0m");
+        assert_eq!(HistorySearch::default().rows(&history, 40)[0].text, "\x1b[7mhello … 1 more lines\x1b[0m");
     }
 }

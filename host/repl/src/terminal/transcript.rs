@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use patchbay_core::{AssistantPart, Code, DeltaKind, DeltaPosition, EventKind, MessageKind, Outcome, text};
 use patchbay_session::Received;
 
-use super::{answer::Answer, live::Row, marks, results::Results, style, wrap};
+use super::{answer::StreamedAnswer, live::Row, marks, results::Results, style, wrap};
 
 /// Length limit in characters of a shown tool input or result.
 const SHOWN: usize = 100;
@@ -35,7 +35,7 @@ type AnswerId = (u64, u32);
 /// The block that is being received.
 enum Open {
     None,
-    Answer(Box<Answer>),
+    Answer(Box<StreamedAnswer>),
     Thinking { text: String, since: Instant },
 }
 
@@ -214,7 +214,7 @@ impl Transcript {
         let text = text.trim_start_matches('\n');
         if !text.is_empty() {
             self.end_at(now);
-            let mut answer = Box::new(Answer::new(self.columns));
+            let mut answer = Box::new(StreamedAnswer::new(self.columns));
             self.finished.extend(answer.push(text));
             self.open = Open::Answer(answer);
         }

@@ -1,10 +1,12 @@
+//! Tests of the live area: exact bytes of frames, and the law that finished lines survive.
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::terminal::fake_terminal::FakeTerminal;
 
-fn view(rows: &[&str], cursor: (usize, usize)) -> View {
-    View { rows: rows.iter().map(|row| Row::plain(*row)).collect(), cursor }
+fn view(rows: &[&str], cursor: (usize, usize)) -> LiveView {
+    LiveView { rows: rows.iter().map(|row| Row::plain(*row)).collect(), cursor }
 }
 
 fn lines(lines: &[&str]) -> Vec<String> {
@@ -124,7 +126,7 @@ proptest! {
             let shown: Vec<Row> = rows.iter().map(|row| cut(row, columns)).collect();
             let last = shown.len() - 1;
             let cursor = (last, shown[last].width);
-            terminal.write(&area.frame(columns, &finished, View { rows: shown, cursor }));
+            terminal.write(&area.frame(columns, &finished, LiveView { rows: shown, cursor }));
         }
         terminal.write(&area.leave(columns, &[]));
         if fits {

@@ -1,3 +1,5 @@
+//! Tests of the transcript: which lines an event finishes.
+
 use patchbay_core::{AgentId, DeltaPosition, Event, SessionId};
 
 use super::*;
