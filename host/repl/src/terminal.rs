@@ -48,6 +48,7 @@ use live::LiveArea;
 use menu::Menu;
 use questions::{PendingQuestion, Questions};
 use raw_mode::RawMode;
+use screen::CommandHelp;
 use search::HistorySearch;
 pub(crate) use style::faint;
 use transcript::Transcript;
@@ -130,6 +131,7 @@ struct Front {
     questions: Questions,
     composer: Composer,
     menu: Option<Menu>,
+    command_help: CommandHelp,
     search: Option<HistorySearch>,
     transcript: Transcript,
     busy: Busy,
@@ -182,6 +184,7 @@ impl Front {
             questions: Questions::new(Instant::now()),
             composer: Composer::new(history),
             menu: None,
+            command_help: CommandHelp::default(),
             search: None,
             transcript,
             busy: Busy::default(),
@@ -290,6 +293,8 @@ impl Front {
             raw_mode::write(marks::BELL)?;
         }
         self.model = self.session.model_name().await;
+        // The command may have changed what commands there are.
+        self.command_help = CommandHelp::default();
         self.leaving |= outcome.code == Code::Quit;
         self.changed = true;
         Ok(())
@@ -418,6 +423,7 @@ impl Front {
             return Ok(());
         }
         self.questions.withdraw(now);
+        self.update_command_help();
         let finished = self.transcript.take_finished();
         let view = self.view(now);
         let frame = self.area.frame(self.columns, &finished, view);

@@ -14,6 +14,9 @@ Ctrl+G opens the text in $EDITOR, Ctrl+L draws again, Ctrl+Z suspends.
 /copy copies the last answer, /copy N a result, /copy code the last block of code.
 /commands lists all other commands.";
 
+/// The names of the terminal's own commands.
+pub(crate) const NAMES: &[&str] = &["copy", "show"];
+
 /// Runs `line` if it is a command of the terminal. Returns false if it is not.
 pub(crate) fn run(front: &mut Front, line: &str) -> bool {
     let line = line.trim();

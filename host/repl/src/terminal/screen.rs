@@ -8,6 +8,7 @@ use patchbay_core::text;
 use super::{
     Front,
     composer::Mark,
+    front_command,
     live::{LiveView, Row},
     style,
     wrap::cut,
@@ -15,6 +16,21 @@ use super::{
 
 /// Waiting messages that are shown.
 const QUEUE_ROWS: usize = 3;
+
+/// What is known of the command at the beginning of the text.
+#[derive(Debug)]
+pub(super) struct CommandHelp {
+    text: String,
+    cursor: usize,
+    mark: Mark,
+    usage: Option<String>,
+}
+
+impl Default for CommandHelp {
+    fn default() -> Self {
+        Self { text: String::new(), cursor: 0, mark: Mark::None, usage: None }
+    }
+}
 
 impl Front {
     /// Returns what the live area shows now. It is at most one row less high than the window.
@@ -30,8 +46,8 @@ impl Front {
                 (vec![row], (0, column))
             }
             None => {
-                let (mark, usage) = self.command_help();
-                let wrapped = self.composer.view(self.columns, composer_height, mark, usage.as_deref());
+                let CommandHelp { mark, usage, .. } = &self.command_help;
+                let wrapped = self.composer.view(self.columns, composer_height, *mark, usage.as_deref());
                 (wrapped.rows, wrapped.cursor)
             }
         };
@@ -74,18 +90,29 @@ impl Front {
         LiveView { rows, cursor }
     }
 
-    /// Returns how the typed command is marked, and its usage if its argument is still empty.
-    fn command_help(&self) -> (Mark, Option<String>) {
-        let text = self.composer.text();
+    /// Finds how the typed command is marked, and its usage if its argument is still empty. The session lists its commands
+    /// only when the text has changed.
+    pub(super) fn update_command_help(&mut self) {
+        let (text, cursor) = (self.composer.text(), self.composer.cursor());
+        if self.command_help.text == text && self.command_help.cursor == cursor {
+            return;
+        }
+        let (mark, usage) = self.find_command(text, cursor);
+        self.command_help = CommandHelp { text: text.to_owned(), cursor, mark, usage };
+    }
+
+    fn find_command(&self, text: &str, cursor: usize) -> (Mark, Option<String>) {
         let Some(rest) = text.strip_prefix('/') else { return (Mark::None, None) };
         let name = rest.split(char::is_whitespace).next().unwrap_or_default();
         let end = name.len() + 1;
+        if front_command::NAMES.contains(&name) {
+            return (Mark::Known(end), None);
+        }
         let commands = self.session.commands();
         match commands.iter().find(|command| command.name == name) {
             Some(command) => {
                 let is_empty = text.len() > end && text[end..].trim().is_empty() && !text.contains('\n');
-                let usage = command.hint.clone().filter(|_| is_empty && self.composer.cursor() == text.len());
-                (Mark::Known(end), usage)
+                (Mark::Known(end), command.hint.clone().filter(|_| is_empty && cursor == text.len()))
             }
             None if text.len() == end && commands.iter().any(|command| command.name.starts_with(name)) => {
                 (Mark::None, None)
