@@ -48,7 +48,7 @@ impl Toolbox {
         declarations
     }
 
-    /// Returns the context of a call by the model of agent `ids`; nested calls share it.
+    /// Returns the context of a call by the model of the agent at `place`; nested calls share it.
     pub(crate) fn context(
         &self,
         place: &AgentPlace,
