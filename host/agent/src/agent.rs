@@ -1,7 +1,8 @@
 //! An agent of a session. The session creates it and runs its turns; commands read and change its model.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use patchbay_core::{AgentId, EventKind, PrincipalId};
 use patchbay_events::EventLog;
 use patchbay_sandbox::ProgressSink;
@@ -64,12 +65,12 @@ impl Agent {
 
     /// Returns the chosen model.
     pub fn chosen(&self) -> Chosen {
-        self.chosen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.chosen.lock().clone()
     }
 
     /// Changes the model for the next request. The caller has committed the change.
     pub fn choose(&self, chosen: Chosen) {
-        *self.chosen.lock().unwrap_or_else(PoisonError::into_inner) = chosen;
+        *self.chosen.lock() = chosen;
     }
 
     /// Waits until no turn runs. No other turn runs until the permit is dropped.

@@ -1,8 +1,9 @@
 //! Receives an answer: publishes its pieces as events and collects it for the store. `turn`, `compaction` and `inference`
 //! use it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use patchbay_core::{
     AgentId, AssistantPart, DeltaKind, DeltaPosition, EventKind,
     completion::{BlockKind, StreamEvent, TokenUsage},
@@ -58,7 +59,7 @@ pub(crate) struct AnswerBuffer {
 
 impl AnswerBuffer {
     fn lock(&self) -> MutexGuard<'_, (PartialAnswer, bool)> {
-        self.received.lock().unwrap_or_else(PoisonError::into_inner)
+        self.received.lock()
     }
 
     /// Calls `look` with the answer if it is not empty and has changed since the last call.

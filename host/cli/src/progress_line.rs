@@ -4,10 +4,11 @@
 use std::{
     env,
     io::{self, IsTerminal as _, Write},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use patchbay_core::SessionId;
 use patchbay_session::Observer;
 use tokio::{runtime::Handle, sync::watch};
@@ -90,7 +91,7 @@ fn text(done: usize, total: usize) -> String {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 /// The state of the line, visible or not.

@@ -2,9 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::EgressLimits;
@@ -36,7 +37,7 @@ impl RequestSlots {
     }
 
     fn of(&self, owner: &str) -> Arc<Semaphore> {
-        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut owners = self.owners.lock();
         if let Some(there) = owners.get(owner).and_then(Weak::upgrade) {
             return there;
         }

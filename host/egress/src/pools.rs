@@ -1,10 +1,8 @@
 //! Connections that are reused, and for which requests. `egress` takes its HTTP clients from here.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use patchbay_policy::HostPattern;
 use reqwest::Client;
 
@@ -45,7 +43,7 @@ impl Pools {
     pub(crate) const IDLE: Duration = Duration::from_secs(30);
 
     pub(crate) fn get(&self, key: &Key) -> Option<Client> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         let at = kept.iter().position(|(there, _)| there == key)?;
         let entry = kept.remove(at);
         let client = entry.1.clone();
@@ -58,7 +56,7 @@ impl Pools {
         if let Some(there) = self.get(&key) {
             return there;
         }
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         if kept.len() >= Self::KEPT {
             kept.remove(0);
         }

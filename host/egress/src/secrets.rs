@@ -3,17 +3,9 @@
 
 mod file;
 
-use std::{
-    collections::HashMap,
-    env,
-    ffi::OsString,
-    fmt,
-    future::Future,
-    path::Path,
-    pin::Pin,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, env, ffi::OsString, fmt, future::Future, path::Path, pin::Pin};
 
+use parking_lot::{Mutex, MutexGuard};
 use patchbay_core::Name;
 
 use self::file::CredentialsFile;
@@ -184,7 +176,7 @@ impl Secrets {
     }
 
     fn state(&self) -> MutexGuard<'_, SecretsState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -2,7 +2,7 @@
 //! session use it.
 
 use std::sync::{
-    Arc, PoisonError,
+    Arc,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -22,7 +22,7 @@ pub struct EventLog {
     /// Locked from a commit until its rows are published, so that rows are published in the order of their numbers.
     order: Mutex<()>,
     /// Pieces of unfinished answers that are waiting for a write, each with the sender of its result.
-    due: std::sync::Mutex<Vec<(PartialPiece, oneshot::Sender<bool>)>>,
+    due: parking_lot::Mutex<Vec<(PartialPiece, oneshot::Sender<bool>)>>,
     /// Locked while pieces are written.
     writing: Mutex<()>,
 }
@@ -113,9 +113,9 @@ impl EventLog {
     /// agents. Returns whether the piece was stored. A failure is only logged, since the complete answer is stored later.
     pub async fn keep_piece(&self, piece: PartialPiece) -> bool {
         let (sender, stored) = oneshot::channel();
-        self.due.lock().unwrap_or_else(PoisonError::into_inner).push((piece, sender));
+        self.due.lock().push((piece, sender));
         let writing = self.writing.lock().await;
-        let mut due = std::mem::take(&mut *self.due.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut due = std::mem::take(&mut *self.due.lock());
         // A closed sender belongs to a stopped turn, whose answer is already a row.
         due.retain(|(_, sender)| !sender.is_closed());
         if !due.is_empty() {

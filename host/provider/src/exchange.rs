@@ -19,11 +19,9 @@ mod stream_check;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    sync::{Arc, PoisonError, RwLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::RwLock;
 use patchbay_core::{Code, Name, completion::CompletionRequest};
 use patchbay_egress::{Egress, EgressError, Scrub, Secret, Secrets};
 use patchbay_sandbox::{Sandbox, adapter::AdapterFailure};
@@ -174,7 +172,7 @@ async fn drive<W: Future<Output = ()> + Send>(
     let mut retries = 0;
     loop {
         let keys = Keys::read(target).await;
-        *shared.write().unwrap_or_else(PoisonError::into_inner) = keys.scrub.clone();
+        *shared.write() = keys.scrub.clone();
         let span = tracing::info_span!(
             "exchange",
             provider = target.provider.as_str(),

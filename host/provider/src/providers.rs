@@ -17,9 +17,10 @@ mod tests;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
 };
 
+use parking_lot::RwLock;
 use patchbay_core::Name;
 use patchbay_egress::{Binding, CredentialError, EgressError, Secrets};
 use patchbay_sandbox::Sandbox;
@@ -135,7 +136,7 @@ impl Providers {
 
     /// Returns the registry in force; `None` before the first use.
     pub(crate) fn current(&self) -> Option<Arc<Registry>> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current.read().clone()
     }
 
     /// Returns the registry in force. The first call loads it.

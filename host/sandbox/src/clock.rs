@@ -3,11 +3,12 @@
 use std::{
     future::poll_fn,
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::Poll,
     time::{Duration, Instant},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// The remaining time of a call, shared with all nested calls. Clones are one clock. Cheap to clone.
@@ -111,7 +112,7 @@ impl CallClock {
     }
 
     fn state(&self) -> MutexGuard<'_, ClockState> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 }
 

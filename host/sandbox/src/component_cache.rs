@@ -2,9 +2,10 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
+use parking_lot::Mutex;
 use patchbay_core::Digest;
 
 use crate::Failure;
@@ -39,7 +40,7 @@ impl<T> ComponentCache<T> {
         }
         let loaded = Arc::new(load.await?);
         *held = Arc::downgrade(&loaded);
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recent = self.recent.lock();
         recent.push_back(Arc::clone(&loaded));
         if recent.len() > self.keep {
             recent.pop_front();
@@ -48,7 +49,7 @@ impl<T> ComponentCache<T> {
     }
 
     fn slot(&self, digest: Digest) -> Arc<Slot<T>> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.slots.lock();
         // A slot is acquired only under this lock, so that an unshared slot without a component can be removed.
         slots
             .retain(|_, slot| Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(|held| held.strong_count() > 0));

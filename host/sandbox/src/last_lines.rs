@@ -1,11 +1,9 @@
 //! Keeps the last lines that a guest wrote to its log, standard output or standard error. A person sees them with a trap,
 //! because the engine's message rarely explains it.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc};
 
+use parking_lot::{Mutex, MutexGuard};
 use patchbay_core::{Digest, text};
 
 use crate::{LogLevel, LogSink};
@@ -62,7 +60,7 @@ impl LastLines {
     }
 
     fn lines(&self) -> MutexGuard<'_, VecDeque<String>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lines.lock()
     }
 }
 
@@ -84,7 +82,7 @@ impl DescribeLog {
 
 impl LogSink for DescribeLog {
     fn write(&self, level: LogLevel, message: &str) {
-        let mut left = self.lines_left.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = self.lines_left.lock();
         if *left == 0 {
             return;
         }

@@ -2,9 +2,10 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+    sync::{Arc, atomic::AtomicU64},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use patchbay_policy::{Capability, Denial, Permits};
 
 use crate::{
@@ -129,7 +130,7 @@ impl CallAccess {
     }
 
     fn account(&self) -> MutexGuard<'_, Account> {
-        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+        self.account.lock()
     }
 }
 

@@ -7,13 +7,14 @@ use std::{
     collections::HashMap,
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, ready},
     time::SystemTime,
 };
 
+use parking_lot::Mutex;
 use patchbay_agent::{Agent, AgentInference};
 use patchbay_command::{Line, Resolved, resolve};
 use patchbay_core::{CallId, Code, DequeueReason, EventKind, LineId, MessageKind, Outcome};
@@ -93,12 +94,12 @@ impl RunningLines {
 
     fn begin(&self, id: LineId) -> CancellationToken {
         let stop = self.closing.child_token();
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(id, stop.clone());
+        self.running.lock().insert(id, stop.clone());
         stop
     }
 
     fn end(&self, id: LineId) {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        self.running.lock().remove(&id);
     }
 }
 
@@ -227,7 +228,7 @@ impl Session {
     /// Stops a line: its tool is stopped, its turn is cancelled and keeps the partial answer. The queue of its agent is then
     /// held. A line that waits leaves the queue. Returns false if the line has ended.
     pub fn stop(&self, line: LineId) -> bool {
-        let running = self.lines.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = self.lines.running.lock();
         running.get(&line).inspect(|stop| stop.cancel()).is_some()
     }
 }

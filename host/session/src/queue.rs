@@ -7,9 +7,10 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use patchbay_agent::{Agent, TurnPermit};
 use patchbay_core::{AgentId, Code, EventKind, LineId, Outcome};
 use patchbay_events::EventLog;
@@ -232,7 +233,7 @@ impl LineQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<AgentId, AgentQueue>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queues.lock()
     }
 }
 

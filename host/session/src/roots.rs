@@ -6,10 +6,11 @@ use std::{
     collections::{HashMap, HashSet},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use patchbay_core::{Code, RootAllowance, RootLimits};
 use patchbay_policy::Root;
 use patchbay_skill::{
@@ -153,7 +154,7 @@ impl Roots {
     }
 
     fn remembered(&self) -> MutexGuard<'_, HashMap<String, Arc<Files>>> {
-        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+        self.remembered.lock()
     }
 
     /// Stores the cache updates of a scan.

@@ -1,8 +1,9 @@
 //! An open session: its parts and how it is closed. `lines` runs its lines; `commands`, `complete` and `notices` serve
 //! fronts.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use patchbay_agent::{Agent, AgentPlace, Chosen};
 use patchbay_core::{AgentId, Outcome, PrincipalId, SessionId};
 use patchbay_events::{Broadcast, EventLog, Subscription, TokenBudget};
@@ -127,7 +128,7 @@ impl Session {
 
     /// Returns whether any agent is running a turn.
     pub fn is_answering(&self) -> bool {
-        self.agents.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|agent| agent.is_answering())
+        self.agents.lock().iter().any(|agent| agent.is_answering())
     }
 
     /// Sets the approver that asks the user for missing grants, from the next call on. Without an approver, such a call is
@@ -140,7 +141,7 @@ impl Session {
     /// session's lock. After that, this or another process may resume it. A second call does nothing.
     pub async fn close(&self) {
         self.lines.close().await;
-        self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.lock.lock().take();
     }
 
     /// Returns whether [`Session::close`] has been called.
@@ -153,11 +154,11 @@ impl Session {
     }
 
     pub(crate) fn agent(&self, id: AgentId) -> Option<Arc<Agent>> {
-        self.agents.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+        self.agents.lock().get(id).cloned()
     }
 
     pub(crate) fn agent_in_view(&self) -> Arc<Agent> {
-        Arc::clone(self.agents.lock().unwrap_or_else(PoisonError::into_inner).in_view())
+        Arc::clone(self.agents.lock().in_view())
     }
 
     /// Returns the model for the next message to `agent`.
@@ -171,11 +172,11 @@ impl Session {
     }
 
     pub(crate) fn state(&self) -> SessionState {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.state.lock().clone()
     }
 
     /// Changes the state. The caller has committed the change.
     pub(crate) fn change_state(&self, change: impl FnOnce(&mut SessionState)) {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.state.lock());
     }
 }

@@ -4,10 +4,11 @@
 use std::{
     fs::File,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     thread,
 };
 
+use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use rusqlite_migration::{M, Migrations, SchemaVersion};
 use tokio::sync::oneshot;
@@ -144,7 +145,7 @@ impl Database {
 
     /// Reads committed data. Runs on the calling thread: point queries on a mapped file take microseconds.
     pub(crate) fn read<T, E: From<StoreError>>(&self, query: impl FnOnce(&Connection) -> Result<T, E>) -> Result<T, E> {
-        let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self.readers.lock().pop();
         let reader = match idle {
             Some(reader) => reader,
             None => self.open_reader()?,
@@ -168,7 +169,7 @@ impl Database {
     }
 
     fn keep_reader(&self, reader: Connection) {
-        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readers = self.readers.lock();
         if readers.len() < READERS {
             readers.push(reader);
         }

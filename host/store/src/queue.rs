@@ -6,10 +6,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rusqlite::Transaction;
 use tokio::sync::Semaphore;
 
@@ -118,10 +118,10 @@ impl Queue {
             let left = waiting.due.map(|due| due.saturating_duration_since(Instant::now()));
             match left {
                 None if waiting.closed => return None,
-                None => waiting = self.wake.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+                None => self.wake.wait(&mut waiting),
                 Some(left) if waiting.closed || left.is_zero() => break,
                 Some(left) => {
-                    waiting = self.wake.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0;
+                    self.wake.wait_for(&mut waiting, left);
                 }
             }
         }
@@ -152,6 +152,6 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }

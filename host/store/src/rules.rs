@@ -3,9 +3,10 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use patchbay_core::Digest;
 
 use crate::{Store, StoreError};
@@ -25,12 +26,12 @@ pub(crate) struct RulesCache(Mutex<Option<(u64, Arc<Rules>)>>);
 
 impl RulesCache {
     fn get(&self, generation: u64) -> Option<Arc<Rules>> {
-        let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = self.0.lock();
         cached.as_ref().filter(|(read, _)| *read == generation).map(|(_, rules)| Arc::clone(rules))
     }
 
     fn keep(&self, generation: u64, rules: &Arc<Rules>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((generation, Arc::clone(rules)));
+        *self.0.lock() = Some((generation, Arc::clone(rules)));
     }
 }
 

@@ -4,10 +4,11 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use futures_util::future::{FutureExt as _, Shared, WeakShared};
+use parking_lot::{Mutex, MutexGuard};
 use patchbay_core::{AgentId, Asker, Digest};
 use patchbay_policy::{Capability, Identity};
 use patchbay_sandbox::BoxFuture;
@@ -119,7 +120,7 @@ impl Approvals {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 use std::{
     collections::{BTreeMap, HashMap},
     num::NonZeroUsize,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use lru::LruCache;
+use parking_lot::{Mutex, MutexGuard};
 use patchbay_core::{Digest, ToolSpec};
 use patchbay_skill::DescribedTools;
 
@@ -57,7 +58,7 @@ impl ReadyCache {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[cfg(test)]

@@ -3,12 +3,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU8, AtomicU32, Ordering},
     },
     time::SystemTime,
 };
 
+use parking_lot::Mutex;
 use patchbay_core::{Asker, CallId, Code, Digest};
 use patchbay_sandbox::{Content, Finished};
 use patchbay_store::{JournalRow, OpenCall, Store, StoreError};
@@ -141,7 +142,7 @@ impl CallRecord {
     }
 
     fn open_call(&self) -> Option<OpenCall> {
-        let row = self.row.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let row = self.row.lock().clone()?;
         let line = self.context.line.clone().filter(|_| self.parent.is_none());
         Some(OpenCall { row, agent: self.context.agent, line })
     }
@@ -152,7 +153,7 @@ impl CallRecord {
     }
 
     fn take_row(&self) -> Option<Box<JournalRow>> {
-        self.row.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.row.lock().take()
     }
 }
 

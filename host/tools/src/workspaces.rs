@@ -4,9 +4,10 @@
 use std::{
     collections::HashMap,
     path::Path,
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
+    sync::{Arc, atomic::AtomicU64},
 };
 
+use parking_lot::Mutex;
 use patchbay_core::SessionId;
 use patchbay_policy::Identity;
 use patchbay_workspace::{HomeFolder, ProtectedPaths, WorkspaceAccess};
@@ -35,7 +36,7 @@ impl Workspaces {
 
     /// Returns the byte counter of `skill` in `session`.
     pub(crate) fn written(&self, session: SessionId, skill: &Identity) -> Arc<AtomicU64> {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.written.lock();
         Arc::clone(written.entry((session, skill.clone())).or_default())
     }
 }

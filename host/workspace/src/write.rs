@@ -1,12 +1,10 @@
 //! Implements writing and deleting for [`Workspace`](crate::Workspace).
 
-use std::{
-    io::{self, Write as _},
-    sync::{Mutex, PoisonError},
-};
+use std::io::{self, Write as _};
 
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _};
 use cap_std::fs::{Dir, File, OpenOptions, Permissions};
+use parking_lot::Mutex;
 
 use crate::{Workspace, error::FileError, guard, handle, limits, path::RelPath, resolve};
 
@@ -22,7 +20,7 @@ pub(crate) fn write(workspace: &Workspace, path: &str, contents: &[u8]) -> Resul
         return Err(FileError::WriteTooLarge { path: path.shown(), size: contents.len() });
     }
     let has_git_part = path.parts().any(guard::is_git_part);
-    let _one_at_a_time = has_git_part.then(|| GIT_PARTS.lock().unwrap_or_else(PoisonError::into_inner));
+    let _one_at_a_time = has_git_part.then(|| GIT_PARTS.lock());
     let (parents, name) = path.split();
     let dir = resolve::descend(workspace, parents, path, true)?;
     guard::check_git_part(&dir, name, path)?;

@@ -5,12 +5,13 @@ use std::{
     io::{self, Read as _},
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::SystemTime,
 };
 
+use parking_lot::Mutex;
 use patchbay_core::Name;
 use serde_json::{Map, Value, error::Category};
 
@@ -97,7 +98,7 @@ impl CredentialsFile {
             Err(error) => return Err(error),
         };
         let stamp = Stamp::of(&metadata);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if let Some((_, entries)) = last.as_ref().filter(|(read, _)| *read == stamp) {
             return Ok(Some(Arc::clone(entries)));
         }

@@ -1,6 +1,6 @@
 //! What an exchange needs of an adapter. The sandbox implements it; tests implement it by scripts.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use patchbay_core::{
     Name,
@@ -70,7 +70,7 @@ pub(crate) struct AdapterLog {
 
 impl LogSink for AdapterLog {
     fn write(&self, level: LogLevel, message: &str) {
-        let message = self.scrub.read().unwrap_or_else(PoisonError::into_inner).text(message);
+        let message = self.scrub.read().text(message);
         log_plugin_line(PluginLog::Provider(self.provider.as_str()), level, &message);
     }
 }

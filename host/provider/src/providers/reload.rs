@@ -2,7 +2,7 @@
 //!
 //! [`Providers::registry`] loads on the first use; `watch` and [`Providers::allow`] reload. One reload runs at a time.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::{Providers, notices};
 use crate::{
@@ -53,7 +53,7 @@ impl Providers {
         }
         self.report_missing(&registry, before.as_deref());
         let registry = Arc::new(registry);
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&registry));
+        *self.current.write() = Some(Arc::clone(&registry));
         registry
     }
 

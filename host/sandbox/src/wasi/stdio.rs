@@ -1,13 +1,10 @@
 //! Standard output and standard error of a guest. They go to its log by line until the log is full; then the guest
 //! continues without. The last lines are always kept, for a trap.
 
-use std::{
-    mem,
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{mem, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use patchbay_core::text;
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::{
@@ -119,7 +116,7 @@ impl Drop for PendingLine {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 /// Maximum bytes of one write.
@@ -190,7 +187,7 @@ mod tests {
 
     impl LogSink for CollectedLog {
         fn write(&self, level: LogLevel, message: &str) {
-            self.0.lock().unwrap().push(format!("{level:?} {message}"));
+            self.0.lock().push(format!("{level:?} {message}"));
         }
     }
 
@@ -200,7 +197,7 @@ mod tests {
         let (out, err) = (output.stream(LogLevel::Info), output.stream(LogLevel::Warn));
         write(&out, &err);
         drop((out, err));
-        heard.0.lock().unwrap().clone()
+        heard.0.lock().clone()
     }
 
     #[test]
