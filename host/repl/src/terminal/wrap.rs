@@ -112,7 +112,8 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
 
 /// Returns the end of `text`, at most `columns` wide, with `…` where it was cut.
 pub(crate) fn cut_front(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
+    // A long text is not measured as a whole: it is drawn again with each frame. A grapheme rarely has 16 bytes per column.
+    if text.len() <= columns * 16 && text.width() <= columns {
         return text.to_owned();
     }
     let mut start = text.len();
