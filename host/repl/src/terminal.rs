@@ -34,7 +34,7 @@ use std::{
 use crossterm::event::{Event, EventStream, KeyEvent, KeyEventKind};
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use patchbay_core::{Code, DequeueReason, EventKind, LineId, Outcome};
-use patchbay_session::{QueueView, Received, Session, Submitted, Subscription, Suggestion};
+use patchbay_session::{ModelInUse, QueueView, Received, Session, Submitted, Subscription, Suggestion};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::{mpsc, watch},
@@ -144,7 +144,7 @@ struct Front {
     /// A line that is being taken back from the queue.
     taking_back: Option<BoxFuture<'static, Option<String>>>,
     /// The model that answers, for the status row.
-    model: Option<String>,
+    model: Option<ModelInUse>,
     area: LiveArea,
     columns: usize,
     rows: usize,
@@ -174,7 +174,7 @@ impl Front {
         let events = events_from_here(&session);
         let mut transcript = Transcript::new(columns.into());
         greeting.iter().for_each(|line| transcript.print(line));
-        let model = session.model_name().await;
+        let model = session.model_in_use().await;
         Ok(Self {
             events,
             running: FuturesUnordered::new(),
@@ -292,7 +292,7 @@ impl Front {
         if !self.focused && took.is_some_and(|took| took >= marks::LONG) {
             raw_mode::write(marks::BELL)?;
         }
-        self.model = self.session.model_name().await;
+        self.model = self.session.model_in_use().await;
         // The command may have changed what commands there are.
         self.command_help = CommandHelp::default();
         self.leaving |= outcome.code == Code::Quit;

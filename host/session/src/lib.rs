@@ -68,6 +68,7 @@ pub use complete::Suggestion;
 pub use error::SessionError;
 pub use host::{Config, Host, Paths};
 pub use lines::Submitted;
+pub use notices::ModelInUse;
 pub use platform::HostPlatform;
 pub use queue::{QueueView, QueuedLine};
 pub use session::Session;

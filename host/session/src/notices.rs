@@ -12,6 +12,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Session, recap};
 
+/// The model that answers an agent, for a front's status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelInUse {
+    /// The model and its level, as `/model` takes them.
+    pub name: String,
+    /// Tokens that the model can read; the default of `[compaction]` if they are not known.
+    pub window: u64,
+}
+
 impl Session {
     /// Returns the messages for the start of the session: a workspace that contains the home folder, and unused files of the
     /// persona.
@@ -41,9 +50,12 @@ impl Session {
         }
     }
 
-    /// Returns the model and level that answer the agent in view, as `/model` takes them; `None` if none answers.
-    pub async fn model_name(&self) -> Option<String> {
-        self.model_of(&self.agent_in_view()).await.ok().map(|choice| choice.as_argument())
+    /// Returns the model that answers the agent in view; `None` if none answers.
+    pub async fn model_in_use(&self) -> Option<ModelInUse> {
+        let choice = self.model_of(&self.agent_in_view()).await.ok()?;
+        let known = self.host.providers.model(&choice.provider, &choice.model).await;
+        let window = known.and_then(|model| model.context_window).unwrap_or(self.host.compaction.context_window);
+        Some(ModelInUse { name: choice.as_argument(), window })
     }
 
     /// Returns a message if skills were kept out of the snapshot or limited, else `None`.

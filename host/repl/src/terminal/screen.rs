@@ -4,6 +4,8 @@
 use std::time::Instant;
 
 use patchbay_core::text;
+use patchbay_session::ModelInUse;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     Front,
@@ -57,13 +59,17 @@ impl Front {
         } else if let Some(menu) = &self.menu {
             below.extend(menu.rows(self.columns, (height / 2).min(room)));
         }
-        if let Some(status) = self.status().filter(|_| below.len() < room && self.rows > 5) {
+        if let Some(status) = self.status(self.columns).filter(|_| below.len() < room && self.rows > 5) {
             below.push(Row::styled(style::FAINT, &cut(&status, limit)));
         }
         below.truncate(room);
         let mut above = self.questions.rows(self.columns);
         if above.is_empty() {
-            let busy = self.busy.text(self.model.as_deref(), self.compiling.borrow().as_deref(), now);
+            let busy = self.busy.text(
+                self.model.as_ref().map(|model| model.name.as_str()),
+                self.compiling.borrow().as_deref(),
+                now,
+            );
             above.extend(busy.map(|busy| Row::styled(style::FAINT, &cut(&busy, limit))));
         }
         let waiting = &self.queue.lines;
@@ -121,10 +127,23 @@ impl Front {
         }
     }
 
-    /// Returns the status row: the model, what waits, the workspace.
-    fn status(&self) -> Option<String> {
-        let mut parts: Vec<String> = self.model.iter().cloned().collect();
+    /// Returns the status row: the model, how full its context window is, what waits, the workspace. In a narrow window the
+    /// last parts are left out.
+    fn status(&self, columns: usize) -> Option<String> {
+        let mut parts = Vec::new();
+        if let Some(ModelInUse { name, window }) = &self.model {
+            parts.push(name.clone());
+            if let Some(tokens) = self.transcript.context_tokens() {
+                parts.push(format!("{} % of {}k", tokens.saturating_mul(100) / (*window).max(1), window / 1_000));
+            }
+        }
+        if !self.queue.lines.is_empty() {
+            parts.push(format!("{} queued", self.queue.lines.len()));
+        }
         parts.push(shortened(self.session.workspace()));
+        while parts.len() > 1 && parts.join(" · ").width() >= columns {
+            parts.pop();
+        }
         Some(text::clean_line(&parts.join(" · ")))
     }
 }

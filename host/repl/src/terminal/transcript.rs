@@ -27,6 +27,8 @@ pub(crate) struct Transcript {
     results: Results,
     /// The text of the last answer.
     last_answer: String,
+    /// Tokens of the conversation after the last answer.
+    context_tokens: Option<u64>,
 }
 
 /// The turn and the index of an answer in it.
@@ -48,6 +50,7 @@ impl Transcript {
             received: None,
             results: Results::default(),
             last_answer: String::new(),
+            context_tokens: None,
         }
     }
 
@@ -64,6 +67,11 @@ impl Transcript {
     /// Adds lines in faint style.
     pub(crate) fn aside(&mut self, text: &str) {
         self.finished.extend(text.split('\n').map(style::faint));
+    }
+
+    /// The tokens of the conversation after the last answer; `None` if they are not known.
+    pub(crate) fn context_tokens(&self) -> Option<u64> {
+        self.context_tokens
     }
 
     /// The results of tools, for `/show`.
@@ -130,6 +138,7 @@ impl Transcript {
                 if !content.is_empty() {
                     self.last_answer = text::clean(&content);
                 }
+                self.context_tokens = answer.as_ref().map(|answer| answer.usage.total()).filter(|total| *total > 0);
                 for call in answer.iter().flat_map(|answer| &answer.parts).filter_map(AssistantPart::tool_call) {
                     let (name, input) = (text::excerpt(&call.name, SHOWN), text::excerpt(&call.input, SHOWN));
                     self.aside(&format!("→ {name} {input}"));
