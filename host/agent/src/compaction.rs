@@ -15,12 +15,12 @@ use crate::conversation::Conversation;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompactionSettings {
-    /// How full the model's context window may become, in percent, before the conversation is summarised. The rest is room
-    /// for the answer, and for what an estimate is off.
+    /// How full the model's context window may become, in percent, before the conversation is summarised. The rest is
+    /// for the answer, and for errors of the estimate.
     #[schemars(range(min = 1, max = 100))]
     pub threshold_percent: u8,
-    /// Tokens that a model can read whose window is told neither by its provider's catalogue nor by `[providers.NAME]`.
-    /// Most models of today read as much.
+    /// Context window in tokens of models for which neither the provider's catalogue nor `[providers.NAME]` gives
+    /// one. Most current models have at least this.
     #[schemars(range(min = 1))]
     pub context_window: u64,
 }

@@ -29,7 +29,7 @@ pub(crate) struct ConfigFile {
     pub(crate) journal: JournalSettings,
     /// Limits of one network request of a plugin, and of its response.
     pub(crate) egress: EgressLimits,
-    /// A secret that the host puts into a skill's requests, and the one origin that it may go to:
+    /// A secret that the host adds to a skill's requests, and the only origin that may receive it:
     /// [operating.md](operating.md#credentials). The secret itself is never in `config.toml`.
     ///
     /// ```toml
@@ -41,11 +41,11 @@ pub(crate) struct ConfigFile {
     /// env = "CI_KEY"
     /// ```
     pub(crate) credentials: BTreeMap<Name, CredentialConfig>,
-    /// The model of every agent that has chosen none, as `/model` takes it: `claude-sonnet-4-5/med`, or
-    /// `PROVIDER:MODEL/LEVEL`. Until it is set, `demo-1` answers, which is no model but an echo without a network.
+    /// The model of agents for which no model was chosen, written as for `/model`: `claude-sonnet-4-5/med`, or
+    /// `PROVIDER:MODEL/LEVEL`. Until it is set, `demo-1` answers: an echo, which uses no network.
     pub(crate) default_model: Option<String>,
-    /// A provider of models: [providers.md](providers.md). A table configures the adapter that is called so, or makes another
-    /// instance of one. Watched: a change takes effect within a second.
+    /// A provider of models: [providers.md](providers.md). A table configures the adapter of the same name, or makes
+    /// another instance of an adapter. The file is watched: a change takes effect within a second.
     ///
     /// ```toml
     /// [providers.local]
@@ -54,8 +54,8 @@ pub(crate) struct ConfigFile {
     /// models = ["llama3.2:3b"]
     /// ```
     pub(crate) providers: BTreeMap<Name, ProviderConfig>,
-    /// Which provider a model goes to, whatever catalogues and prefixes say: a model's id, or a prefix of ids, and the
-    /// provider's name. Watched.
+    /// Chooses the provider of a model, before catalogues and prefixes: a model's id, or a prefix of ids, and the
+    /// provider's name. The file is watched: a change takes effect within a second.
     ///
     /// ```toml
     /// [routes]

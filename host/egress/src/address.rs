@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_edges_of_every_range() {
+    fn address_ranges_are_classified_at_their_edges() {
         use Class::{Loopback, Private, Public};
         for (class, addresses) in [
             (Some(Public), "1.0.0.0 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0"),
@@ -177,7 +177,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn another_form_of_an_address_reaches_no_further(v4: u32) {
+        fn other_forms_of_an_address_have_no_wider_scope(v4: u32) {
             let v4 = Ipv4Addr::from(v4);
             let [a, b, c, d] = v4.octets();
             let (high, low) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
@@ -197,7 +197,7 @@ mod tests {
         }
 
         #[test]
-        fn an_address_is_within_one_reach_at_most(bits: u128, v4: u32) {
+        fn address_has_at_most_one_scope(bits: u128, v4: u32) {
             for address in [IpAddr::from(Ipv6Addr::from(bits)), IpAddr::from(Ipv4Addr::from(v4))] {
                 let reaches = [AddressScope::Public, AddressScope::Loopback, AddressScope::Private];
                 let within = reaches.iter().filter(|reach| reach.covers(address)).count();

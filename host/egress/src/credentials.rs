@@ -19,27 +19,28 @@ use crate::{
     secrets::{Malformed, SecretSource, Secrets},
 };
 
-/// One `[credentials.NAME]`.
+/// One table `[credentials.NAME]` of `config.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 pub struct CredentialConfig {
-    /// The one origin that may see the secret: scheme, host and port, without a path; https, or http to this machine.
+    /// The only origin that may receive the secret: scheme, host and port, without a path; https, or http to this
+    /// machine.
     #[schemars(with = "String")]
     pub origin: Origin,
-    /// The environment variable that may hold the secret. If it is not named, it is the credential's name in capitals, each
-    /// `-` an `_`, and `_TOKEN`: `GITHUB_TOKEN`.
+    /// The environment variable of the secret. The default is the credential's name in capitals, with `_` for `-`,
+    /// and `_TOKEN`: `GITHUB_TOKEN`.
     pub env: Option<String>,
-    /// The one header that a request may carry the secret in, such as `"private-token"`. If neither `header` nor `query` is set, a
-    /// skill chooses the header.
+    /// The only header that may contain the secret, such as `"private-token"`. If neither `header` nor `query` is
+    /// set, the skill chooses the header.
     pub header: Option<String>,
-    /// The one parameter of the query that a request may carry the secret in, such as `"key"`. Servers keep URLs in their logs and
-    /// store what a query says, so that no secret goes there unless this is set.
+    /// The only parameter of the query that may contain the secret, such as `"key"`. Servers log and store URLs, so
+    /// that no secret is sent in a query unless this is set.
     pub query: Option<String>,
 }
 
-/// Why a credential may not be placed where a skill wants it.
+/// Why a credential cannot be sent at the place that a skill chose.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
-    /// The query was not allowed.
+    /// The operator did not allow the query.
     #[error(
         "credential '{name}' may not go into the query; to allow it, write query = {parameter:?} in [credentials.{name}] of config.toml"
     )]
@@ -49,7 +50,7 @@ pub enum PlacementError {
         /// The parameter that the skill names.
         parameter: String,
     },
-    /// The operator allowed another place.
+    /// The operator allowed only another place.
     #[error("credential '{name}' may not go into {asked}; [credentials.{name}] of config.toml allows {allowed} only")]
     Elsewhere {
         /// The credential.
@@ -59,7 +60,7 @@ pub enum PlacementError {
         /// The place that `config.toml` names.
         allowed: String,
     },
-    /// The request has it already.
+    /// The request contains the credential already.
     #[error("credential '{name}' is placed more than once in a request; place it once")]
     Twice {
         /// The credential.
@@ -104,23 +105,24 @@ impl CredentialConfig {
         Err(PlacementError::Elsewhere { name: name.clone(), asked, allowed })
     }
 
-    /// The environment variable of the credential `name`: `env`, else the name in capitals, each `-` an `_`, and `_TOKEN`.
+    /// Returns the environment variable of the credential `name`: `env`, else the name in capitals, with `_` for `-`,
+    /// and `_TOKEN`.
     pub fn variable(&self, name: &Name) -> String {
         let made = || format!("{}_TOKEN", name.as_str().to_ascii_uppercase().replace('-', "_"));
         self.env.clone().unwrap_or_else(made)
     }
 }
 
-/// Why a credential cannot be used. No text holds a secret.
+/// Why a credential cannot be used. No message contains a secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CredentialError {
-    /// `config.toml` does not have it.
+    /// `config.toml` has no such credential.
     #[error(
         "there is no credential '{name}': config.toml needs a table [credentials.{name}] with the origin that it is for"
     )]
     NotConfigured {
-        /// What was asked for.
+        /// The name that the skill requested.
         name: Name,
     },
     /// Neither the environment nor `credentials.json` has its secret.
@@ -130,10 +132,10 @@ pub enum CredentialError {
     NoSecret {
         /// The credential.
         name: Name,
-        /// The environment variable that is looked at.
+        /// The environment variable that may have it.
         variable: String,
     },
-    /// Its secret cannot be sent.
+    /// The secret cannot be sent.
     #[error("the secret of credential '{name}' in {place} cannot be used: {source}")]
     Unusable {
         /// The credential.
@@ -143,12 +145,12 @@ pub enum CredentialError {
         /// What is wrong with it.
         source: SecretError,
     },
-    /// `credentials.json` is there and cannot be read.
+    /// `credentials.json` exists but cannot be read.
     #[error("{} cannot be read: {source}", file.display())]
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
     /// `credentials.json` as a whole cannot be used.
@@ -170,7 +172,7 @@ pub enum CredentialError {
 }
 
 impl CredentialError {
-    /// The stable word for it, as plugins know it: `not-found` or `unavailable`.
+    /// Returns the word of the plugins' contract: `not-found` or `unavailable`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NotConfigured { .. } => "not-found",
@@ -182,7 +184,7 @@ impl CredentialError {
         }
     }
 
-    /// The text for a plugin, which does not learn where the operator's files are.
+    /// Returns the message for a plugin. It does not contain paths of the operator's files.
     pub fn without_path(&self) -> String {
         match self {
             Self::Unreadable { source, .. } => format!("credentials.json cannot be read: {source}"),
@@ -195,16 +197,16 @@ impl CredentialError {
     }
 }
 
-/// A secret, and the one origin that may see it.
+/// A secret, and the only origin that may receive it.
 #[derive(Clone, Debug)]
 pub struct Credential {
-    /// The origin that it is bound to.
+    /// The origin that the secret is bound to.
     pub origin: Origin,
     /// The secret.
     pub secret: Secret,
 }
 
-/// Every credential of the operator's.
+/// All credentials in the operator's configuration.
 #[derive(Debug)]
 pub struct Credentials {
     table: BTreeMap<Name, CredentialConfig>,
@@ -212,13 +214,13 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// What `table` names, with secrets in the environment or in `credentials.json` of the folder `config`. Nothing is
-    /// read yet.
+    /// Returns the credentials of `table`, with secrets in the environment or in `credentials.json` of the folder
+    /// `config`. Reads nothing yet.
     pub fn open(config: &Path, table: BTreeMap<Name, CredentialConfig>) -> Self {
         Self::new(table, Arc::new(Secrets::open(config)))
     }
 
-    /// The same with secrets that others look up, too. Binds each secret to its origin.
+    /// Like [`Credentials::open`], with `secrets` that other components share. Binds each secret to its origin.
     pub fn new(table: BTreeMap<Name, CredentialConfig>, secrets: Arc<Secrets>) -> Self {
         secrets.bind(table.iter().map(|(name, config)| Binding {
             name: name.clone(),
@@ -228,12 +230,12 @@ impl Credentials {
         Self { table, secrets }
     }
 
-    /// The secrets of the home.
+    /// Returns the secrets of the home.
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 
-    /// What the operator wrote of the credential `name`.
+    /// Returns the operator's configuration of the credential `name`.
     ///
     /// # Errors
     /// [`CredentialError::NotConfigured`].
@@ -241,10 +243,10 @@ impl Credentials {
         self.table.get(name).ok_or_else(|| CredentialError::NotConfigured { name: name.clone() })
     }
 
-    /// The credential `name`.
+    /// Returns the credential `name`.
     ///
     /// # Errors
-    /// [`CredentialError`], which says what to do next. The next call looks for it again.
+    /// [`CredentialError`], with what to do next. The next call searches for the secret again.
     pub fn get(&self, name: &Name) -> Result<Credential, CredentialError> {
         let config = self.config(name)?;
         let secret = self.secrets.get(name, &config.variable(name))?;
@@ -252,7 +254,7 @@ impl Credentials {
     }
 }
 
-/// A text where a table should be is perhaps the secret itself: no error quotes it.
+/// A text in place of a table may be the secret itself, so that no error quotes it.
 impl<'de> Deserialize<'de> for CredentialConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -307,7 +309,7 @@ fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error
 
 fn header<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let header = String::deserialize(deserializer)?;
-    // What stands there may be the secret itself, so that it is not quoted.
+    // The value may be the secret itself, so that it is not quoted.
     match headers::checked(&header, "") {
         Ok(_) => Ok(Some(header)),
         Err(RequestError::ReservedHeader(name)) => {
@@ -335,7 +337,7 @@ pub fn is_variable(text: &str) -> bool {
 fn variable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let variable = String::deserialize(deserializer)?;
     if !is_variable(&variable) {
-        // What stands there may be the secret itself.
+        // The value may be the secret itself.
         return Err(D::Error::custom("this is not the name of an environment variable: use A-Z, 0-9 and '_'"));
     }
     Ok(Some(variable))

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guest_sets_what_is_its_own() {
+    fn guest_cannot_set_reserved_or_invalid_headers() {
         for (name, value) in
             [("x-a", "b"), ("Authorization", "Bearer x"), ("cookie", "a=b"), ("x-a", "tab\tand ü"), ("x", "")]
         {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_counted_and_weighed() {
+    fn header_count_and_size_are_limited() {
         let limits = EgressLimits { request_headers: 2, request_header_bytes: 10, ..EgressLimits::default() };
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert!(of_request(&[pair("a", "1234"), pair("a", "1234")], &limits).is_ok());

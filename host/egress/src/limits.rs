@@ -7,57 +7,57 @@ use serde::{Deserialize, Serialize};
 
 use crate::EgressError;
 
-/// The most that a limit can be meant to be. An hour is longer than anybody waits; a header buffer of the HTTP library holds
-/// some 400 KiB in all.
+/// Upper ends of the ranges. No person waits for an hour; the header buffer of the HTTP library has about 400 KiB.
 const HOUR: u64 = 3_600_000;
 const HEADERS: usize = 1_000;
 const HEADER_BYTES: usize = 256 << 10;
 const GIGABYTE: u64 = 1 << 30;
-/// Requests at once: more than a process has file descriptors for.
+/// Concurrent requests: more than a process has file descriptors for.
 const REQUESTS: usize = 10_000;
 
 /// Limits of one request and of its response. `[egress]` in `config.toml` sets them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EgressLimits {
-    /// From the look-up of the name to the last byte, in milliseconds. A person waits. A request may ask for
-    /// less.
+    /// Time limit from name lookup to the last byte of the response, in milliseconds. A person waits for it. A
+    /// request may set a shorter one.
     #[schemars(range(min = 1, max = HOUR))]
     pub time_ms: u64,
-    /// The longest silence, in milliseconds: until the head of the answer is whole, and between two pieces of its body.
-    /// A server that thinks is given that long, one that hangs no longer.
+    /// Longest silence, in milliseconds: until the head of the response is complete, and between two pieces of its
+    /// body. Enough for a slow server; one that hangs is given up.
     #[schemars(range(min = 1, max = HOUR))]
     pub idle_ms: u64,
-    /// Looking up, connecting and agreeing on keys, in milliseconds: three tries of a lost packet.
+    /// Time limit of name lookup, connection and TLS handshake, in milliseconds. Enough to send a lost packet three
+    /// times.
     #[schemars(range(min = 1, max = HOUR))]
     pub connect_ms: u64,
-    /// Headers of a request. Browsers send a dozen.
+    /// Number of headers of a request. Browsers send a dozen.
     #[schemars(range(min = 1, max = HEADERS))]
     pub request_headers: usize,
-    /// Bytes of a request's headers, names and values. Common servers refuse more.
+    /// Size limit of a request's headers, names and values together, in bytes. Common servers reject more.
     #[schemars(range(min = 1, max = HEADER_BYTES))]
     pub request_header_bytes: usize,
-    /// Bytes of a request's body: as much as a plugin can hand over in one call.
+    /// Size limit of a request body, in bytes. As much as a plugin can pass in one call.
     #[schemars(range(min = 1, max = GIGABYTE))]
     pub request_bytes: usize,
-    /// Headers of an answer. Servers with much to say send forty.
+    /// Number of headers of a response. Few servers send more than forty.
     #[schemars(range(min = 1, max = HEADERS))]
     pub response_headers: usize,
-    /// Bytes of an answer's headers, names and values. More than common servers ever send.
+    /// Size limit of a response's headers, names and values together, in bytes. More than common servers send.
     #[schemars(range(min = 1, max = HEADER_BYTES))]
     pub response_header_bytes: usize,
-    /// Bytes of an answer's body as they come over the wire.
+    /// Size limit of a response body as it is transferred, in bytes.
     #[schemars(range(min = 1, max = GIGABYTE))]
     pub wire_bytes: u64,
-    /// Bytes of an answer's body once it is decompressed: what fits a plugin's memory with room to work.
+    /// Size limit of a decompressed response body, in bytes. A body of this size fits into a plugin's memory.
     #[schemars(range(min = 1, max = GIGABYTE))]
     pub body_bytes: u64,
-    /// Requests of the process that run at once; the next one waits. Each holds a connection and up to `body_bytes`, so that this
-    /// bounds both.
+    /// Number of concurrent requests of the process; further requests wait. Each one has a connection and up to
+    /// `body_bytes`, so that this limits both.
     #[schemars(range(min = 1, max = REQUESTS))]
     pub requests_at_once: usize,
-    /// Requests of one skill that run at once; the next one waits. Browsers open six connections to a server; no skill keeps all
-    /// others from the network.
+    /// Number of concurrent requests of one skill; further requests wait. Browsers open six connections to a server.
+    /// Lower than `requests_at_once`, so that one skill cannot block all others.
     #[schemars(range(min = 1, max = REQUESTS))]
     pub owner_requests_at_once: usize,
 }
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_hold_and_mistakes_are_named() {
+    fn defaults_are_valid_and_errors_name_the_key() {
         assert_eq!(EgressLimits::default().check(), Ok(()));
         let zero = EgressLimits { idle_ms: 0, ..EgressLimits::default() };
         assert_eq!(zero.check().unwrap_err().to_string(), "egress.idle_ms is 0; it must be from 1 to 3600000");

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_can_be_sent_and_scrubbed() {
+    fn secret_has_valid_characters_and_length() {
         assert!(Secret::new("sk-12345").is_ok());
         assert!(Secret::new("with space").is_ok());
         for (text, error) in [
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_print() {
+    fn debug_output_hides_the_secret() {
         let placed = Placed {
             secret: Secret::new("sk-12345").unwrap(),
             placement: Placement::Query("key".to_owned()),

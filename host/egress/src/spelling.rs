@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_is_read_and_its_beginnings_are_partial() {
+    fn spellings_are_read_and_their_prefixes_are_partial() {
         for byte in 0..128_u8 {
             for spelling in spellings(byte) {
                 assert!(spelling.len() <= LONGEST, "{spelling:?}");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_spell_nothing() {
+    fn other_bytes_are_no_spelling() {
         for bytes in ["", "%4", "%zz", "\\q", "&nope;", "&#;", "&#x;", "&#300;", "ab", "%2", "\\u00e9", "&#233;"] {
             assert_eq!(read(bytes.as_bytes()), [None, None], "{bytes}");
         }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn two_bytes_show_how_a_text_can_begin() {
+    fn leads_are_the_possible_first_two_bytes() {
         let found: Vec<String> = leads(b'/', b"A").map(|pair| String::from_utf8_lossy(&pair).into_owned()).collect();
         let mut sorted = found.clone();
         sorted.sort();

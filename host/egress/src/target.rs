@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_come_to_one_origin() {
+    fn url_spellings_have_one_origin() {
         for (url, origin) in [
             ("https://example.com", "https://example.com"),
             ("https://EXAMPLE.com:443/a?b#c", "https://example.com"),
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_requested() {
+    fn forbidden_urls_are_refused() {
         use UrlError::{Control, Host, NotOrigin, Port, Scheme, TooLong, UserInfo};
         let long = format!("https://example.com/{}", "a".repeat(EgressLimits::URL_BYTES));
         for (url, error) in [
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permit_reaches_what_it_names() {
+    fn permit_covers_only_its_named_hosts() {
         use AddressScope::{Loopback, Private, Public};
         for (url, granted, reach) in [
             ("https://example.com/", "example.com", Ok(Public)),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn private_addresses_are_reached_where_they_are_allowed() {
+    fn private_addresses_need_permission() {
         use AddressScope::{Near, NearOrPublic};
         for (url, granted, reach) in [
             ("http://192.168.1.5:8080/", "192.168.1.5:8080", Ok(Near)),
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_to_do() {
+    fn refusal_names_the_remedy() {
         let refusal = |url, granted| Target::parse(url).unwrap().allow(rule(granted)).unwrap_err().to_string();
         assert_eq!(
             refusal("https://127.0.0.1/secret?secret", "*"),
@@ -394,7 +394,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_reading_it_panic(text in "(https?:)?[/\\\\]{0,3}\\PC{0,40}") {
+        fn url_parsing_never_panics(text in "(https?:)?[/\\\\]{0,3}\\PC{0,40}") {
             if let Ok(target) = Target::parse(&text) {
                 let origin = target.origin();
                 // What is read can be named by a capability, and reads back as itself.
@@ -407,7 +407,7 @@ mod tests {
         }
 
         #[test]
-        fn numbers_for_hosts_are_judged_as_addresses(number: u32) {
+        fn numeric_hosts_are_checked_as_addresses(number: u32) {
             let address = Ipv4Addr::from(number);
             let [a, b, c, d] = address.octets();
             for host in [

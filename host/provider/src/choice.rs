@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn models_levels_and_providers() {
+    fn model_texts_are_parsed() {
         for (text, expected) in [
             ("gpt-4o", "- gpt-4o -"),
             ("gpt-4o/none", "- gpt-4o none"),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_model_name_is_refused() {
+    fn invalid_model_names_are_refused() {
         let long = "m".repeat(129);
         for (text, shown, why) in [
             ("claude-sonnet-4-5 med", "claude-sonnet-4-5 med", "it contains white space"),
@@ -219,14 +219,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_model_that_was_read_is_a_model_name(text in "\\PC{0,12}|[a-z/ :\u{1b}\u{200b}]{0,12}/(none|low|med|high)") {
+        fn parsed_model_is_a_valid_name(text in "\\PC{0,12}|[a-z/ :\u{1b}\u{200b}]{0,12}/(none|low|med|high)") {
             if let Ok(ModelQuery { model, .. }) = parse(&text, &FakeNames) {
                 prop_assert_eq!(name_problem(&model), None);
             }
         }
 
         #[test]
-        fn nothing_is_lost_of_a_text(text in "[a-z:/]{1,12}|(openai|local):[a-z/]{0,9}/(none|low|med|high)") {
+        fn parsed_parts_make_up_the_text(text in "[a-z:/]{1,12}|(openai|local):[a-z/]{0,9}/(none|low|med|high)") {
             if let Ok(ModelQuery { provider, model, level }) = parse(&text, &FakeNames) {
                 let provider = provider.map(|name| format!("{name}:")).unwrap_or_default();
                 let level = level.map(|level| format!("/{}", level.as_str())).unwrap_or_default();

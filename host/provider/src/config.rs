@@ -20,28 +20,30 @@ use crate::model_name;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProviderConfig {
-    /// The adapter: a bundled one, or a file of the `providers` folder, by its name. The default is the one that is called as
-    /// the table is; another name makes another instance of it.
+    /// The name of the adapter: a bundled one, or a file of the `providers` folder. The default is the name of the
+    /// table. With another name, the table makes another instance of the adapter.
     pub adapter: Option<Name>,
-    /// Where its requests go: `https://HOST[:PORT][/PATH]`, or `http` for this machine. The default is the adapter's own, for
-    /// a bundled adapter under its own name; any other provider needs it.
+    /// The destination of all requests: `https://HOST[:PORT][/PATH]`, or `http` for this machine. A bundled adapter
+    /// under its own name has a default; any other provider needs this key.
     pub origin: Option<String>,
-    /// Whether `origin` may be a machine of the private network, also by plain `http`. There, a server cannot be told
-    /// from an impostor, so that this is never the default.
+    /// Whether `origin` may be a machine of the private network, also by plain `http`. Without https, the identity of
+    /// a server cannot be verified, so that this is never the default.
     pub allow_private: bool,
-    /// The environment variable of its key; `""` for a provider that needs none. `credentials.json` may have the key under
-    /// the provider's name instead. The default is the adapter's own for a bundled adapter under its own name, else none. A
-    /// variable belongs to one provider alone.
+    /// The environment variable of the key; `""` if the provider needs no key. `credentials.json` may have the key
+    /// under the provider's name instead. A bundled adapter under its own name has a default; any other provider has
+    /// none. A variable belongs to only one provider.
     #[serde(deserialize_with = "variable")]
     pub env: Option<String>,
-    /// Names of models begin so: `mistral-` for all that do, `o3` for `o3` and `o3-…`. The default is the adapter's own, for
-    /// a bundled adapter under its own name, else none: then `PROVIDER:MODEL` names its models.
+    /// Prefixes of the provider's models: `mistral-` matches every model that begins with it, `o3` matches `o3` and
+    /// `o3-…`. A bundled adapter under its own name has defaults. The models of a provider without prefixes are
+    /// written `PROVIDER:MODEL`.
     pub prefixes: Option<Vec<String>>,
-    /// Models that it has besides the adapter's catalogue: an id each, or a table with `id`, `size` (`small`, `normal`,
-    /// `large`), `context_window` (tokens), `input_media` (such as `image/png`), `levels` (which completion offers).
+    /// Additional models, besides the adapter's catalogue. Each is an id, or a table with `id`, `size` (`small`,
+    /// `normal`, `large`), `context_window` (tokens), `input_media` (such as `image/png`) and `levels` (thinking
+    /// levels for completion).
     #[schemars(with = "Vec<serde_json::Value>")]
     pub models: Vec<ModelConfig>,
-    /// Tokens that its models can read, where neither the catalogue nor `models` says so.
+    /// Context window in tokens of models for which neither the catalogue nor `models` gives one.
     pub context_window: Option<u64>,
     /// Settings for the adapter, which documents them.
     pub options: BTreeMap<String, String>,
@@ -137,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_says_what_it_takes() {
+    fn provider_table_is_parsed_and_errors_name_the_key() {
         let config: ProviderConfig = toml::from_str(
             "adapter = \"openai-compatible\"\norigin = \"http://localhost:11434/v1\"\nenv = \"\"\n\
              models = [\"llama3.2:3b\", { id = \"qwen3\", size = \"small\", context_window = 40960, levels = [\"low\"] }]\n",

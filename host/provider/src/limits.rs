@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_hold_and_mistakes_are_named() {
+    fn defaults_are_valid_and_errors_name_the_key() {
         assert_eq!(ExchangeLimits::default().check(), Ok(()));
         assert!(ExchangeLimits::default().egress().is_ok());
         let zero = ExchangeLimits { idle_ms: 0, ..ExchangeLimits::default() };
@@ -215,7 +215,7 @@ mod tests {
 
     /// Whatever passes here passes there: a mistake is never named by a key of egress.
     #[test]
-    fn the_largest_and_smallest_limits_make_a_way_out() {
+    fn extreme_limits_make_valid_egress_limits() {
         let largest = ExchangeLimits {
             connect_ms: 3_600_000,
             request_bytes: 1 << 30,

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_grow_until_the_last_retry() {
+    fn delays_grow_until_the_last_retry() {
         let second = Duration::from_secs(1);
         for (done, least) in [(0, 1), (1, 2), (2, 4)] {
             let waits: Vec<Duration> = (0..50).map(|_| delay(done, RetryHint::Backoff).unwrap()).collect();

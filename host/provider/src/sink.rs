@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_retry_is_announced_in_these_words() {
+    fn retry_message_is_exact() {
         let mut retrying = Retrying {
             provider: "openai".to_owned(),
             what: Retrying::what(FailureKind::RateLimit),

@@ -65,7 +65,7 @@ fn rows(text: &mut String, keys: &Map<String, Value>, table: &Value) {
     let (first, then): (Vec<_>, Vec<_>) = keys.partition(|(key, _)| required(key));
     for (key, schema) in first.into_iter().chain(then) {
         let default = match &schema["default"] {
-            _ if required(key) => "none, it must be there".to_owned(),
+            _ if required(key) => "none (required)".to_owned(),
             Value::Null => "none".to_owned(),
             value => shown(key, value),
         };

@@ -11,7 +11,7 @@ fn table(text: &str) -> Result<BTreeMap<Name, CredentialConfig>, String> {
 }
 
 #[test]
-fn a_table_names_an_origin_and_perhaps_a_variable() {
+fn table_has_an_origin_and_an_optional_variable() {
     let table = table(
         "[github]\norigin = \"https://api.github.com\"\n[my-ci]\norigin = \"http://127.0.0.1:8080\"\nenv = \"CI\"",
     )
@@ -25,7 +25,7 @@ fn a_table_names_an_origin_and_perhaps_a_variable() {
 }
 
 #[test]
-fn mistakes_are_named_where_they_stand() {
+fn configuration_errors_name_the_position() {
     for (text, words) in [
         ("[a]", "missing field `origin`"),
         ("[a]\norigin = \"https://a.org/v1\"", "an origin has neither path nor query"),
@@ -50,7 +50,7 @@ fn mistakes_are_named_where_they_stand() {
 }
 
 #[test]
-fn a_credential_is_bound_to_its_origin_and_an_error_says_what_to_do() {
+fn credential_is_bound_to_its_origin() {
     let home = tempfile::tempdir().unwrap();
     let table =
         table("[a]\norigin = \"https://a.org\"\n[b]\norigin = \"https://b.org\"\nenv = \"SURELY_NOT_SET\"").unwrap();
@@ -76,7 +76,7 @@ fn a_credential_is_bound_to_its_origin_and_an_error_says_what_to_do() {
 }
 
 #[test]
-fn a_secret_goes_into_a_header_or_where_the_operator_says() {
+fn secret_placement_is_a_header_or_configured() {
     let header = |name: &str| Placement::Header { name: name.to_owned(), prefix: "Bearer ".to_owned() };
     let query = |name: &str| Placement::Query(name.to_owned());
     let refused = "credential 'x' may not go into";

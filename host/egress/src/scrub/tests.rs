@@ -22,7 +22,7 @@ fn percent(keep: impl Fn(u8) -> bool, upper: bool) -> String {
 }
 
 #[test]
-fn every_form_of_an_echo_goes() {
+fn every_encoding_of_a_secret_is_removed() {
     // A string of JSON without its quotes.
     let json = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
     let html: String = SENTINEL
@@ -74,7 +74,7 @@ fn every_form_of_an_echo_goes() {
 }
 
 #[test]
-fn base64_of_something_around_it_goes() {
+fn base64_of_surrounded_secret_is_removed() {
     let scrub = scrub(&["sentinel-0123456789"]);
     for before in ["", "u", "us", "use", "user:", "Bearer "] {
         for after in ["", "\n", ":x", " and more"] {
@@ -133,7 +133,7 @@ fn hexadecimal_in_groups_is_removed() {
 }
 
 #[test]
-fn the_secret_itself_and_long_gaps_are_not_bridged() {
+fn plain_secret_and_long_gaps_are_not_joined() {
     let scrub = scrub(&["sentinel-0123456789"]);
     let code = general_purpose::STANDARD.encode("sentinel-0123456789");
     for text in ["sentinel-\n0123456789".to_owned(), broken(&code, 4, &"\n".repeat(9))] {
@@ -143,7 +143,7 @@ fn the_secret_itself_and_long_gaps_are_not_bridged() {
 
 /// Near-matches at every byte: the input that a matcher with backtracking needs the square of its length for.
 #[test]
-fn a_flood_of_near_matches_takes_linear_time() {
+fn flood_of_near_matches_takes_linear_time() {
     let secret = "a".repeat(4000);
     let scrub = scrub(&[&secret, &"aab".repeat(300)]);
     let flood = format!("{}b", "a".repeat(3999)).repeat(20);
@@ -157,7 +157,7 @@ fn a_flood_of_near_matches_takes_linear_time() {
 }
 
 #[test]
-fn what_is_withheld_from_plugins_does_not_depend_on_the_secret() {
+fn withheld_bytes_do_not_depend_on_the_secret() {
     let code = general_purpose::STANDARD.encode(LONG);
     let hex = hex::encode(LONG);
     let guesses = [LONG, &code, &hex, "x", "data: ", "%", "&#", "Zq", "zebra zebra"];
@@ -180,7 +180,7 @@ fn what_is_withheld_from_plugins_does_not_depend_on_the_secret() {
 }
 
 #[test]
-fn innocent_text_stays() {
+fn text_without_secrets_is_unchanged() {
     let scrub = scrub(&["sentinel-0123456789"]);
     for text in ["", "sentinel-012345678", "entinel-0123456789", "sk-0", "%73%", "\\u0073", "s", "日本語 & <b>"] {
         assert_eq!(scrub.text(text), text);
@@ -197,7 +197,7 @@ fn overlapping_secrets_are_removed_together() {
 }
 
 #[test]
-fn only_what_could_be_a_secret_is_held_back() {
+fn stream_withholds_only_possible_secrets() {
     let mut stream = scrub(&["sentinel-0123456789"]).stream();
     assert_eq!(stream.push(b"data: hello\n\n"), b"data: hello\n\n");
     assert_eq!(stream.push(b"data: sentinel-01"), b"data: ");
@@ -209,7 +209,7 @@ fn only_what_could_be_a_secret_is_held_back() {
 
 proptest! {
     #[test]
-    fn pieces_give_what_the_whole_gives(
+    fn streamed_pieces_equal_the_whole(
         parts in vec(
             prop_oneof![
                 Just("sk-te%st0%"), Just("SK-TE%ST0%"), Just("sk-te%25st0%25"), Just("%73k-te%st"), Just("0%"), Just("sk-te"),
@@ -237,7 +237,7 @@ proptest! {
     }
 
     #[test]
-    fn a_secret_is_gone_wherever_it_stands(before in "\\PC{0,20}", after in "\\PC{0,20}", secret in "[!-~]{8,40}") {
+    fn secret_is_removed_at_any_position(before in "\\PC{0,20}", after in "\\PC{0,20}", secret in "[!-~]{8,40}") {
         let clean = Scrub::new(&[Secret::new(&secret).unwrap()]).text(&format!("{before}{secret}{after}"));
         prop_assert!(clean.contains("[secret]"));
         prop_assert!(!clean.contains(&secret), "{}", clean);

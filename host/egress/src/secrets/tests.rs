@@ -34,7 +34,7 @@ fn environment(variable: &str) -> Option<OsString> {
 }
 
 #[test]
-fn the_environment_comes_first_then_the_file() {
+fn environment_takes_precedence_over_the_file() {
     let home = home(r#"{"a": {"token": "from-the-file"}, "b": {"api_key": "as-a-provider"}, "c": {"token": ""}}"#);
     let secrets = Secrets::with_environment(home.path(), environment);
     let get = |of: &str, variable: &str| secrets.get(&name(of), variable).map(|secret| secret.expose().to_owned());
@@ -56,7 +56,7 @@ fn the_environment_comes_first_then_the_file() {
 }
 
 #[test]
-fn a_missing_file_is_no_error_and_one_that_comes_is_read() {
+fn missing_file_is_allowed_and_created_one_is_read() {
     let home = tempfile::tempdir().unwrap();
     let secrets = Secrets::with_environment(home.path(), environment);
     assert!(matches!(secrets.get(&name("a"), "UNSET"), Err(CredentialError::NoSecret { .. })));
@@ -78,7 +78,7 @@ fn binding(of: &str, variable: &str, to: &str) -> Binding {
 }
 
 #[tokio::test]
-async fn answers_are_scrubbed_of_every_secret_bound_to_the_host() {
+async fn responses_are_scrubbed_of_every_secret_bound_to_the_host() {
     let home = home(r#"{"a": {"token": "secret-of-a"}, "b": {"token": "secret-of-b"}, "c": {"token": "secret-of-c"}}"#);
     let secrets = Secrets::with_environment(home.path(), environment);
     secrets.bind([
@@ -103,7 +103,7 @@ async fn answers_are_scrubbed_of_every_secret_bound_to_the_host() {
 
 /// A key that is replaced while the process runs is used, and the one before is still scrubbed.
 #[tokio::test]
-async fn a_replaced_secret_is_used_and_both_are_scrubbed() {
+async fn replaced_secret_is_used_and_both_are_scrubbed() {
     let home = home(r#"{"a": {"api_key": "the-first-key"}}"#);
     let secrets = Secrets::with_environment(home.path(), environment);
     secrets.bind([binding("a", "UNSET", "https://a.org")]);
@@ -115,7 +115,7 @@ async fn a_replaced_secret_is_used_and_both_are_scrubbed() {
 }
 
 #[tokio::test]
-async fn bindings_that_are_known_late_are_loaded_first() {
+async fn late_bindings_are_loaded_before_scrubbing() {
     let home = home(r#"{"a": {"api_key": "the-first-key"}}"#);
     let secrets = std::sync::Arc::new(Secrets::with_environment(home.path(), environment));
     let late = std::sync::Arc::downgrade(&secrets);
@@ -127,7 +127,7 @@ async fn bindings_that_are_known_late_are_loaded_first() {
 }
 
 #[test]
-fn a_malformed_file_names_the_place_and_never_what_stands_there() {
+fn malformed_file_error_names_position_not_content() {
     for (text, what) in [
         ("{\"a\": {\"token\": \"sk-secret", "line 1, column 26: the file ends too early"),
         ("{\"a\":\n  sk-secret}", "line 2, column 3: this is not JSON"),
@@ -145,7 +145,7 @@ fn a_malformed_file_names_the_place_and_never_what_stands_there() {
 }
 
 #[test]
-fn a_bad_entry_costs_no_other_and_unknown_keys_are_ignored() {
+fn invalid_entry_affects_no_other_entry() {
     let home = home(
         r#"{"a": {"api_key": "the-key-of-a", "org": "x", "token": 5}, "b": "sk-secret", "c": {"sk-secret": "x"}, "d": {"token": 5},
             "e": {}, "f": ["sk-secret"], "note": null}"#,
@@ -165,7 +165,7 @@ fn a_bad_entry_costs_no_other_and_unknown_keys_are_ignored() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_an_error() {
+fn unreadable_file_is_an_error() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("credentials.json");
     fs::create_dir(&file).unwrap();
@@ -180,7 +180,7 @@ fn a_file_that_cannot_be_read_is_an_error() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_that_others_may_read_is_a_warning_once() {
+fn file_readable_by_others_is_warned_of_once() {
     let home = home("{}");
     let path = home.path().join("credentials.json");
     for (mode, open) in [(0o600, false), (0o400, false), (0o640, true), (0o604, true), (0o620, true)] {

@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn an_answer_comes_whole_and_without_the_marks_of_its_way() {
+async fn response_is_complete_without_connection_headers() {
     let headers = "X-One: 1\r\nX-Two: a\r\nx-two: ü\r\nKeep-Alive: timeout=5\r\nContent-Type: text/plain\r\n";
     let plain = Server::answering(ok(headers, "hello")).await;
     let response = send(&plain.url("/")).await.unwrap();
@@ -32,7 +32,7 @@ async fn an_answer_comes_whole_and_without_the_marks_of_its_way() {
 }
 
 #[tokio::test]
-async fn gzip_is_undone() {
+async fn gzip_is_decompressed() {
     let text = "hello ".repeat(10_000);
     let members = [gzip(b"one "), gzip(b"two")].concat();
     for (headers, body, expected) in [
@@ -49,7 +49,7 @@ async fn gzip_is_undone() {
 }
 
 #[tokio::test]
-async fn an_answer_without_a_body_has_none() {
+async fn bodiless_responses_have_no_body() {
     let egress = egress(limits());
     let head =
         Server::answering("HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\nContent-Encoding: gzip\r\n\r\n").await;
@@ -70,7 +70,7 @@ async fn an_answer_without_a_body_has_none() {
 }
 
 #[tokio::test]
-async fn an_encoding_that_was_not_offered_is_refused() {
+async fn unoffered_encoding_is_refused() {
     for coding in ["br", "deflate", "gzip, gzip", "gzip\r\nContent-Encoding: gzip", "zstd", "x\u{202e}y"] {
         let server = Server::answering(ok(&format!("Content-Encoding: {coding}\r\n"), gzip(b"x"))).await;
         let error = send(&server.url("/")).await.unwrap_err();
@@ -83,7 +83,7 @@ async fn an_encoding_that_was_not_offered_is_refused() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_cut_short_is_no_answer() {
+async fn truncated_body_is_an_error() {
     let whole = gzip(&b"hello".repeat(1000));
     let cut = &whole[..whole.len() - 9];
     for answer in [
@@ -106,7 +106,7 @@ async fn a_body_that_is_cut_short_is_no_answer() {
 }
 
 #[tokio::test]
-async fn a_damaged_body_is_told() {
+async fn damaged_body_is_an_error() {
     let mut damaged = gzip(&b"hello".repeat(1000));
     let middle = damaged.len() / 2;
     damaged[middle] ^= 0xff;
@@ -118,7 +118,7 @@ async fn a_damaged_body_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_told() {
+async fn invalid_http_is_an_error() {
     for answer in [
         "SSH-2.0-OpenSSH\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
@@ -140,7 +140,7 @@ async fn what_is_no_http_is_told() {
 
 /// Bytes after an answer belong to no later request.
 #[tokio::test]
-async fn an_answer_too_many_answers_nothing() {
+async fn surplus_response_is_discarded() {
     let server = Server::answering([ok("", "mine"), ok("", "poison")].concat()).await;
     let egress = egress(limits());
     for _ in 0..5 {
@@ -150,7 +150,7 @@ async fn an_answer_too_many_answers_nothing() {
 }
 
 #[tokio::test]
-async fn a_body_comes_as_it_is_sent() {
+async fn body_is_streamed_as_it_is_sent() {
     use std::io::Write;
 
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -192,7 +192,7 @@ async fn a_body_comes_as_it_is_sent() {
 }
 
 #[tokio::test]
-async fn an_error_stays() {
+async fn stream_error_is_repeated_on_every_read() {
     let server = Server::then(|mut stream| async move {
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello").await.unwrap();
     });

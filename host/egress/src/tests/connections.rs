@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_connection_serves_one_owner_by_one_rule() {
+async fn connection_serves_one_owner_and_one_rule() {
     let server = Server::answering(ok("", "hello")).await;
     let egress = egress(limits());
     let url = server.url("/");
@@ -31,7 +31,7 @@ async fn a_connection_serves_one_owner_by_one_rule() {
 }
 
 #[test]
-fn another_rule_is_another_key() {
+fn connection_key_contains_the_rule() {
     let key = |url: &str, granted: &str| {
         Key::of(&Request::get("one", Target::parse(url).unwrap().allow(rule(granted)).unwrap()))
     };
@@ -45,7 +45,7 @@ fn another_rule_is_another_key() {
 }
 
 #[tokio::test]
-async fn those_used_last_are_kept() {
+async fn least_recently_used_connections_are_evicted() {
     let server = Server::answering(ok("", "hello")).await;
     let egress = egress(limits());
     for owner in 0..40 {

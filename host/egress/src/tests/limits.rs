@@ -21,7 +21,7 @@ async fn over(limits: EgressLimits, server: Server, key: &str) -> EgressError {
 }
 
 #[tokio::test]
-async fn a_gzip_bomb_goes_off_in_a_small_room() {
+async fn gzip_bomb_stops_at_the_body_limit() {
     // A thousand times as large as it looks; and all of it within the limit of the wire.
     let bomb = gzip(&vec![0; 32 << 20]);
     let limits = EgressLimits { wire_bytes: 1 << 20, body_bytes: 1 << 20, ..limits() };
@@ -40,7 +40,7 @@ async fn a_gzip_bomb_goes_off_in_a_small_room() {
 }
 
 #[tokio::test]
-async fn an_endless_body_ends() {
+async fn endless_body_stops_at_its_limit() {
     let limits = EgressLimits { wire_bytes: 100_000, body_bytes: 1 << 20, ..limits() };
     for head in ["HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"] {
         let chunked = head.contains("chunked");
@@ -65,19 +65,19 @@ async fn an_endless_body_ends() {
 
 /// The length it tells is where its answer ends.
 #[tokio::test]
-async fn a_body_longer_than_it_says_is_as_long_as_it_says() {
+async fn body_ends_at_its_declared_length() {
     let server = Server::answering("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more").await;
     assert_eq!(egress(limits()).send(get(&server.url("/"))).await.unwrap().body, b"hello");
 }
 
 #[tokio::test]
-async fn a_plain_body_is_within_both_limits() {
+async fn plain_body_counts_against_body_bytes() {
     let limits = EgressLimits { wire_bytes: 100, body_bytes: 50, ..limits() };
     over(limits, Server::answering(ok("", vec![b'x'; 51])).await, "body_bytes").await;
 }
 
 #[tokio::test]
-async fn silence_has_a_limit() {
+async fn silent_server_times_out() {
     let limits = EgressLimits { idle_ms: 50, ..limits() };
     for head in [
         "",
@@ -107,14 +107,14 @@ async fn dripping(head: &'static str, drop: &'static str) -> Server {
 }
 
 #[tokio::test]
-async fn a_head_that_drips_is_silence() {
+async fn slow_head_counts_as_silence() {
     let limits = EgressLimits { idle_ms: 100, ..limits() };
     over(limits.clone(), dripping("HTTP/1.1 200 OK\r\n", "X: y\r\n").await, "idle_ms").await;
     over(limits, dripping("", "HTTP/1.1 103 Early Hints\r\n\r\n").await, "idle_ms").await;
 }
 
 #[tokio::test]
-async fn a_body_that_drips_is_over_in_the_end() {
+async fn slow_body_ends_at_the_total_time() {
     let limits = EgressLimits { time_ms: 200, ..limits() };
     let error = over(limits.clone(), dripping("HTTP/1.1 200 OK\r\n\r\n", "x").await, "time_ms").await;
     assert!(matches!(error, EgressError::Timeout { key: LimitKey::TimeMs, ms: 200, .. }));
@@ -129,7 +129,7 @@ async fn a_body_that_drips_is_over_in_the_end() {
 }
 
 #[tokio::test]
-async fn a_time_out_does_not_wait_for_silence_to_end() {
+async fn total_time_ends_a_silent_request() {
     let limits = EgressLimits { time_ms: 50, ..limits() };
     for head in ["", "HTTP/1.1 200 OK\r\n\r\nhello"] {
         let server = Server::then(move |mut stream| async move {
@@ -141,7 +141,7 @@ async fn a_time_out_does_not_wait_for_silence_to_end() {
 }
 
 #[tokio::test]
-async fn a_connection_that_never_comes_is_given_up() {
+async fn unestablished_connection_times_out() {
     struct Never;
     impl Resolver for Never {
         fn resolve(&self, _: &str) -> Resolving {
@@ -155,7 +155,7 @@ async fn a_connection_that_never_comes_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_head_has_limits() {
+async fn response_head_is_limited() {
     let limits = EgressLimits { response_headers: 10, response_header_bytes: 1000, ..limits() };
     let many = "X: y\r\n".repeat(11);
     let error = over(limits.clone(), Server::answering(ok(&many, "")).await, "response_headers").await;
@@ -200,7 +200,7 @@ async fn slow() -> (Server, Arc<std::sync::Mutex<(usize, usize)>>) {
 }
 
 #[tokio::test]
-async fn requests_at_once_are_limited_for_an_owner_and_for_all() {
+async fn concurrent_requests_are_limited_by_owner_and_in_total() {
     for (owners, at_once) in [(1, 2), (3, 5)] {
         let (server, counts) = slow().await;
         let limits = EgressLimits { requests_at_once: 5, owner_requests_at_once: 2, ..limits() };
@@ -218,7 +218,7 @@ async fn requests_at_once_are_limited_for_an_owner_and_for_all() {
 }
 
 #[tokio::test]
-async fn an_answer_holds_its_place_until_it_has_ended() {
+async fn response_occupies_its_slot_until_it_ends() {
     let server = Server::answering(ok("", "hello")).await;
     let limits = EgressLimits { owner_requests_at_once: 1, idle_ms: 100, ..limits() };
     let egress = egress(limits);

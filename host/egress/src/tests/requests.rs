@@ -15,7 +15,7 @@ fn pair(name: &str, value: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_request_is_built_from_its_parts() {
+async fn request_is_built_from_its_parts() {
     let server = Server::answering(ok("", "")).await;
     let egress = egress(limits());
     let url = server.url("/a%20b/../c?x=1&y=%0d%0a#fragment");
@@ -74,7 +74,7 @@ async fn a_request_is_built_from_its_parts() {
 }
 
 #[tokio::test]
-async fn what_could_smuggle_is_refused_by_name_and_not_sent() {
+async fn smuggling_headers_are_refused_and_not_sent() {
     let server = Server::answering(ok("", "")).await;
     let url = server.url("/");
     let egress = egress(limits());
@@ -112,7 +112,7 @@ async fn what_could_smuggle_is_refused_by_name_and_not_sent() {
 }
 
 #[tokio::test]
-async fn a_request_has_limits_that_are_named() {
+async fn request_over_a_limit_names_the_key() {
     let server = Server::answering(ok("", "")).await;
     let small = EgressLimits { request_headers: 1, request_header_bytes: 8, request_bytes: 4, ..limits() };
     let egress = egress(small);

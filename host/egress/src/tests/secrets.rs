@@ -28,7 +28,7 @@ fn bearer(url: &str) -> Placed {
 }
 
 #[tokio::test]
-async fn it_arrives_where_it_belongs() {
+async fn secret_is_sent_at_its_placement() {
     let server = Server::answering(ok("", "")).await;
     let url = server.url("");
     let secrets = vec![bearer(&url), placed(&url, Placement::Query("key".to_owned()))];
@@ -41,7 +41,7 @@ async fn it_arrives_where_it_belongs() {
 }
 
 #[tokio::test]
-async fn it_goes_to_its_own_origin_alone() {
+async fn secret_is_sent_only_to_its_origin() {
     let server = Server::answering(ok("", "")).await;
     let port = server.address.port();
     for bound in [
@@ -61,7 +61,7 @@ async fn it_goes_to_its_own_origin_alone() {
 }
 
 #[tokio::test]
-async fn its_place_is_its_own() {
+async fn secret_placement_must_be_unused() {
     let server = Server::answering(ok("", "")).await;
     let (base, url) = (server.url(""), server.url("/?Key=1&k%65y=2"));
     let header = |name: &str, prefix: &str| {
@@ -125,7 +125,7 @@ fn tells(text: &str) -> bool {
 }
 
 #[tokio::test]
-async fn an_echo_is_silenced() {
+async fn echoed_secret_is_removed() {
     assert!(echoes().iter().all(|echo| tells(echo)));
     for echo in echoes() {
         let headers = format!("X-Echo: a {echo} b\r\nX-{}: x\r\n", hex::encode(SENTINEL));
@@ -145,7 +145,7 @@ async fn an_echo_is_silenced() {
 
 /// The server tells it in an answer to a request that does not carry it: what is bound counts, not what was sent.
 #[tokio::test]
-async fn a_secret_is_scrubbed_from_answers_to_requests_without_it() {
+async fn secret_is_scrubbed_although_the_request_lacks_it() {
     let wrapped: Vec<_> =
         hex::encode(SENTINEL).as_bytes().chunks(2).map(String::from_utf8_lossy).map(String::from).collect();
     let mut forms = echoes();
@@ -163,7 +163,7 @@ async fn a_secret_is_scrubbed_from_answers_to_requests_without_it() {
 
 /// Cut by the server wherever it likes, and seen piece by piece.
 #[tokio::test]
-async fn an_echo_in_pieces_is_silenced() {
+async fn secret_echoed_in_pieces_is_removed() {
     use tokio::io::AsyncWriteExt;
 
     let server = Server::then(|mut stream| async move {
@@ -188,7 +188,7 @@ async fn an_echo_in_pieces_is_silenced() {
 }
 
 #[tokio::test]
-async fn an_error_does_not_tell() {
+async fn errors_do_not_contain_the_secret() {
     for answer in [
         format!("HTTP/1.1 200 OK\r\nContent-Encoding: {SENTINEL}\r\n\r\n"),
         // So that a text that is cut would be cut within it.
@@ -225,7 +225,7 @@ impl std::io::Write for Log {
 }
 
 #[tokio::test]
-async fn a_log_does_not_tell() {
+async fn logs_do_not_contain_the_secret() {
     // For all threads: `tracing` decides once whether a line is enabled, in the test that reaches it first.
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(|| Log).finish();
     tracing::subscriber::set_global_default(subscriber).unwrap();

@@ -44,7 +44,7 @@ const OUT_OF_REACH: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn a_name_that_leads_inside_is_refused_before_anything_is_dialled() {
+async fn name_with_a_private_address_is_refused_before_connecting() {
     let server = Server::answering(ok("", "inside")).await;
     let port = server.address.port();
     for address in OUT_OF_REACH {
@@ -73,7 +73,7 @@ async fn a_name_that_leads_inside_is_refused_before_anything_is_dialled() {
 }
 
 #[test]
-fn an_address_in_the_url_is_judged_like_any_other() {
+fn address_in_the_url_is_checked() {
     for address in OUT_OF_REACH.iter().filter(|address| !address.contains(':')) {
         let url = format!("https://{address}/");
         assert_eq!(Target::parse(&url).unwrap().allow(rule("*")).unwrap_err().kind(), "denied", "{url}");
@@ -84,7 +84,7 @@ fn an_address_in_the_url_is_judged_like_any_other() {
 }
 
 #[tokio::test]
-async fn this_machine_is_reached_only_by_its_own_names() {
+async fn loopback_is_reached_only_by_loopback_names() {
     let server = Server::answering(ok("", "hello")).await;
     let port = server.address.port();
     for host in ["localhost", "app.localhost", "127.0.0.1", "2130706433", "0x7f.1"] {
@@ -99,7 +99,7 @@ async fn this_machine_is_reached_only_by_its_own_names() {
 }
 
 #[tokio::test]
-async fn a_name_of_the_near_network_is_reached_where_that_is_allowed() {
+async fn local_network_name_needs_permission() {
     let server = Server::answering(ok("", "near")).await;
     let port = server.address.port();
     let ask = async |url: String, addresses: &str| {
@@ -125,7 +125,7 @@ async fn a_name_of_the_near_network_is_reached_where_that_is_allowed() {
 /// All of 127.0.0.0/8 is there without being set up.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn what_was_checked_is_what_is_dialled() {
+async fn checked_address_is_the_one_connected_to() {
     let other = Server::answering(ok("", "other")).await;
     let port = other.address.port();
     let checked = Server::raw(&format!("127.0.0.2:{port}"), |mut stream, _| async move {
@@ -143,7 +143,7 @@ async fn what_was_checked_is_what_is_dialled() {
 }
 
 #[tokio::test]
-async fn a_name_without_an_address_is_told() {
+async fn name_without_an_address_is_an_error() {
     for answers in [&[][..], &[""]] {
         let egress = Egress::with(limits(), Script::new(answers), Trust::System).unwrap();
         let target = Target::parse("https://nowhere.example/").unwrap().allow(rule("*")).unwrap();
@@ -154,7 +154,7 @@ async fn a_name_without_an_address_is_told() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_an_answer() {
+async fn redirect_is_returned_not_followed() {
     let inside = Server::answering(ok("", "inside")).await;
     for status in ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"] {
         let there = inside.url("/secret");
@@ -169,14 +169,14 @@ async fn a_redirect_is_an_answer() {
 
 /// Runs this test again as a process, with variables that name a proxy at a closed port.
 #[tokio::test]
-async fn proxy_variables_mean_nothing() {
+async fn proxy_variables_are_ignored() {
     let server = Server::answering(ok("", "direct")).await;
     if std::env::var("PATCHBAY_TEST_PROXY").is_ok() {
         assert_eq!(send(&server.url("/")).await.unwrap().body, b"direct");
         return;
     }
     let mut again = tokio::process::Command::new(std::env::current_exe().unwrap());
-    again.args(["--exact", "tests::ssrf::proxy_variables_mean_nothing", "--nocapture"]).env("PATCHBAY_TEST_PROXY", "1");
+    again.args(["--exact", "tests::ssrf::proxy_variables_are_ignored", "--nocapture"]).env("PATCHBAY_TEST_PROXY", "1");
     for name in ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
         again.env(name, "http://127.0.0.1:1");
     }

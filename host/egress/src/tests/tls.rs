@@ -67,7 +67,7 @@ fn request(url: &str) -> Request {
 }
 
 #[tokio::test]
-async fn a_server_that_proves_itself_is_asked() {
+async fn server_with_a_trusted_certificate_is_accepted() {
     let server = server().await;
     let egress = trusted();
     for _ in 0..3 {
@@ -81,7 +81,7 @@ async fn a_server_that_proves_itself_is_asked() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_is_sent_nothing() {
+async fn server_with_an_untrusted_certificate_receives_nothing() {
     let server = server().await;
     let port = server.address.port();
     // No trusted authority has signed it.
@@ -98,7 +98,7 @@ async fn a_server_that_does_not_is_sent_nothing() {
 }
 
 #[tokio::test]
-async fn a_server_without_tls_is_sent_nothing() {
+async fn server_without_tls_receives_nothing() {
     let server = Server::raw("127.0.0.1:0", |mut stream, log| async move {
         stream.write_all(&ok("", "plain")).await.unwrap();
         if let Some(request) = read_request(&mut stream).await {

@@ -83,7 +83,7 @@ async fn status(providers: &Providers, provider: &str) -> ProviderStatus {
 }
 
 #[tokio::test]
-async fn who_was_allowed_goes_before_those_who_wait_at_once() {
+async fn allowed_provider_precedes_pending_ones_immediately() {
     let home = Home::new();
     home.drop_in(&manifest("aaa", &[], &["zed-1", "foo/high"])).await;
     home.drop_in(&manifest("zed", &[], &["zed-1", "foo"])).await;
@@ -102,7 +102,7 @@ async fn who_was_allowed_goes_before_those_who_wait_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_allowed_is_what_was_looked_at() {
+async fn allowance_covers_only_the_shown_request() {
     let home = Home::new();
     home.drop_in(&manifest("zed", &[], &[])).await;
     let process = home.process();
@@ -122,7 +122,7 @@ async fn what_is_allowed_is_what_was_looked_at() {
 }
 
 #[tokio::test]
-async fn a_key_that_another_process_gave_away_meanwhile_is_not_given_again() {
+async fn key_allowed_by_another_process_is_refused() {
     let home = Home::new();
     home.drop_in(&manifest("zed", &["zed-"], &[])).await;
     let process = home.process();
@@ -134,7 +134,7 @@ async fn a_key_that_another_process_gave_away_meanwhile_is_not_given_again() {
 }
 
 #[tokio::test]
-async fn a_blocked_adapter_stops_at_once() {
+async fn blocked_adapter_stops_immediately() {
     let home = Home::new();
     let digest = home.drop_in(&manifest("zed", &["zed-"], &["zed-1"])).await;
     let process = home.process();
@@ -159,7 +159,7 @@ async fn a_blocked_adapter_stops_at_once() {
 }
 
 #[tokio::test]
-async fn a_route_and_a_default_say_that_they_are_wrong() {
+async fn invalid_route_and_default_model_are_reported() {
     let home = Home::new();
     home.configure("default_model = \"zed-1/high\"\n[routes]\n\"zed-1\" = \"zet\"\n\"work-\" = \"work\"\n[providers.work]\nadapter = \"missing\"\n");
     home.drop_in(&manifest("zed", &["zed-"], &["zed-1"])).await;
@@ -189,7 +189,7 @@ async fn a_route_and_a_default_say_that_they_are_wrong() {
 }
 
 #[tokio::test]
-async fn a_key_is_looked_for_where_it_may_be_used() {
+async fn key_is_searched_only_for_allowed_providers() {
     let home = Home::new();
     home.drop_in(&manifest("zed", &[], &[])).await;
     let keys = home.folder.path().join("config/credentials.json");
@@ -205,7 +205,7 @@ async fn a_key_is_looked_for_where_it_may_be_used() {
 }
 
 #[tokio::test]
-async fn of_two_processes_that_claim_one_prefix_one_has_it() {
+async fn prefix_claimed_by_two_processes_has_one_owner() {
     for _ in 0..8 {
         let home = Home::new();
         let table = |name: &str, prefix: &str| {
@@ -232,7 +232,7 @@ async fn of_two_processes_that_claim_one_prefix_one_has_it() {
 }
 
 #[tokio::test]
-async fn who_claims_too_late_is_judged_again() {
+async fn late_prefix_claim_rebuilds_the_registry() {
     let home = Home::new();
     home.configure(
         "[providers.two]\nadapter = \"zed\"\norigin = \"https://a.example.com\"\nprefixes = [\"foo-bar-\"]\n",
@@ -252,7 +252,7 @@ async fn who_claims_too_late_is_judged_again() {
 }
 
 #[tokio::test]
-async fn a_bad_version_is_told_and_shown_beside_the_good_one() {
+async fn invalid_version_is_reported_and_the_good_one_kept() {
     let home = Home::new();
     home.configure(
         "[providers.table]\nadapter = \"zed\"\norigin = \"https://a.example.com\"\nprefixes = [\"table-\"]\n",
@@ -281,7 +281,7 @@ async fn a_bad_version_is_told_and_shown_beside_the_good_one() {
 }
 
 #[tokio::test]
-async fn an_adapter_that_was_replaced_is_let_go() {
+async fn replaced_adapter_is_dropped() {
     let home = Home::new();
     home.drop_in(&manifest("zed", &[], &["zed-1"])).await;
     let process = home.process();

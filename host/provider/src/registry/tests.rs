@@ -108,7 +108,7 @@ fn owner(registry: &Registry, model: &str) -> Option<String> {
 }
 
 #[test]
-fn a_model_is_whose_it_is() {
+fn model_is_owned_by_id_then_prefix() {
     let local = "[providers.local]\nadapter = \"openai-compatible\"\norigin = \"http://localhost:1/v1\"\nmodels = [\"gpt-oss:20b\", \"llama3:3b\"]\n";
     let registry = build(found([manifest("zed", &["zed-"], &["zed-1", "other"])]), local);
     for (model, expected) in [
@@ -131,7 +131,7 @@ fn a_model_is_whose_it_is() {
 }
 
 #[test]
-fn another_instance_takes_nothing_but_what_its_table_says() {
+fn other_instance_has_only_what_its_table_names() {
     let text = "[providers.work]\nadapter = \"openai\"\norigin = \"https://work.example.com\"\nenv = \"WORK_KEY\"\n";
     let registry = build(FoundAdapters::default(), text);
     let work = registry.get("work").unwrap();
@@ -147,7 +147,7 @@ fn another_instance_takes_nothing_but_what_its_table_says() {
 }
 
 #[test]
-fn a_key_belongs_to_one_provider() {
+fn key_belongs_to_one_provider() {
     let registry = build(found([with_key("OPENAI_KEY", manifest("thief", &["thief-"], &[]))]), "");
     assert!(refused(&registry, "thief").contains("OPENAI_KEY belongs to provider 'openai'"));
     let text = "[providers.work]\nadapter = \"openai\"\norigin = \"https://evil.example.com\"\nenv = \"OPENAI_KEY\"\n";
@@ -159,7 +159,7 @@ fn a_key_belongs_to_one_provider() {
 }
 
 #[test]
-fn who_had_a_prefix_first_keeps_it() {
+fn first_owner_of_a_prefix_keeps_it() {
     let registry = build(found([manifest("late", &["gpt-5"], &[])]), "");
     assert!(refused(&registry, "late").contains("'gpt-5' belongs by 'gpt-' to provider 'openai'"));
     let registry = build(found([manifest("late", &["late-"], &["gpt-5.9"])]), "");
@@ -178,7 +178,7 @@ fn who_had_a_prefix_first_keeps_it() {
 }
 
 #[test]
-fn a_file_takes_no_name_that_is_there_and_suggests_no_place_but_the_internet() {
+fn file_takes_no_existing_name_and_no_local_origin() {
     let registry = build(found([manifest("openai", &[], &[])]), "");
     assert_eq!(registry.get("openai").unwrap().source, EntrySource::Bundled);
     assert!(registry.found.invalid["openai.wasm"].contains("keeps its name"));
@@ -197,7 +197,7 @@ fn a_file_takes_no_name_that_is_there_and_suggests_no_place_but_the_internet() {
 }
 
 #[test]
-fn a_file_waits_for_the_operator() {
+fn file_is_pending_until_allowed() {
     let registry = build(found([manifest("zed", &["zed-"], &[])]), "[providers.zed]\noptions = { a = \"b\" }\n");
     let zed = registry.get("zed").unwrap();
     assert_eq!((zed.consent, zed.variable.as_deref()), (Consent::Required, Some("ZED_KEY")));
@@ -205,7 +205,7 @@ fn a_file_waits_for_the_operator() {
 }
 
 #[test]
-fn people_are_shown_them_in_one_order() {
+fn providers_are_listed_in_one_order() {
     let names = ["zed", "google", "demo", "abc"];
     let registry = build(found(names.map(|name| manifest(name, &[], &[]))), "");
     let shown: Vec<_> = registry.shown().iter().map(|entry| entry.name.to_string()).collect();
@@ -249,7 +249,7 @@ fn refused_of(registry: &Registry, name: &str) -> Option<String> {
 }
 
 #[test]
-fn what_the_operator_wrote_goes_before_files() {
+fn configured_providers_precede_files() {
     let thief = || with_key("ZED_KEY", manifest("aaa", &["zed-"], &[]));
     let text = "[providers.zed]\norigin = \"https://zed.example.com\"\nenv = \"ZED_KEY\"\n";
     for known in [StoredClaims::default(), known(&[thief()])] {
@@ -261,7 +261,7 @@ fn what_the_operator_wrote_goes_before_files() {
 }
 
 #[test]
-fn a_table_without_its_adapter_is_refused_and_keeps_its_name() {
+fn table_without_its_adapter_keeps_its_name() {
     let text = "[providers.work]\nadapter = \"missing\"\norigin = \"https://work.example.com\"\nenv = \"WORK_KEY\"\n\
                 [providers.openai]\nadapter = \"absent\"\n";
     let registry = build(found([manifest("work", &[], &[])]), text);
@@ -278,7 +278,7 @@ fn a_table_without_its_adapter_is_refused_and_keeps_its_name() {
 }
 
 #[test]
-fn a_provider_takes_no_key_of_a_credential_for_skills() {
+fn provider_cannot_use_a_skill_credential() {
     let text = "credentials = [\"github\", \"openai\", \"work\"]\n\
                 [providers.work]\nadapter = \"openai\"\norigin = \"https://work.example.com\"\nenv = \"WORK_KEY\"\n";
     let registry = build(found([manifest("github", &[], &[])]), text);
@@ -294,7 +294,7 @@ fn a_provider_takes_no_key_of_a_credential_for_skills() {
 }
 
 #[test]
-fn who_may_not_be_asked_changes_nothing_of_how_a_text_is_read() {
+fn pending_providers_do_not_affect_model_parsing() {
     let registry = build(found([manifest("aaa", &[], &["gpt-4o/high"])]), "[routes]\n\"a/high\" = \"openai\"\n");
     assert_ne!(refused(&registry, "aaa"), "");
     let useful = registry.view(|entry| entry.refused.is_none());
@@ -304,7 +304,7 @@ fn who_may_not_be_asked_changes_nothing_of_how_a_text_is_read() {
 }
 
 #[tokio::test]
-async fn a_new_version_that_may_not_have_what_it_claims_changes_nothing() {
+async fn conflicting_new_version_changes_nothing() {
     struct Versions;
     impl Describe for Versions {
         async fn describe(&self, _: Digest, bytes: Arc<[u8]>) -> Result<AdapterManifest, DescribeError> {
@@ -354,7 +354,7 @@ impl Describe for ByBytes {
 }
 
 #[tokio::test]
-async fn a_bad_file_changes_nothing_that_was_there() {
+async fn invalid_file_changes_no_existing_provider() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("providers");
     let asked = ByBytes(Mutex::new(0));

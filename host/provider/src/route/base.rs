@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_url_is_an_origin_and_perhaps_a_path() {
+    fn base_url_is_an_origin_and_optional_path() {
         let parsed =
             |text: &str, private| Base::parse(text, private).map(|base| format!("{}|{}", base.origin, base.path));
         for (text, private, expected) in [

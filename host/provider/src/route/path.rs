@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_are_asked() {
+    fn valid_paths_are_joined_to_the_base() {
         for path in ["", "/v1", "/compat/v1"] {
             let base = base("https://api.example.com", path, false);
             for asked in [
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_out_are_closed() {
+    fn path_escapes_are_refused() {
         use PathError::{Character, Dots, Encoded, NoSlash, Percent, TwoSlashes, Utf8};
         let base = base("https://api.example.com", "/v1", false);
         for (asked, error) in [
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn private_and_plain_addresses_are_the_operators_word() {
+    fn private_and_plain_origins_need_permission() {
         for (origin, without, with) in [
             ("https://api.example.com", true, true),
             ("http://api.example.com", false, true), // A name of the near network, as its addresses will show.
@@ -231,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_path_leaves_the_base(
+        fn random_paths_stay_below_the_base(
             parts in proptest::collection::vec(
                 prop_oneof![
                     Just("/"), Just("//"), Just("\\"), Just("."), Just(".."), Just("%2e"), Just("%2E"), Just("%2f"), Just("%5c"),
@@ -257,7 +257,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_joining_panic(asked in "\\PC{0,40}", any in "[/%.;?#\\\\0-9a-f]{0,20}") {
+        fn joining_never_panics(asked in "\\PC{0,40}", any in "[/%.;?#\\\\0-9a-f]{0,20}") {
             for text in [asked, any.clone(), format!("/{any}")] {
                 let _ = join(&base("https://api.example.com", "", false), &text);
             }

@@ -43,7 +43,7 @@ async fn silent(first: &'static str) -> Server {
 }
 
 #[tokio::test]
-async fn every_status_is_an_answer() {
+async fn every_status_reaches_the_adapter() {
     for status in [200, 201, 301, 302, 307, 400, 401, 404, 429, 500, 529] {
         let answer = format!(
             "HTTP/1.1 {status} X\r\nLocation: http://127.0.0.1:1/elsewhere\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nbody"
@@ -61,7 +61,7 @@ async fn every_status_is_an_answer() {
 }
 
 #[tokio::test]
-async fn each_deadline_has_its_own_words() {
+async fn each_deadline_has_its_own_message() {
     let first_byte = ExchangeLimits { first_byte_ms: 200, ..ExchangeLimits::default() };
     let idle = ExchangeLimits { idle_ms: 200, ..ExchangeLimits::default() };
     for (limits, first, what) in [
@@ -97,7 +97,7 @@ async fn each_deadline_has_its_own_words() {
 }
 
 #[tokio::test]
-async fn the_whole_has_a_deadline_that_no_adapter_hears_of() {
+async fn total_deadline_ends_without_the_adapter() {
     // One byte after the other, never quite silent.
     let server = Server::then(|mut stream| async move {
         let _ = stream.write_all(OPEN.as_bytes()).await;
@@ -123,7 +123,7 @@ async fn the_whole_has_a_deadline_that_no_adapter_hears_of() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_ends() {
+async fn endless_response_stops_at_its_limit() {
     let limits = ExchangeLimits { answer_bytes: 100_000, ..ExchangeLimits::default() };
     // A line without end, and lines without end; told in advance, it is not read at all.
     for (head, more) in [
@@ -170,7 +170,7 @@ async fn an_answer_without_end_ends() {
 }
 
 #[tokio::test]
-async fn answers_are_counted_together() {
+async fn responses_of_a_completion_share_one_limit() {
     let server = Server::answering(ok("", vec![b'x'; 60])).await;
     let mut bench = Bench::at(&server.origin());
     bench.limits.answer_bytes = 100;
@@ -185,7 +185,7 @@ async fn answers_are_counted_together() {
 }
 
 #[tokio::test]
-async fn a_gzip_bomb_goes_off_in_a_small_room() {
+async fn gzip_bomb_stops_at_the_answer_limit() {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(&vec![0; 32 << 20]).unwrap();
     let server = Server::answering(ok("Content-Encoding: gzip\r\n", encoder.finish().unwrap())).await;
@@ -201,7 +201,7 @@ async fn a_gzip_bomb_goes_off_in_a_small_room() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_is_told() {
+async fn broken_connection_is_reported_to_the_adapter() {
     let cut = Server::then(|mut stream| async move {
         stream.write_all(format!("{OPEN}{}", piece("data: half")).as_bytes()).await.unwrap();
     })
@@ -221,7 +221,7 @@ async fn a_connection_that_breaks_is_told() {
 }
 
 #[tokio::test]
-async fn chunks_that_are_there_come_together_and_no_step_is_large() {
+async fn available_chunks_are_joined_and_large_ones_split() {
     // Large ones are split.
     let body: Vec<u8> = (0..1_000_000_u32).map(|n| u8::try_from(n % 251).unwrap()).collect();
     let script = Script::relaying(get("/"));
@@ -243,7 +243,7 @@ async fn chunks_that_are_there_come_together_and_no_step_is_large() {
 }
 
 #[tokio::test]
-async fn a_piece_is_handed_on_before_the_next_is_there() {
+async fn chunk_is_delivered_before_the_next_arrives() {
     let (seen, wait) = oneshot::channel::<()>();
     let (seen, wait) = (Mutex::new(Some(seen)), Arc::new(Mutex::new(Some(wait))));
     let server = Server::then(move |mut stream| {
@@ -274,7 +274,7 @@ async fn a_piece_is_handed_on_before_the_next_is_there() {
 
 /// However long an answer is, no more of it stands in the host than a step takes: a server that is not read waits.
 #[tokio::test]
-async fn an_answer_that_is_not_read_is_not_held() {
+async fn unread_response_is_not_buffered() {
     let written = Arc::new(AtomicU64::new(0));
     let counted = written.clone();
     let server = Server::then(move |mut stream| {

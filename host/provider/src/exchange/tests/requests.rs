@@ -11,7 +11,7 @@ use super::{
 use crate::ExchangeLimits;
 
 #[tokio::test]
-async fn a_request_arrives_as_it_was_put_together() {
+async fn request_arrives_as_composed() {
     let server = Server::answering(ok("X-One: 1\r\n", "hello")).await;
     let image: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
     let body = vec![
@@ -38,7 +38,7 @@ async fn a_request_arrives_as_it_was_put_together() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_a_violation_and_is_not_sent() {
+async fn invalid_request_is_a_violation_and_not_sent() {
     let server = Server::answering(ok("", "")).await;
     let with =
         |name: &str, value: &str| AdapterRequest { headers: vec![(name.to_owned(), value.to_owned())], ..get("/") };
@@ -78,7 +78,7 @@ async fn what_cannot_be_sent_is_a_violation_and_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_body_is_weighed_before_it_is_made() {
+async fn body_size_is_checked_before_it_is_built() {
     let server = Server::answering(ok("", "")).await;
     let limits = ExchangeLimits { request_bytes: 100, ..ExchangeLimits::default() };
     for (bytes, blobs, fits) in [(100, 0, true), (101, 0, false), (0, 1, true), (1, 1, false), (0, 2, false)] {
@@ -104,7 +104,7 @@ async fn a_body_is_weighed_before_it_is_made() {
 }
 
 #[tokio::test]
-async fn a_base_that_may_not_be_asked_is_the_operators_to_mend() {
+async fn forbidden_base_url_is_a_configuration_error() {
     for (origin, private, what) in [
         ("http://192.168.1.5", false, "set allow_private = true in [providers.test]"),
         ("http://api.example.com", false, "would be asked without encryption"),

@@ -30,7 +30,7 @@ fn failing(kind: FailureKind, hint: RetryHint) -> Script {
 }
 
 #[tokio::test]
-async fn the_provider_says_when_else_the_waits_grow() {
+async fn retry_delay_is_the_providers_or_grows() {
     for kind in [FailureKind::RateLimit, FailureKind::Server, FailureKind::Timeout, FailureKind::Network] {
         let mut bench = Bench::nowhere();
         let script = failing(kind, RetryHint::After(MINUTE));
@@ -77,7 +77,7 @@ async fn each_retry_is_announced() {
 }
 
 #[tokio::test]
-async fn a_second_attempt_may_do_better() {
+async fn second_attempt_may_succeed() {
     let attempts = AtomicU32::new(0);
     let script = Script::new(move |_| match attempts.fetch_add(1, Ordering::SeqCst) {
         0 => vec![emit(StreamEvent::Started("one".to_owned())), fail(FailureKind::Server, "no", RetryHint::Backoff)],
@@ -89,7 +89,7 @@ async fn a_second_attempt_may_do_better() {
 }
 
 #[tokio::test]
-async fn what_would_fail_again_is_not_tried_again() {
+async fn permanent_failures_are_not_retried() {
     for kind in [
         FailureKind::Authentication,
         FailureKind::InvalidRequest,
@@ -106,7 +106,7 @@ async fn what_would_fail_again_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn a_wait_of_more_than_ten_minutes_is_the_persons() {
+async fn delay_over_ten_minutes_is_not_waited_for() {
     let mut bench = Bench::nowhere();
     let long = Duration::from_secs(7500);
     let error = bench.run(&failing(FailureKind::RateLimit, RetryHint::After(long))).await.unwrap_err();
@@ -116,7 +116,7 @@ async fn a_wait_of_more_than_ten_minutes_is_the_persons() {
 }
 
 #[tokio::test]
-async fn an_answer_that_has_begun_is_not_begun_again() {
+async fn started_answer_is_not_retried() {
     let script =
         Script::new(|_| vec![start(0), delta(0, "half"), fail(FailureKind::Network, "cut", RetryHint::Backoff)]);
     let mut bench = Bench::nowhere();
@@ -150,7 +150,7 @@ async fn broken_connection_is_retried_only_before_the_first_byte() {
 }
 
 #[tokio::test]
-async fn a_server_that_recovers_is_asked_again() {
+async fn recovering_server_is_retried() {
     let asked = AtomicU32::new(0);
     let server = Server::with(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
         0 | 1 => b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 2\r\nContent-Length: 4\r\n\r\nwait".to_vec(),
@@ -176,7 +176,7 @@ async fn a_server_that_recovers_is_asked_again() {
 
 /// A time-out is tried again, and each attempt has all of its time.
 #[tokio::test]
-async fn a_silent_server_is_asked_again() {
+async fn silent_server_is_retried() {
     let asked = Arc::new(AtomicU32::new(0));
     let count = asked.clone();
     let server = Server::then(move |mut stream| {
@@ -204,7 +204,7 @@ async fn a_silent_server_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_failure_says_what_to_do() {
+async fn failure_message_names_the_remedy() {
     let told =
         async |mut bench: Bench, kind| bench.run(&failing(kind, RetryHint::Never)).await.unwrap_err().to_string();
     assert_eq!(
@@ -238,7 +238,7 @@ impl io::Write for MemoryLog {
 }
 
 #[tokio::test]
-async fn each_attempt_has_a_span_that_names_provider_and_model() {
+async fn attempt_span_names_provider_and_model() {
     let log = MemoryLog::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();

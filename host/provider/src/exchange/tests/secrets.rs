@@ -25,7 +25,7 @@ fn asking() -> AdapterRequest {
 }
 
 #[tokio::test]
-async fn it_goes_where_the_adapter_points_and_the_operator_allows() {
+async fn key_is_sent_at_the_requested_placement() {
     let server = Server::answering(ok("", "")).await;
     let query = Auth { placement: RequestedPlacement::Query("key".to_owned()), ..bearer() };
     for auth in [bearer(), query] {
@@ -42,7 +42,7 @@ async fn it_goes_where_the_adapter_points_and_the_operator_allows() {
 
 /// What another process, or an earlier completion, had the server store is scrubbed, though this one places no credential.
 #[tokio::test]
-async fn an_answer_is_scrubbed_though_the_adapter_sends_no_credential() {
+async fn response_is_scrubbed_although_no_key_was_sent() {
     let server = Server::answering(ok(&format!("X-Echo: {SENTINEL}\r\n"), format!("stored: {SENTINEL}"))).await;
     let mut bench = Bench::at(&server.origin()).with_key(true);
     let script = Script::relaying(get("/"));
@@ -52,7 +52,7 @@ async fn an_answer_is_scrubbed_though_the_adapter_sends_no_credential() {
 }
 
 #[tokio::test]
-async fn a_bad_entry_of_credentials_json_is_named_with_the_file() {
+async fn invalid_key_entry_is_named_with_its_file() {
     let server = Server::answering(ok("", "")).await;
     let mut bench = Bench::at(&server.origin()).with_key(false);
     bench.write_credentials(r#"{"test": {"key": "sk-secret"}, "other": {"api_key": "x"}}"#);
@@ -65,7 +65,7 @@ async fn a_bad_entry_of_credentials_json_is_named_with_the_file() {
 }
 
 #[tokio::test]
-async fn without_one_nothing_is_sent_and_it_is_said_where_to_get_one() {
+async fn missing_key_sends_nothing_and_names_its_page() {
     let server = Server::answering(ok("", "")).await;
     let told = async |page: Option<&str>, variable: &str| {
         let mut bench = Bench::at(&server.origin()).with_key(false);
@@ -93,7 +93,7 @@ async fn without_one_nothing_is_sent_and_it_is_said_where_to_get_one() {
 
 /// A local server wants no key, and its adapter need not know.
 #[tokio::test]
-async fn a_provider_without_a_credential_is_asked_without() {
+async fn provider_without_a_key_is_used_without_one() {
     let server = Server::answering(ok("", "hello")).await;
     let mut bench = Bench::at(&server.origin());
     bench.run(&Script::relaying(asking())).await.unwrap();
@@ -102,7 +102,7 @@ async fn a_provider_without_a_credential_is_asked_without() {
 }
 
 #[tokio::test]
-async fn another_credential_or_another_place_is_a_violation() {
+async fn unknown_credential_or_invalid_placement_is_a_violation() {
     let server = Server::answering(ok("", "")).await;
     let auth = |auth: Auth| AdapterRequest { auth: vec![auth], ..get("/") };
     let header = |name: &str, prefix: &str| {
@@ -129,7 +129,7 @@ async fn another_credential_or_another_place_is_a_violation() {
 
 /// In plain text it goes to this machine, and to the near network where that is allowed.
 #[tokio::test]
-async fn it_is_not_sent_in_plain_text_over_the_network() {
+async fn key_is_not_sent_unencrypted_over_the_network() {
     for (origin, private) in [
         ("http://api.example.com", false),
         ("http://192.168.1.5", false),
@@ -150,7 +150,7 @@ async fn it_is_not_sent_in_plain_text_over_the_network() {
 
 /// Nor is it followed to where a redirect points.
 #[tokio::test]
-async fn a_redirect_gets_no_secret() {
+async fn redirect_target_receives_no_key() {
     let elsewhere = Server::answering(ok("", "")).await;
     let answer = format!("HTTP/1.1 307 X\r\nLocation: {}/\r\nContent-Length: 0\r\n\r\n", elsewhere.origin());
     let server = Server::answering(answer).await;
@@ -160,7 +160,7 @@ async fn a_redirect_gets_no_secret() {
 
 /// A server that says the key back, cut into pieces each of which is innocent, to an adapter that passes everything on.
 #[tokio::test]
-async fn an_echo_is_silenced_wherever_it_is_cut() {
+async fn echoed_key_is_removed_wherever_it_is_split() {
     let cut: String = SENTINEL.chars().map(|c| piece(&format!("{c}|"))).collect();
     let server = Server::answering(format!("{OPEN}{cut}0\r\n\r\n")).await;
     let mut bench = Bench::at(&server.origin()).with_key(true);
@@ -180,7 +180,7 @@ async fn an_echo_is_silenced_wherever_it_is_cut() {
 
 /// And an adapter that has it from there tells it in no other way.
 #[tokio::test]
-async fn nothing_that_an_adapter_says_tells_it() {
+async fn adapter_output_never_contains_the_key() {
     let server = Server::with(|request| {
         let echo = if tells(request) { SENTINEL } else { "nothing" };
         ok(&format!("X-Echo: {echo}\r\n"), echo)

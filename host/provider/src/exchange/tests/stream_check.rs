@@ -20,7 +20,7 @@ fn opaque(index: u32) -> Action {
 }
 
 #[tokio::test]
-async fn what_breaks_the_law_is_named() {
+async fn stream_violations_are_named() {
     let many_open: Vec<Action> = (0..101).map(start).collect();
     for (actions, what) in [
         (vec![], "stopped half-way"),
@@ -52,7 +52,7 @@ async fn what_breaks_the_law_is_named() {
 }
 
 #[tokio::test]
-async fn an_answer_is_told_as_it_was_given() {
+async fn events_are_forwarded_unchanged() {
     let usage = |output| StreamEvent::Usage(TokenUsage { output, ..TokenUsage::default() });
     let actions = vec![
         emit(StreamEvent::Started("m-1".to_owned())),
@@ -81,7 +81,7 @@ async fn an_answer_is_told_as_it_was_given() {
 }
 
 #[tokio::test]
-async fn limits_of_an_exchange() {
+async fn exchange_limits_are_enforced() {
     let limits = ExchangeLimits { requests: 2, answer_bytes: 10, ..Default::default() };
     let send = || Action::Send(get("/"));
     for (actions, key) in [
@@ -100,7 +100,7 @@ async fn limits_of_an_exchange() {
 }
 
 #[tokio::test]
-async fn a_wait_ends_and_a_second_one_takes_its_place() {
+async fn second_timer_replaces_the_first() {
     let script = Script::listing(vec![
         vec![Action::Wait(Duration::from_secs(3600 * 24)), Action::Wait(Duration::from_millis(1))],
         vec![finish()],
@@ -110,7 +110,7 @@ async fn a_wait_ends_and_a_second_one_takes_its_place() {
 }
 
 #[tokio::test]
-async fn a_request_and_a_timer_are_pending_together() {
+async fn request_and_timer_are_pending_together() {
     // The timer first, while the server thinks; then the answer.
     let (asked, wait) = tokio::sync::watch::channel(false);
     let server = Server::then(move |mut stream| {
@@ -149,7 +149,7 @@ async fn a_request_and_a_timer_are_pending_together() {
 
 /// A server that never pauses does not keep a timer from its turn.
 #[tokio::test]
-async fn a_timer_goes_before_an_endless_answer() {
+async fn timer_precedes_an_endless_response() {
     let server = Server::then(|mut stream| async move {
         use tokio::io::AsyncWriteExt as _;
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
@@ -165,7 +165,7 @@ async fn a_timer_goes_before_an_endless_answer() {
 }
 
 #[tokio::test]
-async fn a_new_request_drops_the_old_body() {
+async fn new_request_drops_the_old_body() {
     let server = Server::then(|mut stream| async move {
         use tokio::io::AsyncWriteExt as _;
         stream.write_all(format!("{OPEN}3\r\nold\r\n").as_bytes()).await.unwrap();
@@ -196,7 +196,7 @@ async fn a_new_request_drops_the_old_body() {
 }
 
 #[tokio::test]
-async fn after_its_end_an_answer_is_over() {
+async fn step_without_actions_after_the_end_is_a_violation() {
     let server = Server::answering(ok("", "x")).await;
     let script = Script::new(|input| if input.is_none() { vec![Action::Send(get("/"))] } else { vec![] });
     let error = Bench::at(&server.origin()).run(&script).await.unwrap_err();
