@@ -42,7 +42,7 @@ impl Results {
         if argument == "thinking" {
             return self.thinking.as_deref().ok_or_else(|| "Error: no thinking was shown yet.".to_owned());
         }
-        let usage = "Error: /show requires the number of a result, or 'thinking'.";
+        let usage = "Error: the number of a result or 'thinking' is required.";
         let number = match argument {
             "" => self.last,
             argument => argument.parse::<usize>().map_err(|_| usage.to_owned())?,
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!((results.show("1"), results.show("")), (Ok("one"), Ok("two")));
         let missing = results.show("3").unwrap_err();
         assert_eq!(missing, "Error: there is no result 3; results 1 to 2 are kept.");
-        assert_eq!(results.show("x").unwrap_err(), "Error: /show requires the number of a result, or 'thinking'.");
+        assert_eq!(results.show("x").unwrap_err(), "Error: the number of a result or 'thinking' is required.");
     }
 
     #[test]
