@@ -37,10 +37,10 @@ const COUNTED: &str = r#"{"bytes":2025,"lines":45,"words":405}"#;
 pub fn measure(report: &mut Report) {
     report.section(
         "Languages, and other ways to offer a tool",
-        "A tool that counts the words of two kilobytes. *Cold*: the component was never seen; it is compiled, asked for its \
-         tools, and called. *From disk*: the same in a new host that finds the compiled component. *Warm*: each further call, \
-         in a fresh instance. For a server over standard input and output, cold is from starting the process to its first \
-         answer; a process for each call is always cold. Milliseconds.",
+        "A tool that counts the words of two kilobytes. *Cold*: the component is new; it is compiled, asked for its \
+         tools, and called. *From disk*: the same in a new host that finds the compiled component. *Warm*: each \
+         further call, in a fresh instance. For a server over standard input and output, cold is the time from the \
+         start of the process to its first answer; a process for each call is always cold. Milliseconds.",
     );
     let mut rows: Vec<_> = GUESTS.iter().map(|(guest, name)| component(guest, name)).collect();
     rows.push(server("MCP server, Python, by hand", python().arg(peer("mcp_stdio.py"))));

@@ -21,12 +21,12 @@ const AT_ONCE: usize = 64;
 pub fn measure(report: &mut Report) {
     report.section(
         "A tool call",
-        "A tool that answers with its input (`{\"a\":1}`), called through the one path (look-up in the snapshot, block list, \
-         schema check, permits, a fresh instance within all limits, a row of the journal), and the same component by wasmtime \
-         alone with the same pool, fuel, epochs, limiter and async call. In turn with both, wasmtime alone and then what a call \
-         asks of the store: whether the component is blocked, and the row of the journal, which another thread writes. \
-         Microseconds a call; *added* is what Patchbay takes more than wasmtime with the store, *ratio* how many times as long \
-         as wasmtime alone.",
+        "A tool that returns its input (`{\"a\":1}`). *Patchbay* calls it on the normal path: look-up in the snapshot, \
+         block list, schema check, permits, a fresh instance within all limits, a row of the journal. *wasmtime* is \
+         the same component with wasmtime alone, with the same pool, fuel, epochs, limiter and async call. *wasmtime, \
+         store* adds the two operations of a call on the store: reading whether the component is blocked, and a row of \
+         the journal, which another thread writes. The three are measured alternately. Microseconds a call; *added* is \
+         the difference to *wasmtime, store*, *ratio* the factor to *wasmtime*.",
     );
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let home = tempfile::tempdir().unwrap();

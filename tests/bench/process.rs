@@ -11,8 +11,8 @@ const RUNS: usize = 60;
 pub fn measure(report: &mut Report) {
     report.section(
         "A process",
-        "`patchbay exec /skills` from start to end in a home that has been used before, and, in turn with it, a process that \
-         does nothing. Milliseconds.",
+        "`patchbay exec /skills` from start to end, in a home that has been used before. A process that does nothing \
+         is measured alternately. Milliseconds.",
     );
     let patchbay = Patchbay::new();
     let first = Instant::now();

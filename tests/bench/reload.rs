@@ -33,11 +33,11 @@ const RELOADS: usize = 40;
 pub fn measure(report: &mut Report) {
     report.section(
         "A thousand skills",
-        "A thousand component skills of 100 KiB each (four fifths of it code), no two alike, in the person's folder. *New*: \
-         from the start of a session in a new home, with every component compiled in a child process, asked for its tools \
-         and stored; beside it Cranelift alone, which compiles the same components on all cores of one process and keeps \
-         nothing. *Unchanged*: the whole line `/reload_skills`, and a new session of a host that was just opened. \
-         Milliseconds.",
+        "A thousand component skills of 100 KiB each (four fifths of it code), all different, in the user's folder. \
+         *New*: the start of a session in a new home. Each component is compiled in a child process, asked for its \
+         tools and stored. For comparison, Cranelift alone compiles the same components on all cores of one process \
+         and stores nothing. *Unchanged*: the line `/reload_skills` as a whole, and a new session of a host that was \
+         just opened. Milliseconds.",
     );
     let patchbay = Patchbay::new();
     let components = components();
@@ -97,8 +97,8 @@ pub fn measure(report: &mut Report) {
 
     report.section(
         "The memory of a thousand skills",
-        "The most memory that a process ever had (VmHWM) which opens a session, reloads its skills and calls one, in a home \
-         that has compiled them all: with the bundled skills alone, and with a thousand more. MiB.",
+        "The peak memory (VmHWM) of a process that opens a session, reloads its skills and calls one, in a home that \
+         has compiled all of them: with the bundled skills only, and with a thousand more. MiB.",
     );
     let few = Patchbay::new();
     peak(&few, "/calc 1 + 1");

@@ -1,4 +1,4 @@
-//! Numbers and the page that shows them.
+//! Statistics of measurements, and the page `docs/benchmarks.md`. Every benchmark uses it.
 
 use std::{fmt::Write as _, fs};
 
@@ -17,14 +17,14 @@ impl Samples {
     }
 }
 
-/// The page in the making.
+/// The page that is being written.
 pub struct Report(String);
 
 impl Report {
     pub fn new() -> Self {
         let mut text = String::from(
-            "# Benchmarks\n\nWritten by `make bench`. The floor and the host are measured in turn in one run: on a shared \
-             machine the difference and the ratio mean something, the absolute times less.\n\n",
+            "# Benchmarks\n\nWritten by `make bench`. The baseline and the host are measured alternately in one run: on a \
+             shared machine, differences and ratios are more reliable than absolute times.\n\n",
         );
         writeln!(text, "Machine: {}.\n", machine()).unwrap();
         Self(text)

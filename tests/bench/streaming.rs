@@ -35,18 +35,19 @@ pub fn measure(report: &mut Report) {
     report.section(
         "A streamed answer",
         &format!(
-            "A recorded answer of the Messages API with {CHUNKS} deltas, told by a server on this machine, one chunk for each, to \
-             a session with its store, whose provider is the bundled adapter. The server waits with each chunk until the event \
-             of the one before is at a front. *Patchbay* is from the server's write to the event. In turn with it, the ways \
-             and the parts alone: a bare socket; the request of egress, with the key taken out of what comes; the adapter's codec \
-             without a sandbox, built as the component is; the component in the sandbox. Microseconds a chunk."
+            "A recorded answer of the Messages API with {CHUNKS} deltas. A server on this machine sends it, one chunk \
+             for each delta, to a session with its store and the bundled adapter. The server sends a chunk after the \
+             event of the previous one has reached a front. *Patchbay* is the time from the server's write to the \
+             event. The parts are measured alternately with it: a bare socket; the request of egress, which removes \
+             the key from the response; the adapter's codec without a sandbox, built as in the component; the \
+             component in the sandbox. Microseconds a chunk."
         ),
     );
     one_by_one(report, &runtime, &recording, home.path(), &sandboxed);
     report.text_block(&format!(
-        "The same answer as fast as it can be sent. What has come meanwhile goes to the adapter at once, up to {} KiB, and \
-         of what is joined one event comes; the codec and the component have pieces of that size. The whole answer in \
-         milliseconds, and microseconds a chunk.",
+        "The same answer, sent as fast as possible. Chunks that have arrived are passed to the adapter together, up to \
+         {} KiB, and make one event; the codec and the component get pieces of that size. Milliseconds for the whole \
+         answer, and microseconds a chunk.",
         PIECE >> 10
     ));
     all_at_once(report, &runtime, &recording, home.path(), &sandboxed);
@@ -151,13 +152,14 @@ fn at_once(report: &mut Report, home: &Path, recording: &Arc<Recording>) {
     report.section(
         "Many streamed answers",
         &format!(
-            "One process with one host: {AT_ONCE} sessions ask at the same moment, and the server begins with all answers \
-             before it goes on with any; beside it one such answer, and one that is ten times as long. Milliseconds from the \
-             first line to the last answer; MiB of memory (VmRSS before, VmHWM at the end). *A stream* is what each of them \
-             took on top of one. *The exchange alone* is an answer without a session, dropped as it comes: the \
-             host holds no more than a piece of it, and the adapter its text, for this API can make a pause and want to be told \
-             what it said. A session holds the text as well; where it is kept, every quarter of a second and at its end, it \
-             is copied several times for a moment, and that is what a long one takes."
+            "One process with one host. {AT_ONCE} sessions send a message at the same moment, and the server starts \
+             all answers before it continues any. For comparison: one such answer, and one that is ten times as long. \
+             Milliseconds from the first line to the last answer; MiB of memory (VmRSS before, VmHWM at the end). *A \
+             stream* is the additional memory of each further session. *The exchange alone* is an answer without a \
+             session, whose events are dropped. The host then has only a piece of it in memory; the adapter keeps its \
+             text, because this API can pause and must then be sent its earlier output. A session also keeps the text. \
+             Each time it is stored, every quarter of a second and at the end, it is copied several times for a \
+             moment; this is the additional memory of a long answer."
         ),
     );
     let long = Arc::new(Recording::new(CHUNKS * 10));

@@ -202,7 +202,7 @@ mod tests {
                 let reaches = [AddressScope::Public, AddressScope::Loopback, AddressScope::Private];
                 let within = reaches.iter().filter(|reach| reach.covers(address)).count();
                 prop_assert_eq!(within, usize::from(!matches!(Class::of(address), Class::Never(_))));
-                // The wide ones are the sum of these, and no more.
+                // Each of the wide scopes is exactly the union of these.
                 let near = AddressScope::Loopback.covers(address) || AddressScope::Private.covers(address);
                 prop_assert_eq!(AddressScope::Near.covers(address), near);
                 prop_assert_eq!(AddressScope::NearOrPublic.covers(address), near || AddressScope::Public.covers(address));

@@ -28,7 +28,7 @@ struct SecretsState {
     /// Every value that was found for a name and its variable, the newest last.
     found: HashMap<(Name, String), Vec<Secret>>,
     bound: Vec<Binding>,
-    /// Add the bindings that are known only later.
+    /// Loaders that add bindings later.
     loaders: Vec<Loader>,
     /// The scrub of each origin that was requested.
     scrubs: HashMap<Origin, Scrub>,
@@ -70,19 +70,20 @@ impl fmt::Display for SecretSource {
 const VALUES: usize = 64;
 
 impl Secrets {
-    /// The secrets of the environment and of `credentials.json` in the folder `config`. Nothing is read yet.
+    /// Returns the secrets of the environment and of `credentials.json` in the folder `config`. Reads nothing yet.
     pub fn open(config: &Path) -> Self {
         Self::with_environment(config, |variable| env::var_os(variable))
     }
 
-    /// The same with another environment.
+    /// Like [`Secrets::open`], with another environment.
     pub(crate) fn with_environment(config: &Path, environment: fn(&str) -> Option<OsString>) -> Self {
         let file = CredentialsFile::new(config.join("credentials.json"));
         Self { environment, file, state: Mutex::default() }
     }
 
-    /// The secret `name`: the value of the environment variable `variable`, unless that is empty; else the entry `name` of
-    /// `credentials.json`, `{"NAME": {"api_key": "…"}}` (or `token`). The file is read again when it has changed.
+    /// Returns the secret `name`: the value of the environment variable `variable`, unless that is empty; else the
+    /// entry `name` of `credentials.json`, `{"NAME": {"api_key": "…"}}` (or `token`). The file is read again when it
+    /// has changed.
     ///
     /// # Errors
     /// [`CredentialError`], but never [`CredentialError::NotConfigured`].

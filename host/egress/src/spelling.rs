@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 /// Bytes of the longest spelling: `&#x0041;`.
 pub(crate) const LONGEST: usize = 8;
 
-/// Every spelling of each ASCII character, itself first. Letters are in lower case: upper and lower case are equal.
+/// All spellings of each ASCII character; the first one is the character itself. Letters are in lower case, because
+/// case is ignored.
 static SPELLINGS: LazyLock<Vec<Vec<Vec<u8>>>> = LazyLock::new(|| (0..128).map(spell).collect());
 
 fn spell(byte: u8) -> Vec<Vec<u8>> {
@@ -52,12 +53,13 @@ fn spell(byte: u8) -> Vec<Vec<u8>> {
     spellings
 }
 
-/// Every spelling of `byte`.
+/// Returns all spellings of `byte`.
 pub(crate) fn spellings(byte: u8) -> &'static [Vec<u8>] {
     SPELLINGS.get(usize::from(byte.to_ascii_lowercase())).map_or(&[], Vec::as_slice)
 }
 
-/// The first two bytes of every spelling of a text that begins with `first`, whose next character is one of `next`.
+/// Returns the first two bytes of each spelling of a text that begins with `first`, followed by a character of
+/// `next`.
 pub(crate) fn leads(first: u8, next: &[u8]) -> impl Iterator<Item = [u8; 2]> {
     spellings(first).iter().flat_map(move |first| {
         let after = next.iter().filter(|_| first.len() == 1).flat_map(|next| spellings(*next));
@@ -71,7 +73,8 @@ pub(crate) fn is_escape(byte: u8) -> bool {
     matches!(byte, b'%' | b'\\' | b'&')
 }
 
-/// The characters, in lower case, that the whole of `bytes` spells: none, one, or two for `+`, which may be a space.
+/// Returns the characters, in lower case, that `bytes` as a whole spells: none, one, or two for `+`, which may be a
+/// space.
 pub(crate) fn read(bytes: &[u8]) -> [Option<u8>; 2] {
     let found = match bytes {
         [b'+'] => return [Some(b'+'), Some(b' ')],
@@ -109,7 +112,7 @@ fn number(digits: &[u8], radix: u32) -> Option<u8> {
     digits.iter().try_fold(0, add).and_then(|sum| u8::try_from(sum).ok())
 }
 
-/// Whether more bytes can make a spelling of `bytes`, which is not whole yet.
+/// Whether `bytes` is the beginning of a longer spelling.
 pub(crate) fn is_partial(bytes: &[u8]) -> bool {
     let [escape, rest @ ..] = bytes else { return false };
     let hex = |rest: &[u8]| rest.iter().all(u8::is_ascii_hexdigit);

@@ -325,7 +325,7 @@ mod tests {
             ("http://127.0.0.1:8080/", "127.0.0.1:8080", Ok(Loopback)),
             ("http://2130706433:8080/", "127.0.0.1:8080", Ok(Loopback)),
             ("https://192.168.1.5/", "192.168.1.5", Ok(Private)),
-            // Named with a star, this machine is no more than any other name.
+            // A pattern with a star does not reach this machine.
             ("https://localhost/", "*", Ok(Public)),
             ("https://app.localhost/", "*.localhost", Ok(Public)),
             ("https://127.0.0.1/", "*", Err("denied")),
@@ -338,7 +338,7 @@ mod tests {
             ("https://169.254.169.254/", "169.254.169.254", Err("denied")),
             ("https://0.0.0.0/", "0.0.0.0", Err("denied")),
             ("https://100.100.100.200/", "100.100.100.200", Err("denied")),
-            // A permit for another place.
+            // A permit for another host or port.
             ("https://example.com/", "example.org", Err("denied")),
             ("https://example.com:8443/", "example.com", Err("denied")),
             ("https://example.com/", "*.example.com", Err("denied")),
@@ -397,7 +397,7 @@ mod tests {
         fn url_parsing_never_panics(text in "(https?:)?[/\\\\]{0,3}\\PC{0,40}") {
             if let Ok(target) = Target::parse(&text) {
                 let origin = target.origin();
-                // What is read can be named by a capability, and reads back as itself.
+                // Each parsed origin can be named by a capability, and parses to itself.
                 let port = (!origin.is_default_port()).then_some(origin.port());
                 let exact = HostPattern::exactly(origin.host(), port).unwrap();
                 prop_assert!(exact.covers(origin.host(), origin.port(), origin.is_default_port()));

@@ -8,11 +8,11 @@ use patchbay_sandbox::{Limits, adapter::Budgets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The longest time in milliseconds, an hour: no caller waits longer for an answer.
+/// The longest time: an hour in milliseconds. No caller waits longer for an answer.
 const HOUR: u64 = 3_600_000;
 const GIGABYTE: u64 = 1 << 30;
 const MANY: u64 = 1_000_000_000;
-/// The most completions that run at once. The pool reserves address space for each.
+/// The largest number of concurrent completions. The pool reserves address space for each.
 const CONCURRENT: u64 = 10_000;
 
 /// A limit whose value is out of range.
@@ -213,7 +213,7 @@ mod tests {
         assert!(toml::from_str::<ExchangeLimits>("answer_byte = 5").unwrap_err().to_string().contains("answer_byte"));
     }
 
-    /// Whatever passes here passes there: a mistake is never named by a key of egress.
+    /// Limits that pass this check also pass the check of egress, so that no error names a key of egress.
     #[test]
     fn extreme_limits_make_valid_egress_limits() {
         let largest = ExchangeLimits {

@@ -42,7 +42,7 @@ use crate::{
 /// Notices that a slow receiver may lag behind before it loses some.
 const NOTICES: usize = 64;
 
-/// Every provider of the process.
+/// All providers of the process.
 pub struct Providers {
     store: Store,
     exchange: ExchangeContext,

@@ -278,8 +278,8 @@ impl Host {
         lock::holder(&self.lock_folder(), id)
     }
 
-    /// Returns the first words of a session in one line of at most `max` characters: its first message, or the command that
-    /// began it; `None` if nothing was said in it.
+    /// Returns the first words of a session in one line of at most `max` characters: its first message, or its first
+    /// command; `None` if it has neither.
     ///
     /// # Errors
     /// Errors of the store.

@@ -38,7 +38,7 @@ pub(crate) fn holder(folder: &Path, id: SessionId) -> Option<String> {
 /// Returns the process id in a lock file. The holder may not have written it yet.
 fn read_holder(file: &mut File) -> String {
     let mut holder = String::new();
-    // A process id is shorter; a longer text is none.
+    // A longer text is not a process id.
     let _ = file.take(32).read_to_string(&mut holder);
     let is_number = !holder.is_empty() && holder.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { holder } else { "unknown".to_owned() }

@@ -126,7 +126,8 @@ impl Personas<'_> {
             Some(_) => return Err(PersonaError::Empty(name.to_owned())),
             None => return Err(not_found()),
         };
-        // The author of a workspace must not be able to keep a person out of it: what cannot be read is named and left out.
+        // The author of a workspace must not be able to prevent sessions in it: unreadable files are named and left
+        // out.
         match guarded.map_or(Ok(None), |workspace| read_rules(&workspace, "AGENTS.md")) {
             Ok(Some(text)) => files.push(PersonaFile { name: "AGENTS.md of the workspace".to_owned(), text }),
             Ok(None) => {}

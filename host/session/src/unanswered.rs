@@ -37,8 +37,8 @@ fn without_answer(message: LastMessage) -> Option<UnansweredMessage> {
     Some(UnansweredMessage { first: first.seq, last: last.seq, answers, excerpt: excerpt(last) })
 }
 
-/// Returns whether a model's answer is one for the user: it has text, or it is complete and calls no tool. The turn was to go
-/// on after a complete answer that calls tools.
+/// Returns whether a model's answer is meant for the user: it has text, or it is complete and calls no tool. After a
+/// complete answer that calls tools, the turn continues.
 fn is_answer(row: &MessageRow) -> bool {
     let record = row.data.clone().and_then(|data| serde_json::from_value::<AssistantRecord>(data).ok());
     match record {
@@ -83,7 +83,7 @@ mod tests {
         for (answer, expected) in [
             (None, true),
             (Some(answer("Yes.", false, &none)), false),
-            // The model chose to answer nothing.
+            // An empty answer of the model.
             (Some(answer("", false, &none)), false),
             (Some(answer("Half a", true, &none)), false),
             (Some(answer(" \n", true, &none)), true),

@@ -188,7 +188,7 @@ fn belongs(name: &OsStr) -> bool {
 mod tests {
     use super::*;
 
-    /// How long [`next_look`] waits while a change is reported after each `pause`, for ever.
+    /// Returns how long [`next_look`] waits while changes are reported forever, one after each `pause`.
     async fn waited(every: Option<Duration>, pause: Duration) -> Duration {
         let changed = Notify::new();
         let reports = async {

@@ -70,7 +70,7 @@ impl Store {
     /// A database error.
     pub async fn components_beginning(&self, digits: &str, limit: u32) -> Result<Vec<Digest>, StoreError> {
         let from = format!("sha256:{digits}");
-        // Behind every hexadecimal digit.
+        // Sorts after every hexadecimal digit.
         let to = format!("{from}g");
         self.database.read(|connection| {
             let mut query = connection.prepare(

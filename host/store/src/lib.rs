@@ -74,7 +74,7 @@ pub struct Store {
     journal: JournalSettings,
     generation: Arc<Generation>,
     rules: Arc<RulesCache>,
-    /// Names this opening of the store in the sessions that it holds.
+    /// Identifies this instance of the store in the holds of sessions.
     holder: Uuid,
 }
 
@@ -95,10 +95,10 @@ const MIGRATIONS: &[&str] = &[
 ];
 
 impl Store {
-    /// Opens, or makes, the store in the folder `data`.
+    /// Opens the store in the folder `data`, or creates it.
     ///
     /// # Errors
-    /// Where the folder or the database cannot be used; a database of a newer Patchbay is refused.
+    /// [`StoreError`], if the folder or the database cannot be used, or if a newer Patchbay wrote the database.
     pub fn open(data: &Path) -> Result<Self, StoreError> {
         let components = ComponentFolder::open(&data.join("components"))?;
         let generation = Arc::new(Generation::open(&data.join("generation"))?);
@@ -113,7 +113,7 @@ impl Store {
         })
     }
 
-    /// Waits until everything that was to be written before is committed.
+    /// Waits until all earlier writes are committed.
     ///
     /// # Errors
     /// A database error.
@@ -122,7 +122,7 @@ impl Store {
     }
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 fn now() -> i64 {
     jiff::Timestamp::now().as_second()
 }

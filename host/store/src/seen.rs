@@ -31,7 +31,7 @@ impl Store {
             let mut rows = query.query(params![folder, program])?;
             let mut files = Vec::new();
             while let Some(row) = rows.next()? {
-                // A digest that does not read is that of no file.
+                // An unreadable digest equals the digest of no file.
                 if let Ok(digest) = row.get_ref(2)?.as_str().unwrap_or_default().parse() {
                     files.push(SeenFile { file: row.get(0)?, stat: row.get(1)?, digest, skill_md: row.get(3)? });
                 }

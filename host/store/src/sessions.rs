@@ -194,7 +194,8 @@ impl Store {
     pub async fn short_id(&self, id: SessionId) -> Result<String, StoreError> {
         let (id, short) = (id.to_string(), id.short());
         self.database.read(|connection| {
-            // Ids consist of `-`, digits and `a` to `f`, so that `g` sorts after all that begin with `short`.
+            // Ids consist of `-`, digits and `a` to `f`, so that `short` followed by `g` sorts after all ids that
+            // begin with `short`.
             let mut query = connection.prepare_cached("SELECT id FROM sessions WHERE id BETWEEN ?1 AND ?1 || 'g'")?;
             let similar = query.query_map(params![short], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
             Ok(unique_prefix(&id, &similar).to_owned())

@@ -71,12 +71,12 @@ impl fmt::Debug for ApprovalSlot {
 }
 
 impl ApprovalSlot {
-    /// Has `approver` answer all questions from the next call on.
+    /// Makes `approver` answer all questions from the next call on.
     pub fn set(&self, approver: Arc<dyn Approver>) {
         *lock(&self.0) = Some(Approvals::new(approver));
     }
 
-    /// The approvals; `None` where no front can ask a person.
+    /// Returns the approvals; `None` if no front can ask a person.
     pub fn get(&self) -> Option<Arc<Approvals>> {
         lock(&self.0).clone()
     }

@@ -68,7 +68,7 @@ pub struct BundledGrant {
     pub capability: &'static str,
 }
 
-/// All that tool calls need. One for the whole process.
+/// The state that tool calls share. One for the whole process.
 pub struct Tools {
     sandbox: Arc<Sandbox>,
     store: Store,

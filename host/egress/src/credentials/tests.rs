@@ -65,7 +65,7 @@ fn credential_is_bound_to_its_origin() {
         missing.to_string(),
         "credential 'b' has no secret: set SURELY_NOT_SET, or add \"b\": {\"api_key\": \"…\"} to credentials.json"
     );
-    // A secret alone is bound to nothing, and goes nowhere.
+    // A secret without a table is bound to no origin, so that it is never sent.
     let unbound = credentials.get(&name("c")).unwrap_err();
     assert_eq!(unbound.kind(), "not-found");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The texts by which a secret gives itself away.
+//! The encodings of a secret that `scrub` removes.
 
 use base64::{Engine, engine::general_purpose};
 
@@ -16,7 +16,7 @@ pub(super) struct Form {
 /// Characters that may stand between two characters of a form that [`breaks`](Form::breaks).
 pub(super) const SEPARATORS: &[u8] = b"\n\r\t :-";
 
-/// The secret itself, in hexadecimal, and in base64.
+/// Returns the secret itself, and its encodings in hexadecimal and base64.
 pub(super) fn forms(secret: &Secret) -> Vec<Form> {
     let secret = secret.expose().as_bytes();
     let form = |text: &[u8], breaks| Form { text: text.to_ascii_lowercase(), breaks };

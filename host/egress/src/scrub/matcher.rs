@@ -11,7 +11,7 @@ use crate::spelling;
 pub(super) const SEPARATORS_IN_A_ROW: u8 = 8;
 /// States that are kept: after the last byte, and before each byte of the longest spelling.
 const KEPT: usize = spelling::LONGEST + 1;
-/// The bytes before the last one with which a spelling may begin that the next byte ends.
+/// Mask of the last bytes at which a spelling may begin that ends with the next byte.
 const ESCAPES: u8 = u8::MAX;
 
 /// The automaton for a set of forms.
@@ -221,7 +221,7 @@ impl Matcher {
             let latest_start = end.saturating_sub(form.text.len() as u64);
             let traced = search.traced.get(number).copied().unwrap_or(false);
             match search.found.last_mut() {
-                // It goes on where the range is, and cannot begin before an earlier match of the same form.
+                // The match continues the range, and cannot begin before an earlier match of the same form.
                 Some(last) if traced && last.end > latest_start => {
                     last.end = end;
                     continue;
@@ -300,7 +300,7 @@ impl Matcher {
             }
             std::mem::swap(&mut places, &mut next);
         }
-        // What is out of the window was released already.
+        // Bytes before the window were released already.
         places.into_iter().min().unwrap_or(window.position)
     }
 }
@@ -316,7 +316,7 @@ impl Search {
     }
 }
 
-/// What one byte leads to.
+/// The effect of one byte.
 struct Reached {
     set: Vec<u64>,
     separators: u8,

@@ -1,4 +1,5 @@
-//! `credentials.json`: entries that are judged one by one, so that a mistake in one costs no other.
+//! Reads `credentials.json`. Each entry is checked alone, so that an invalid entry affects no other. `secrets` calls
+//! it.
 
 use std::{
     fs::{self, File, Metadata},
@@ -17,10 +18,10 @@ use serde_json::{Map, Value, error::Category};
 
 use crate::CredentialError;
 
-/// Bytes of the file at most. Hundreds of keys fit.
+/// Size limit of the file, in bytes. Enough for hundreds of keys.
 const MOST: u64 = 1 << 20;
 
-/// Why `credentials.json` as a whole cannot be used. The text never quotes the file: it may hold a secret.
+/// Why `credentials.json` as a whole cannot be used. The message never quotes the file, which may contain a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// The file is not JSON.
@@ -33,12 +34,12 @@ pub enum Malformed {
         /// What is wrong.
         what: &'static str,
     },
-    /// It is another JSON value than an object.
+    /// The file is JSON, but not an object.
     #[error("the file must be an object: {{\"NAME\": {{\"api_key\": \"…\"}}}}")]
     NoObject,
 }
 
-/// The file, and what was last read of it.
+/// The file, and its content when it was last read.
 pub(super) struct CredentialsFile {
     pub(super) path: PathBuf,
     last: Mutex<Option<(Stamp, Arc<Entries>)>>,
@@ -48,7 +49,7 @@ pub(super) struct CredentialsFile {
 
 type Entries = Result<Map<String, Value>, Malformed>;
 
-/// What changes with the file's content.
+/// The state that depends on the content of the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     length: u64,
@@ -66,7 +67,7 @@ impl CredentialsFile {
         Self { path, last: Mutex::default(), warned: AtomicBool::new(false) }
     }
 
-    /// The secret of the entry `name`; `None` if there is no such entry, or it is empty.
+    /// Returns the secret of the entry `name`; `None` if the entry is missing or empty.
     ///
     /// # Errors
     /// [`CredentialError::Unreadable`], [`CredentialError::Malformed`], [`CredentialError::Entry`].
@@ -90,7 +91,7 @@ impl CredentialsFile {
         }
     }
 
-    /// The entries, read again if the file has changed; `None` if there is no file.
+    /// Returns the entries. Reads the file again if it has changed; `None` if it does not exist.
     fn entries(&self) -> io::Result<Option<Arc<Entries>>> {
         let metadata = match fs::metadata(&self.path) {
             Ok(metadata) => metadata,
@@ -120,7 +121,7 @@ impl CredentialsFile {
         Ok(Some(entries))
     }
 
-    /// The warning about a file that others may read, once.
+    /// Logs a warning, once, if others may read the file.
     pub(super) fn warning(&self, file: &File) -> Option<String> {
         if !open_to_others(file) || self.warned.swap(true, Ordering::Relaxed) {
             return None;
@@ -134,7 +135,7 @@ fn parse(text: &[u8]) -> Entries {
     match serde_json::from_slice(text) {
         Ok(Value::Object(entries)) => Ok(entries),
         Ok(_) => Err(Malformed::NoObject),
-        // The error's own text quotes what it found.
+        // serde's message quotes the value.
         Err(error) => Err(Malformed::Syntax {
             line: error.line(),
             column: error.column(),

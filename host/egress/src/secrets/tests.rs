@@ -8,7 +8,7 @@ fn name(name: &str) -> Name {
     name.parse().unwrap()
 }
 
-/// A home whose `credentials.json` holds this, closed to others.
+/// Makes a home with this `credentials.json`, which others cannot read.
 fn home(text: &str) -> tempfile::TempDir {
     let home = tempfile::tempdir().unwrap();
     write(&home, text);
@@ -62,7 +62,7 @@ fn missing_file_is_allowed_and_created_one_is_read() {
     assert!(matches!(secrets.get(&name("a"), "UNSET"), Err(CredentialError::NoSecret { .. })));
     write(&home, r#"{"a": {"token": "from-the-file"}}"#);
     assert_eq!(secrets.get(&name("a"), "UNSET").unwrap().expose(), "from-the-file");
-    // What was found is kept: neither the loss of the file nor damage to it takes it away.
+    // A secret that was found is kept, even if the file is lost or damaged later.
     fs::remove_file(home.path().join("credentials.json")).unwrap();
     assert_eq!(secrets.get(&name("a"), "UNSET").unwrap().expose(), "from-the-file");
     write(&home, "{\"a\": {\"token\": \"from-th");
@@ -86,7 +86,7 @@ async fn responses_are_scrubbed_of_every_secret_bound_to_the_host() {
         binding("b", "UNSET", "https://a.org:8443"),
         binding("c", "UNSET", "https://c.org"),
         binding("d", "SET", "http://localhost:8080"),
-        // Not there; it costs nothing.
+        // A missing secret affects no other.
         binding("e", "UNSET", "https://a.org"),
     ]);
     let text = "secret-of-a secret-of-b secret-of-c from-the-environment";
@@ -101,7 +101,7 @@ async fn responses_are_scrubbed_of_every_secret_bound_to_the_host() {
     assert!(secrets.scrub(&origin("https://d.org")).await.is_empty());
 }
 
-/// A key that is replaced while the process runs is used, and the one before is still scrubbed.
+/// A key that is replaced while the process runs is used, and the previous one is still scrubbed.
 #[tokio::test]
 async fn replaced_secret_is_used_and_both_are_scrubbed() {
     let home = home(r#"{"a": {"api_key": "the-first-key"}}"#);
@@ -159,7 +159,7 @@ fn invalid_entry_affects_no_other_entry() {
         assert_eq!(error.to_string(), format!("{}: {words}", home.path().join("credentials.json").display()));
         assert_eq!(error.without_path(), format!("credentials.json: {words}"));
         assert!(!format!("{error:?}").contains("sk-"), "{error:?}");
-        // The environment comes first, whatever the file holds.
+        // The environment takes precedence, whatever the file contains.
         assert_eq!(secrets.get(&name(bad), "SET").unwrap().expose(), "from-the-environment");
     }
 }

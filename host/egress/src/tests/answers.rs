@@ -24,7 +24,7 @@ async fn response_is_complete_without_connection_headers() {
     let chunked = "HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\nTrailer: x\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\nx: y\r\n\r\n";
     let response = send(&Server::answering(chunked).await.url("/")).await.unwrap();
     assert_eq!((response.status, response.body.as_slice(), response.headers.len()), (404, &b"abcde"[..], 0));
-    // Without a length, the end of the connection is the end.
+    // Without a length, the body ends with the connection.
     let closing = Server::then(|mut stream| async move {
         stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nto the end").await.unwrap();
     });
@@ -138,7 +138,7 @@ async fn invalid_http_is_an_error() {
     }
 }
 
-/// Bytes after an answer belong to no later request.
+/// Surplus bytes after a response must not be read as the response to a later request.
 #[tokio::test]
 async fn surplus_response_is_discarded() {
     let server = Server::answering([ok("", "mine"), ok("", "poison")].concat()).await;
@@ -169,7 +169,7 @@ async fn body_is_streamed_as_it_is_sent() {
             async move {
                 stream.write_all(format!("HTTP/1.1 200 OK\r\n{headers}\r\n").as_bytes()).await.unwrap();
                 stream.write_all(&first).await.unwrap();
-                // Only once the first piece was seen does the second come.
+                // The server sends the second piece after the first one was read.
                 wait.unwrap().await.unwrap();
                 stream.write_all(&second).await.unwrap();
             }
@@ -177,7 +177,7 @@ async fn body_is_streamed_as_it_is_sent() {
         .await;
         let mut answer = egress(limits()).open(get(&server.url("/"))).await.unwrap();
         assert_eq!(answer.chunk().await.unwrap().unwrap(), b"first");
-        // Nothing more is there, and having looked loses nothing.
+        // No more data is available, and the poll loses none.
         assert_eq!(answer.chunk_ready(), None);
         assert!(tokio::time::timeout(std::time::Duration::ZERO, answer.chunk()).await.is_err());
         seen.send(()).unwrap();

@@ -23,7 +23,7 @@ async fn connection_serves_one_owner_and_one_rule() {
     assert_eq!(server.connections(), 2);
     egress.clone().send(by("one")).await.unwrap();
     assert_eq!(server.connections(), 2);
-    // The same machine, by another word for it.
+    // Another name of the same machine.
     let target = Target::parse(&format!("http://127.0.0.1:{}/", server.address.port())).unwrap();
     let exact = rule(&format!("127.0.0.1:{}", server.address.port()));
     egress.send(Request::get("one", target.allow(exact).unwrap())).await.unwrap();
@@ -40,7 +40,7 @@ fn connection_key_contains_the_rule() {
     for granted in ["a.example.com:443", "*.example.com", "*"] {
         assert_ne!(one, key("https://a.example.com/", granted));
     }
-    // By the same words, but in plain text.
+    // The same host and port, but without TLS.
     assert_ne!(key("https://localhost/", "localhost"), key("http://localhost/", "localhost"));
 }
 

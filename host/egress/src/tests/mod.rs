@@ -1,4 +1,4 @@
-//! The crate against servers that mean no good, on loopback.
+//! Tests of the crate with hostile servers on loopback.
 
 mod answers;
 mod connections;
@@ -24,14 +24,14 @@ use crate::{
     CheckedTarget, Egress, EgressError, EgressLimits, Request, Resolver, Resolving, Response, Target, tls::Trust,
 };
 
-/// A resolver with the answers of a script: one for each time it is asked, the last one for ever.
+/// A resolver with scripted results: one for each lookup; the last one repeats.
 pub(super) struct Script {
     answers: Vec<Vec<IpAddr>>,
     asked: AtomicUsize,
 }
 
 impl Script {
-    /// Each answer is a text of addresses with spaces between.
+    /// Each result is a text of addresses, separated by spaces.
     pub(super) fn new(answers: &[&str]) -> Arc<Self> {
         let addresses = |text: &&str| text.split_whitespace().map(|address| address.parse().unwrap()).collect();
         Arc::new(Self { answers: answers.iter().map(addresses).collect(), asked: AtomicUsize::new(0) })
@@ -50,7 +50,7 @@ impl Resolver for Script {
     }
 }
 
-/// The pattern `http:TEXT`.
+/// Returns the pattern `http:TEXT`.
 pub(super) fn rule(text: &str) -> HostPattern {
     match format!("http:{text}").parse() {
         Ok(Capability::Http(host)) => host,
@@ -58,7 +58,7 @@ pub(super) fn rule(text: &str) -> HostPattern {
     }
 }
 
-/// `url`, by a permit that names its host exactly.
+/// Returns a target for `url`, with a permit that names its host exactly.
 pub(super) fn target(url: &str) -> CheckedTarget {
     let target = Target::parse(url).unwrap();
     let exact = HostPattern::exactly(target.origin().host(), Some(target.origin().port())).unwrap();
@@ -69,12 +69,12 @@ pub(super) fn get(url: &str) -> Request {
     Request::get("test", target(url))
 }
 
-/// With limits of time that no test runs into unless it means to.
+/// Returns limits with times that are long enough for every test that does not change them.
 pub(super) fn limits() -> EgressLimits {
     EgressLimits { time_ms: 60_000, idle_ms: 60_000, connect_ms: 60_000, ..EgressLimits::default() }
 }
 
-/// Whose `localhost` is 127.0.0.1, whatever the system says.
+/// Returns an egress that resolves `localhost` to 127.0.0.1, whatever the system does.
 pub(super) fn egress(limits: EgressLimits) -> Egress {
     Egress::with(limits, Script::new(&["127.0.0.1"]), Trust::System).unwrap()
 }

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// With characters that encoders change.
+/// A secret with characters that encoders change.
 const SENTINEL: &str = "sk-Sentinel/42+\"<&>'=%";
 
 fn placed(url: &str, placement: Placement) -> Placed {
@@ -85,7 +85,7 @@ async fn secret_placement_must_be_unused() {
     assert_eq!(server.connections(), 0);
 }
 
-/// The secret in every form in which a server could say it back without meaning to.
+/// Returns the secret in every form in which a server might echo it by accident.
 fn echoes() -> Vec<String> {
     let percent = |upper: bool| -> String {
         SENTINEL.bytes().map(|b| if upper { format!("%{b:02X}") } else { format!("%{b:02x}") }).collect()
@@ -113,12 +113,12 @@ fn echoes() -> Vec<String> {
     ]
 }
 
-/// Whether any form of the secret, or a telling part of one, is in `text`.
+/// Whether `text` contains any form of the secret, or a recognisable part of one.
 fn tells(text: &str) -> bool {
     let text = text.to_lowercase();
     let telling = |form: &String| {
         let form = form.to_lowercase();
-        // The middle of it: what a cut at the ends leaves would still be told by this.
+        // The middle of the form is recognisable, even if its ends were cut off.
         text.contains(&form[form.len() / 4..form.len() * 3 / 4])
     };
     echoes().iter().any(telling)
@@ -143,7 +143,7 @@ async fn echoed_secret_is_removed() {
     }
 }
 
-/// The server tells it in an answer to a request that does not carry it: what is bound counts, not what was sent.
+/// The request does not contain the secret, but the secret is bound to the server.
 #[tokio::test]
 async fn secret_is_scrubbed_although_the_request_lacks_it() {
     let wrapped: Vec<_> =
@@ -161,7 +161,7 @@ async fn secret_is_scrubbed_although_the_request_lacks_it() {
     }
 }
 
-/// Cut by the server wherever it likes, and seen piece by piece.
+/// The server sends the secret in pieces, cut at any byte.
 #[tokio::test]
 async fn secret_echoed_in_pieces_is_removed() {
     use tokio::io::AsyncWriteExt;
@@ -191,7 +191,7 @@ async fn secret_echoed_in_pieces_is_removed() {
 async fn errors_do_not_contain_the_secret() {
     for answer in [
         format!("HTTP/1.1 200 OK\r\nContent-Encoding: {SENTINEL}\r\n\r\n"),
-        // So that a text that is cut would be cut within it.
+        // The padding moves the secret to the place where long texts are cut.
         format!("HTTP/1.1 200 OK\r\nContent-Encoding: {}{SENTINEL}\r\n\r\n", "x".repeat(22)),
         format!("HTTP/1.1 200 OK\r\nX{SENTINEL}: x\r\n\r\n"),
         format!("HTTP/9 {SENTINEL}\r\n\r\n"),
@@ -207,7 +207,7 @@ async fn errors_do_not_contain_the_secret() {
 }
 
 thread_local! {
-    /// To which everything is logged that happens on this thread, the HTTP libraries' own lines among it.
+    /// Receives all log lines of this thread, including those of the HTTP libraries.
     static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -226,7 +226,7 @@ impl std::io::Write for Log {
 
 #[tokio::test]
 async fn logs_do_not_contain_the_secret() {
-    // For all threads: `tracing` decides once whether a line is enabled, in the test that reaches it first.
+    // Installed for all threads: `tracing` caches whether a line is enabled when it is first reached, in any test.
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(|| Log).finish();
     tracing::subscriber::set_global_default(subscriber).unwrap();
     let server = Server::answering(ok(&format!("X-Echo: {SENTINEL}\r\n"), SENTINEL)).await;

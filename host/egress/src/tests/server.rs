@@ -1,4 +1,4 @@
-//! A server on this machine that sends what a test wants, byte for byte.
+//! A server on this machine that sends exact bytes. Tests of the crate use it.
 
 use std::{
     future::Future,
@@ -12,7 +12,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// A server written by hand, so that it can do what no HTTP library would.
+/// A server without an HTTP library, so that it can violate the protocol.
 pub(super) struct Server {
     pub(super) address: SocketAddr,
     seen: Arc<Mutex<Seen>>,
@@ -26,13 +26,13 @@ struct Seen {
 }
 
 impl Server {
-    /// Answers each request with these bytes, on and on over one connection.
+    /// Answers each request with these bytes and keeps the connection open.
     pub(super) async fn answering(answer: impl Into<Vec<u8>>) -> Self {
         let answer = answer.into();
         Self::with(move |_| answer.clone()).await
     }
 
-    /// Answers each request with what `answer` makes of its text.
+    /// Answers each request with the result of `answer` for its text.
     pub(super) async fn with(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let answer = Arc::new(answer);
         Self::raw("127.0.0.1:0", move |mut stream, log| {
@@ -49,7 +49,7 @@ impl Server {
         .await
     }
 
-    /// Reads one request, does what `after` says, and closes the connection.
+    /// Reads one request, runs `after`, and closes the connection.
     pub(super) async fn then<F>(after: impl Fn(TcpStream) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -67,7 +67,7 @@ impl Server {
         .await
     }
 
-    /// Does what `each` says with each connection.
+    /// Runs `each` with each connection.
     pub(super) async fn raw<F>(
         address: &str,
         each: impl Fn(TcpStream, Box<dyn Fn(String) + Send + Sync>) -> F + Send + Sync + 'static,
@@ -90,7 +90,7 @@ impl Server {
         Self { address, seen, task }
     }
 
-    /// `http://localhost:PORT` and `path`.
+    /// Returns `http://localhost:PORT` followed by `path`.
     pub(super) fn url(&self, path: &str) -> String {
         format!("http://localhost:{}{path}", self.address.port())
     }
@@ -110,7 +110,7 @@ impl Drop for Server {
     }
 }
 
-/// A head, and a body if it tells its length; None at the end of the connection.
+/// Reads a head, and a body if the head has its length. Returns `None` at the end of the connection.
 pub(super) async fn read_request<S: AsyncRead + Unpin>(stream: &mut S) -> Option<String> {
     let mut bytes = Vec::new();
     loop {
@@ -128,13 +128,13 @@ pub(super) async fn read_request<S: AsyncRead + Unpin>(stream: &mut S) -> Option
     }
 }
 
-/// Waits until the other side has had enough.
+/// Waits until the other side closes the connection.
 pub(super) async fn hang<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) {
     let mut nothing = [0; 64];
     while stream.read(&mut nothing).await.is_ok_and(|read| read > 0) {}
 }
 
-/// `200 OK` with these headers, each with its line end, and this body.
+/// Returns a `200 OK` with these headers, each with its line end, and this body.
 pub(super) fn ok(headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let mut answer = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: {}\r\n\r\n", body.len()).into_bytes();

@@ -11,7 +11,7 @@ use crate::{
     tls::Trust,
 };
 
-/// Addresses that nothing on the network may lead to.
+/// Addresses that no name and no URL may reach.
 const OUT_OF_REACH: &[&str] = &[
     "127.0.0.1",
     "127.8.9.1",
@@ -48,7 +48,7 @@ async fn name_with_a_private_address_is_refused_before_connecting() {
     let server = Server::answering(ok("", "inside")).await;
     let port = server.address.port();
     for address in OUT_OF_REACH {
-        // Alone, and hidden behind an honest one.
+        // As the only address, and after a public one.
         for addresses in [(*address).to_owned(), format!("93.184.215.14 {address}")] {
             for (url, granted) in [
                 (format!("https://rebind.example:{port}/"), format!("rebind.example:{port}")),
@@ -90,7 +90,7 @@ async fn loopback_is_reached_only_by_loopback_names() {
     for host in ["localhost", "app.localhost", "127.0.0.1", "2130706433", "0x7f.1"] {
         assert_eq!(send(&format!("http://{host}:{port}/")).await.unwrap().body, b"hello", "{host}");
     }
-    // And those names lead nowhere else.
+    // A name of this machine that resolves to another address is denied.
     for address in ["93.184.215.14", "10.0.0.1", "169.254.169.254", "127.0.0.1 93.184.215.14"] {
         let egress = Egress::with(limits(), Script::new(&[address]), Trust::System).unwrap();
         let error = egress.send(get(&server.url("/"))).await.unwrap_err();
@@ -110,7 +110,7 @@ async fn local_network_name_needs_permission() {
     };
     let plain = format!("http://models.lan:{port}/");
     assert_eq!(ask(plain.clone(), "127.0.0.1").await.unwrap().body, b"near");
-    // In plain text no further than that; and nowhere that no grant opens.
+    // Plain HTTP does not reach public addresses; metadata and unspecified addresses are never reached.
     for addresses in ["93.184.215.14", "127.0.0.1 93.184.215.14", "169.254.169.254", "fd00:ec2::254", "0.0.0.0"] {
         let error = ask(plain.clone(), addresses).await.unwrap_err();
         assert!(matches!(error, EgressError::Address { .. }), "{addresses}: {error}");
@@ -122,7 +122,7 @@ async fn local_network_name_needs_permission() {
     assert_eq!(server.connections(), 1);
 }
 
-/// All of 127.0.0.0/8 is there without being set up.
+/// All addresses of 127.0.0.0/8 work without configuration.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn checked_address_is_the_one_connected_to() {
@@ -134,7 +134,7 @@ async fn checked_address_is_the_one_connected_to() {
         stream.write_all(&ok("", "checked")).await.unwrap();
     })
     .await;
-    // The name changes as soon as it was asked for.
+    // The name resolves to another address after the first lookup.
     let script = Script::new(&["127.0.0.2", "127.0.0.1"]);
     let egress = Egress::with(limits(), script.clone(), Trust::System).unwrap();
     let response = egress.send(get(&format!("http://localhost:{port}/"))).await.unwrap();
@@ -167,7 +167,7 @@ async fn redirect_is_returned_not_followed() {
     assert_eq!(inside.connections(), 0);
 }
 
-/// Runs this test again as a process, with variables that name a proxy at a closed port.
+/// Runs this test again in a child process, with variables that name a proxy at a closed port.
 #[tokio::test]
 async fn proxy_variables_are_ignored() {
     let server = Server::answering(ok("", "direct")).await;
@@ -191,7 +191,7 @@ async fn missing_server_is_an_error() {
     let server = Server::answering("").await;
     let url = server.url("/path?query");
     drop(server);
-    // The task that listened ends at its next turn.
+    // The server's task ends when it is next polled.
     tokio::task::yield_now().await;
     let error = egress(limits()).send(get(&url)).await.unwrap_err();
     assert!(matches!(error, EgressError::Connect { .. }), "{error}");

@@ -18,8 +18,8 @@ use crate::{
     tls::Trust,
 };
 
-// Made for these tests: an authority whose key was deleted, and a certificate that it signed for `localhost`, 127.0.0.1, and a name with
-// the secret of these tests in it.
+// Made for these tests: an authority whose key was deleted, and a certificate that it signed for `localhost`,
+// 127.0.0.1, and a name that contains the secret of these tests.
 const AUTHORITY: &[u8] = include_bytes!("tls/authority.pem");
 const CERTIFICATE: &[u8] = include_bytes!("tls/server.pem");
 const KEY: &[u8] = include_bytes!("tls/server.key");
@@ -91,7 +91,7 @@ async fn server_with_an_untrusted_certificate_receives_nothing() {
     let error = trusted().send(request(&format!("https://app.localhost:{port}/"))).await.unwrap_err();
     assert!(matches!(error, EgressError::Tls { .. }), "{error}");
     assert!(error.to_string().contains("not valid for"), "{error}");
-    // The error tells the names that the certificate has; a server can have put there what it likes.
+    // The error contains the names of the certificate, which the server chooses.
     assert!(error.to_string().contains("[secret].example") && !format!("{error:?}").contains("sentinel"), "{error:?}");
     assert_eq!(server.connections(), 2);
     assert_eq!(server.requests(), [""; 0]);

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// A home with a store, as several processes see it.
+/// A home with a store, shared by several processes.
 struct Home {
     folder: tempfile::TempDir,
     store: Store,
@@ -35,7 +35,7 @@ impl Home {
         *self.settings.lock().unwrap() = settings(text);
     }
 
-    /// The providers of another process.
+    /// Returns the providers of another process.
     fn process(&self) -> Arc<Providers> {
         let config = self.folder.path().join("config");
         let settings = Arc::clone(&self.settings);
@@ -54,7 +54,8 @@ impl Home {
         self.folder.path().join("config/providers").join(format!("{name}.wasm"))
     }
 
-    /// Drops in a file of which is known that it describes itself so.
+    /// Adds an adapter file whose manifest is `manifest`. The manifest is in the store, so that the file does not
+    /// run.
     async fn drop_in(&self, manifest: &AdapterManifest) -> Digest {
         let json = serde_json::to_string(manifest).unwrap();
         let digest = Digest::of(json.as_bytes());
@@ -92,7 +93,7 @@ async fn allowed_provider_precedes_pending_ones_immediately() {
     assert_eq!(code, Code::ProviderPending);
     assert!(words.contains("patchbay provider allow aaa"), "{words}");
     assert_eq!(resolved(&process, "zed:zed-1").await.unwrap_err().0, Code::ProviderPending);
-    // Of the other process's yes this one is not told.
+    // This process is not notified of the other one's decision.
     allow(&other, "zed").await;
     assert_eq!(resolved(&process, "zed-1").await.as_deref(), Ok("zed/zed-1/default"));
     assert_eq!(resolved(&process, "foo/high").await.as_deref(), Ok("zed/foo/high"));
@@ -114,7 +115,7 @@ async fn allowance_covers_only_the_shown_request() {
     assert_eq!(home.store.allowances().await.unwrap().len(), 0);
     allow(&process, "zed").await;
     assert_eq!(process.asks(&name("zed")).await.unwrap(), None);
-    // A new version that asks for something else waits again.
+    // A new version that requests something else is pending again.
     home.drop_in(&manifest("zed", &[], &[])).await;
     process.reload().await;
     assert_eq!(process.asks(&name("zed")).await.unwrap(), Some(asked));
@@ -150,7 +151,7 @@ async fn blocked_adapter_stops_immediately() {
     assert_eq!((shown.state, shown.reason), (ProviderState::Refused, Some(expected)));
     home.store.unblock(digest).await.unwrap();
     assert_eq!(resolved(&process, "zed-1").await.as_deref(), Ok("zed/zed-1/default"));
-    // Nor is a blocked one asked what it is.
+    // A blocked adapter is not described, either.
     let unknown = b"\0asm\x0d\0\x01\0";
     home.store.block(Digest::of(unknown)).await.unwrap();
     fs::write(home.file("new"), unknown).unwrap();
@@ -242,7 +243,7 @@ async fn late_prefix_claim_rebuilds_the_registry() {
     let registry = process.registry().await;
     let known = StoredClaims::default();
     assert!(!process.claim_prefixes(&registry, &known).await, "its own");
-    // Another process is first, after this one had read what the store knows.
+    // Another process claims the prefix after this process has read the store.
     home.store.forget_provider("two".to_owned()).await.unwrap();
     home.store.claim_prefixes("one".to_owned(), vec!["foo-".to_owned()]).await.unwrap();
     assert!(process.claim_prefixes(&registry, &known).await);

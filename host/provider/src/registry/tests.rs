@@ -79,7 +79,7 @@ fn build_known(found: FoundAdapters, text: &str, known: &StoredClaims) -> Regist
     Registry::build(&bundled(), found, &settings(text), known, None)
 }
 
-/// What the store knows where each was allowed what its manifest suggests.
+/// Returns the claims of a store in which each provider was allowed what its manifest suggests.
 fn known(allowed: &[AdapterManifest]) -> StoredClaims {
     let mut known = StoredClaims::default();
     for manifest in allowed {
@@ -166,7 +166,7 @@ fn first_owner_of_a_prefix_keeps_it() {
     assert!(refused(&registry, "late").contains("its model 'gpt-5.9' belongs by 'gpt-'"));
     let registry = build(found([manifest("late", &["late-"], &["gpt-4o"])]), "");
     assert!(refused(&registry, "late").contains("its model 'gpt-4o' belongs to provider 'openai'"));
-    // Kept in the store, also of one that is not there any more.
+    // The store keeps the prefix, even if its owner no longer exists.
     let known = StoredClaims { prefixes: vec![("late-".to_owned(), "gone".to_owned())], ..StoredClaims::default() };
     let files = || found([manifest("late", &["late-x"], &[])]);
     let registry = build_known(files(), "", &known);
@@ -192,7 +192,7 @@ fn file_takes_no_existing_name_and_no_local_origin() {
     let registry = build(found([near]), "[providers.near]\norigin = \"http://localhost:1\"\n");
     let entry = registry.get("near").unwrap();
     assert_eq!((entry.refused.as_deref(), entry.consent), (None, Consent::Given));
-    // The operator named a place, and no key.
+    // The operator named an origin, but no key.
     assert_eq!(entry.variable, None);
 }
 
@@ -226,16 +226,16 @@ fn pending_file_takes_no_name_from_another_provider() {
         let registry = build_known(found([newcomer.clone(), zed()]), "", &allowed);
         assert_eq!(refused(&registry, "zed"), "", "{newcomer:?}");
         let refused = refused(&registry, "aaa");
-        // The owner is there: nothing is to be freed.
+        // The owner exists, so that the message names no command to free the prefix.
         assert!(refused.contains(why) && !refused.contains("provider remove"), "{refused}");
         for model in ["zed-1", "zed-7", "other"] {
             assert_eq!(owner(&registry, model).as_deref(), Some("zed"), "{model}");
         }
-        // Nor does it take from another one that waits: the first one that is allowed owns it.
+        // It takes nothing from another pending file, either: the first file that is allowed owns the prefix.
         let registry = build(found([newcomer, zed()]), "");
         assert_eq!((refused_of(&registry, "zed"), refused_of(&registry, "aaa")), (None, None));
     }
-    // The owner's file is not there; the store knows its prefix.
+    // The owner's file does not exist; the store has its prefix.
     let registry = build_known(found([manifest("aaa", &[], &["zed-7"])]), "", &allowed);
     let why = refused(&registry, "aaa");
     assert!(
@@ -271,7 +271,7 @@ fn table_without_its_adapter_keeps_its_name() {
         assert!(error.contains(&format!("there is no adapter '{adapter}', which [providers.{name}]")), "{error}");
     }
     assert!(registry.found.invalid["work.wasm"].contains("keeps its name"));
-    // With the adapter it is what the table says, whatever is called as the table is.
+    // With its adapter, the table defines the provider, even if a file has the same name.
     let registry = build(found([manifest("work", &[], &[]), manifest("missing", &[], &[])]), text);
     let work = registry.get("work").unwrap();
     assert_eq!((work.source, work.adapter.manifest.name.as_str()), (EntrySource::Config, "missing"));
@@ -287,7 +287,7 @@ fn provider_cannot_use_a_skill_credential() {
         assert!(why.contains(&format!("belongs to [credentials.{name}] of config.toml")), "{why}");
         assert_eq!(why.contains("or the provider"), name != "openai", "{why}");
     }
-    // A provider without a key takes none.
+    // A provider without a key does not conflict.
     let mut keyless = manifest("github", &[], &[]);
     keyless.credential = None;
     assert_eq!(refused(&build(found([keyless]), text), "github"), "");
@@ -327,7 +327,7 @@ async fn conflicting_new_version_changes_nothing() {
     let good = next("good", None).await;
     assert_eq!(refused(&good, "zed"), "");
     let mut after = next("conflicting", Some(good)).await;
-    // However often it is looked at.
+    // Repeated scans have the same result.
     for _ in 0..2 {
         assert_eq!((refused(&after, "zed").as_str(), digest(&after)), ("", Digest::of(b"good")));
         assert!(after.found.invalid["zed.wasm"].contains("'gpt-5' belongs by 'gpt-' to provider 'openai'"));
@@ -335,11 +335,11 @@ async fn conflicting_new_version_changes_nothing() {
     }
     let better = next("better", Some(after)).await;
     assert_eq!((digest(&better), better.found.invalid.len()), (Digest::of(b"better"), 0));
-    // There was never another one.
+    // There was no earlier version.
     assert_ne!(refused(&next("conflicting", None).await, "zed"), "");
 }
 
-/// Says what the bytes are called; those of `bad` are none.
+/// Describes the bytes as an adapter of this name; those of `bad` are invalid.
 struct ByBytes(Mutex<usize>);
 
 impl Describe for ByBytes {
@@ -371,14 +371,14 @@ async fn invalid_file_changes_no_existing_provider() {
     assert_eq!(first.invalid.keys().collect::<Vec<_>>(), ["Bad Name.wasm", "folder.wasm"]);
     let version =
         |found: &FoundAdapters| found.adapters.values().next().map(|adapter| adapter.manifest.version.clone());
-    // What has not changed is not asked again.
+    // Unchanged files are not described again.
     let again = files(&folder, &first, &asked).await;
     assert_eq!((version(&again).as_deref(), *asked.0.lock().unwrap()), (Some("1"), 1));
     write("zed.wasm", "bad");
     let bad = files(&folder, &again, &asked).await;
     assert_eq!(version(&bad).as_deref(), Some("1"));
     assert_eq!(bad.invalid["zed.wasm"], "it is bad");
-    // What is bad for good is not asked again; what had bad luck is.
+    // A permanently invalid file is not described again; one with a temporary failure is.
     for (bytes, more) in [("bad", 0), ("busy", 1), ("busy", 1)] {
         write("zed.wasm", bytes);
         let before = *asked.0.lock().unwrap();

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::ExchangeLimits;
 
-/// Which fails with what it was told, and never wants to be tried again.
+/// Returns an adapter that fails with the message of its input, without a retry.
 fn failing() -> Script {
     Script::new(|input| match input {
         None => vec![Action::Send(get("/"))],
@@ -33,7 +33,7 @@ fn failing() -> Script {
     })
 }
 
-/// A server that says `first` and no more.
+/// Starts a server that sends only `first`.
 async fn silent(first: &'static str) -> Server {
     Server::then(move |mut stream| async move {
         stream.write_all(first.as_bytes()).await.unwrap();
@@ -55,7 +55,7 @@ async fn every_status_reaches_the_adapter() {
         assert_eq!(bench.heard.events[0], StreamEvent::Started(status.to_string()));
         let Input::Head { headers, .. } = &script.heard()[0] else { panic!("no head") };
         assert!(headers.contains(&("retry-after".to_owned(), "7".to_owned())), "{headers:?}");
-        // Also of a redirect, which is not followed.
+        // Also for a redirect, which is not followed.
         assert_eq!((bench.heard.text().as_str(), server.requests().len()), ("body", 1));
     }
 }
@@ -81,12 +81,12 @@ async fn each_deadline_has_its_own_message() {
         assert_eq!(script.lost(), ("timeout", what.to_owned()));
         assert_eq!(error.to_string(), format!("test: {what}"));
     }
-    // A connection that is never made.
+    // The connection is never established.
     let mut bench = Bench::nowhere();
     bench.limits.connect_ms = 200;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     bench.base.as_mut().unwrap().origin = format!("https://{}", listener.local_addr().unwrap()).parse().unwrap();
-    // It listens, and never says a word of TLS.
+    // The server accepts the connection, but never answers the TLS handshake.
     let script = failing();
     bench.run(&script).await.unwrap_err();
     let (kind, message) = script.lost();
@@ -98,7 +98,7 @@ async fn each_deadline_has_its_own_message() {
 
 #[tokio::test]
 async fn total_deadline_ends_without_the_adapter() {
-    // One byte after the other, never quite silent.
+    // The server sends single bytes, so that it is never silent for long.
     let server = Server::then(|mut stream| async move {
         let _ = stream.write_all(OPEN.as_bytes()).await;
         while stream.write_all(piece("x").as_bytes()).await.is_ok() {
@@ -114,7 +114,7 @@ async fn total_deadline_ends_without_the_adapter() {
     assert_eq!(error.to_string(), "test: the answer took longer than 1500 ms, the limit 'exchange.total_ms'");
     assert!(!script.heard().iter().any(|input| matches!(input, Input::TransportFailed { .. })));
     assert!(bench.heard.text().contains('x') && bench.heard.retries.is_empty(), "what came is kept");
-    // Nor does it hear when nothing came.
+    // The adapter gets no input if no data arrived, either.
     let server = silent("").await;
     let mut bench = Bench::at(&server.origin());
     bench.limits.total_ms = 100;
@@ -125,7 +125,7 @@ async fn total_deadline_ends_without_the_adapter() {
 #[tokio::test]
 async fn endless_response_stops_at_its_limit() {
     let limits = ExchangeLimits { answer_bytes: 100_000, ..ExchangeLimits::default() };
-    // A line without end, and lines without end; told in advance, it is not read at all.
+    // An endless line, and endless lines. If the length is declared, the body is not read at all.
     for (head, more) in [
         ("HTTP/1.1 200 OK\r\n\r\n", "x".repeat(1000)),
         (OPEN, piece("data: x\n\n")),
@@ -141,7 +141,7 @@ async fn endless_response_stops_at_its_limit() {
         .await;
         let mut bench = Bench::at(&server.origin());
         bench.limits = limits.clone();
-        // It wants another attempt, and gets none: the next answer would be as long.
+        // The adapter requests a retry and gets none: the next response would be as long.
         let script = Script::new(|input| match input {
             None => vec![Action::Send(get("/"))],
             Some(Input::TransportFailed { .. }) => vec![fail(FailureKind::Server, "broken", RetryHint::Backoff)],
@@ -157,7 +157,7 @@ async fn endless_response_stops_at_its_limit() {
         );
         assert!(script.body().len() <= 100_000 && bench.heard.retries.is_empty());
     }
-    // A header without end.
+    // An endless header.
     let server = Server::then(|mut stream| async move {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nX: ").await;
         while stream.write_all(&[b'y'; 1000]).await.is_ok() {}
@@ -222,7 +222,7 @@ async fn broken_connection_is_reported_to_the_adapter() {
 
 #[tokio::test]
 async fn available_chunks_are_joined_and_large_ones_split() {
-    // Large ones are split.
+    // Large chunks are split.
     let body: Vec<u8> = (0..1_000_000_u32).map(|n| u8::try_from(n % 251).unwrap()).collect();
     let script = Script::relaying(get("/"));
     Bench::at(&Server::answering(ok("", &body)).await.origin()).run(&script).await.unwrap();
@@ -232,7 +232,7 @@ async fn available_chunks_are_joined_and_large_ones_split() {
         _ => None,
     });
     assert!(script.body() == body && largest.max().unwrap() <= 16 << 10);
-    // Small ones that lie there already are joined: a thousand are few steps.
+    // Small chunks that have arrived are joined: a thousand chunks take only a few steps.
     let small: String = (0..1000).map(|n| piece(&format!("data: {n}\n\n"))).collect();
     let server = Server::answering(format!("{OPEN}{small}0\r\n\r\n")).await;
     let script = Script::relaying(get("/"));
@@ -250,7 +250,7 @@ async fn chunk_is_delivered_before_the_next_arrives() {
         let wait = wait.lock().unwrap().take();
         async move {
             stream.write_all(format!("{OPEN}{}", piece("data: 1\n\n")).as_bytes()).await.unwrap();
-            // Only once the first piece was seen does the second come.
+            // The server sends the second chunk after the adapter has received the first one.
             wait.unwrap().await.unwrap();
             stream.write_all(format!("{}0\r\n\r\n", piece("data: 2\n\n")).as_bytes()).await.unwrap();
             hang(stream).await;
@@ -272,7 +272,7 @@ async fn chunk_is_delivered_before_the_next_arrives() {
     assert_eq!(script.body(), b"data: 1\n\ndata: 2\n\n");
 }
 
-/// However long an answer is, no more of it stands in the host than a step takes: a server that is not read waits.
+/// The host buffers at most one step of a response, however long it is; the server has to wait.
 #[tokio::test]
 async fn unread_response_is_not_buffered() {
     let written = Arc::new(AtomicU64::new(0));
@@ -287,7 +287,7 @@ async fn unread_response_is_not_buffered() {
         }
     })
     .await;
-    // It takes one chunk and then thinks until nothing more is written.
+    // The adapter takes one chunk, then blocks until the server can write no more.
     let script = Script::new(move |input| match input {
         None => vec![Action::Send(get("/"))],
         Some(Input::Chunk(_)) => {
@@ -300,13 +300,13 @@ async fn unread_response_is_not_buffered() {
                 }
                 before = now;
             }
-            // What the system's own buffers hold, and a little.
+            // The size of the system's buffers, and some more.
             assert!(before < 32 << 20, "{before} bytes were taken in");
             vec![finish()]
         }
         Some(_) => vec![],
     });
-    // On a thread of its own, so that the server and the connection go on while the adapter thinks.
+    // Runs in a separate thread, so that the server and the connection continue while the adapter blocks.
     let origin = server.origin();
     let asking = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -343,7 +343,7 @@ async fn dropping_the_future_closes_the_connection() {
                 result = run => panic!("{result:?}"),
                 () = async { arrived.notified().await; tokio::time::sleep(Duration::from_millis(20)).await } => {}
             }
-            // The script's own and no other: the instance is gone with the future.
+            // Only the test still has the script: the instance was dropped with the future.
             assert_eq!(weak.strong_count(), 1);
             tokio::time::timeout(Duration::from_secs(30), closed.notified())
                 .await

@@ -33,10 +33,10 @@ use crate::{
     route::{Base, Route, RouteCredential},
 };
 
-/// An adapter: what it answers to its beginning (None) and to each input.
+/// The behaviour of a scripted adapter: its actions at the start (`None`) and for each input.
 pub(super) type Steps = Arc<dyn Fn(Option<&Input>) -> Vec<Action> + Send + Sync>;
 
-/// A script in an adapter's place, and what it heard.
+/// A scripted adapter that records its inputs.
 pub(super) struct Script {
     steps: Steps,
     pub(super) heard: Arc<Mutex<Vec<Input>>>,
@@ -55,13 +55,13 @@ impl Script {
         Self { steps: Arc::new(steps), heard: Arc::default(), begun: Mutex::default(), blobs: Vec::new() }
     }
 
-    /// Gives these lists, one a step, whatever comes.
+    /// Returns these lists of actions, one for each step, whatever the input is.
     pub(super) fn listing(steps: Vec<Vec<Action>>) -> Self {
         let steps = Mutex::new(VecDeque::from(steps));
         Self::new(move |_| steps.lock().unwrap().pop_front().unwrap())
     }
 
-    /// Sends `first`, tells what comes as one block of text, and ends with the body.
+    /// Sends `first`, emits the response as one block of text, and finishes at the end of the body.
     pub(super) fn relaying(first: AdapterRequest) -> Self {
         Self::new(move |input| match input {
             None => vec![Action::Send(first.clone())],
@@ -85,13 +85,13 @@ impl Script {
         self.heard.lock().unwrap().clone()
     }
 
-    /// The bytes of all chunks.
+    /// Returns the bytes of all chunks.
     pub(super) fn body(&self) -> Vec<u8> {
         let heard = self.heard();
         heard.iter().flat_map(|input| if let Input::Chunk(bytes) = input { bytes.clone() } else { vec![] }).collect()
     }
 
-    /// The kind and message of the last connection that failed.
+    /// Returns the kind and the message of the last connection that failed.
     pub(super) fn lost(&self) -> (&'static str, String) {
         let lost = |input: &Input| match input {
             Input::TransportFailed { kind, message } => Some((kind.as_str(), message.clone())),
@@ -123,7 +123,7 @@ impl Instance for Playing {
     }
 }
 
-/// Who listens.
+/// A sink that records the events and retries of a completion.
 #[derive(Default)]
 pub(super) struct Heard {
     pub(super) events: Vec<StreamEvent>,
@@ -141,7 +141,7 @@ impl Sink for Heard {
 }
 
 impl Heard {
-    /// The text of every delta.
+    /// Returns the text of all deltas.
     pub(super) fn text(&self) -> String {
         let text = |event: &StreamEvent| match event {
             StreamEvent::BlockDelta { text, .. } => text.clone(),
@@ -151,7 +151,7 @@ impl Heard {
     }
 }
 
-/// A provider `test`, and one who asks it.
+/// A provider `test`, and the settings of a completion by it.
 pub(super) struct Bench {
     pub(super) provider: Name,
     pub(super) base: Option<Base>,
@@ -161,15 +161,15 @@ pub(super) struct Bench {
     secrets: Secrets,
     home: tempfile::TempDir,
     pub(super) heard: Heard,
-    /// The waits between attempts, of which none is waited.
+    /// The delays between attempts; tests do not wait for them.
     pub(super) waits: Mutex<Vec<Duration>>,
 }
 
-/// With characters that encoders change.
+/// A key with characters that encoders change.
 pub(super) const SENTINEL: &str = "sk-Sentinel/42+\"<&>'=%";
 
 impl Bench {
-    /// Whose base URL is `origin`.
+    /// Returns a provider with the base URL `origin`.
     pub(super) fn at(origin: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
         let base = Base { origin: origin.parse().unwrap(), path: String::new(), allow_private: false };
@@ -186,12 +186,12 @@ impl Bench {
         }
     }
 
-    /// Without a server.
+    /// Returns a provider without a server.
     pub(super) fn nowhere() -> Self {
         Self::at("http://127.0.0.1:9")
     }
 
-    /// With a credential `key`, whose secret is known or not.
+    /// Adds a credential `key`, with or without a secret.
     pub(super) fn with_key(mut self, known: bool) -> Self {
         if known {
             self.write_credentials(&serde_json::json!({ "test": { "api_key": SENTINEL } }).to_string());
@@ -224,7 +224,7 @@ impl Bench {
             std::future::ready(())
         };
         let exchange = drive(&target, adapter, question(), &mut self.heard, &scrub, wait);
-        // No test hangs.
+        // Stops a test that would hang.
         tokio::time::timeout(Duration::from_secs(60), exchange).await.expect("an exchange that ends")
     }
 }
@@ -284,7 +284,7 @@ pub(super) fn fail(kind: FailureKind, message: &str, retry: RetryHint) -> Action
     Action::Fail(AdapterFailure { kind, message: message.to_owned(), http_status: None, code: None, retry })
 }
 
-/// Turns run as tasks.
+/// Checks that a completion can run in a task.
 fn _a_completion_can_be_spawned(
     w: &ExchangeContext,
     r: &Route,

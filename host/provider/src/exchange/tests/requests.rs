@@ -94,7 +94,7 @@ async fn body_size_is_checked_before_it_is_built() {
             assert!(error.to_string().contains("'exchange.request_bytes'"), "{error}");
         }
     }
-    // One blob named over and over costs nothing before it is refused.
+    // A body that repeats one blob is refused before memory is allocated.
     let body = vec![BodyPiece::BlobBase64(0); 100_000];
     let error = Bench::at(&server.origin())
         .run(&Script::relaying(post(body)).with_blobs(&[&vec![0; 1 << 20]]))

@@ -24,7 +24,7 @@ use super::{
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Which fails as often as it is asked.
+/// Returns an adapter that fails at every attempt.
 fn failing(kind: FailureKind, hint: RetryHint) -> Script {
     Script::new(move |_| vec![fail(kind, "no", hint)])
 }
@@ -127,7 +127,7 @@ async fn started_answer_is_not_retried() {
     assert!(!ended, "and shows that it is cut");
 }
 
-/// Of what a provider sent, the first byte may have cost money.
+/// A provider that has sent the first byte may charge for the request.
 #[tokio::test]
 async fn broken_connection_is_retried_only_before_the_first_byte() {
     for (first, attempts) in [("", 4), (OPEN, 4), ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", 1)] {
@@ -174,7 +174,7 @@ async fn recovering_server_is_retried() {
     assert_eq!((*script.begun.lock().unwrap(), server.requests().len()), (3, 3));
 }
 
-/// A time-out is tried again, and each attempt has all of its time.
+/// A time-out is retried, and each attempt has the full time.
 #[tokio::test]
 async fn silent_server_is_retried() {
     let asked = Arc::new(AtomicU32::new(0));

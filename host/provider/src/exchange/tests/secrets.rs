@@ -1,4 +1,4 @@
-//! Where a key goes, and where it must not appear.
+//! Where a key is sent, and where it must not appear.
 
 use patchbay_core::{
     Code,
@@ -15,7 +15,7 @@ use super::{
     start,
 };
 
-/// Whether `text` holds a telling part of the secret.
+/// Whether `text` contains a recognisable part of the secret.
 fn tells(text: &str) -> bool {
     text.to_lowercase().contains("sentinel")
 }
@@ -35,12 +35,13 @@ async fn key_is_sent_at_the_requested_placement() {
     let seen = server.requests();
     assert!(seen[0].contains(&format!("authorization: Bearer {SENTINEL}\r\n")), "{}", seen[0]);
     assert!(seen[1].starts_with("GET /models?alt=sse&key=sk-Sentinel%2F42%2B"), "{}", seen[1]);
-    // An adapter that does not ask for it gets none.
+    // Without `auth`, the request contains no key.
     Bench::at(&server.origin()).with_key(true).run(&Script::relaying(get("/"))).await.unwrap();
     assert!(!tells(&server.requests()[2]));
 }
 
-/// What another process, or an earlier completion, had the server store is scrubbed, though this one places no credential.
+/// The key may be stored by the server since another process or an earlier completion, so that it is scrubbed
+/// although this completion sends no key.
 #[tokio::test]
 async fn response_is_scrubbed_although_no_key_was_sent() {
     let server = Server::answering(ok(&format!("X-Echo: {SENTINEL}\r\n"), format!("stored: {SENTINEL}"))).await;
@@ -91,7 +92,7 @@ async fn missing_key_sends_nothing_and_names_its_page() {
     assert!(server.requests().is_empty());
 }
 
-/// A local server wants no key, and its adapter need not know.
+/// A local server needs no key, even if its adapter requests one.
 #[tokio::test]
 async fn provider_without_a_key_is_used_without_one() {
     let server = Server::answering(ok("", "hello")).await;
@@ -127,7 +128,7 @@ async fn unknown_credential_or_invalid_placement_is_a_violation() {
     assert!(server.requests().is_empty());
 }
 
-/// In plain text it goes to this machine, and to the near network where that is allowed.
+/// Unencrypted requests with a key go only to this machine, and with permission to the local network.
 #[tokio::test]
 async fn key_is_not_sent_unencrypted_over_the_network() {
     for (origin, private) in [
@@ -148,7 +149,7 @@ async fn key_is_not_sent_unencrypted_over_the_network() {
     assert!(tells(&server.requests()[0]), "the test's own eyes are open");
 }
 
-/// Nor is it followed to where a redirect points.
+/// A redirect is not followed.
 #[tokio::test]
 async fn redirect_target_receives_no_key() {
     let elsewhere = Server::answering(ok("", "")).await;
@@ -158,13 +159,13 @@ async fn redirect_target_receives_no_key() {
     assert_eq!((server.requests().len(), elsewhere.requests().len()), (1, 0));
 }
 
-/// A server that says the key back, cut into pieces each of which is innocent, to an adapter that passes everything on.
+/// The server echoes the key in pieces that are harmless alone, and the adapter forwards everything.
 #[tokio::test]
 async fn echoed_key_is_removed_wherever_it_is_split() {
     let cut: String = SENTINEL.chars().map(|c| piece(&format!("{c}|"))).collect();
     let server = Server::answering(format!("{OPEN}{cut}0\r\n\r\n")).await;
     let mut bench = Bench::at(&server.origin()).with_key(true);
-    // It puts the pieces together, as an adapter does with the deltas of a stream.
+    // The adapter joins the pieces, as it does with the deltas of a stream.
     let script = Script::new(|input| match input {
         None => vec![Action::Send(asking()), start(0), delta(0, "key: ")],
         Some(Input::Chunk(bytes)) => {
@@ -178,7 +179,7 @@ async fn echoed_key_is_removed_wherever_it_is_split() {
     assert_eq!(bench.heard.text(), "key: [secret] s", "what only began as one is told at the end");
 }
 
-/// And an adapter that has it from there tells it in no other way.
+/// An adapter that has received the key cannot reveal it by any event or error.
 #[tokio::test]
 async fn adapter_output_never_contains_the_key() {
     let server = Server::with(|request| {
@@ -216,7 +217,7 @@ async fn adapter_output_never_contains_the_key() {
         let mut bench = Bench::at(&server.origin()).with_key(true);
         let script = Script::new(move |input| match input {
             None => vec![Action::Send(asking())],
-            // As if it had put the secret together from pieces that passed.
+            // As if the adapter had assembled the secret from pieces that were not scrubbed.
             Some(Input::Chunk(_)) => all(SENTINEL).into_iter().chain([last(SENTINEL)]).collect(),
             Some(_) => vec![],
         });

@@ -1,4 +1,4 @@
-//! A server on this machine that sends what a test wants, byte for byte.
+//! A server on this machine that sends exact bytes. Tests of the crate use it.
 
 use std::{
     future::Future,
@@ -12,7 +12,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// A server written by hand, so that it can do what no HTTP library would.
+/// A server without an HTTP library, so that it can violate the protocol.
 pub(super) struct Server {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
@@ -20,13 +20,13 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Answers each request with these bytes, on and on over one connection.
+    /// Answers each request with these bytes and keeps the connection open.
     pub(super) async fn answering(answer: impl Into<Vec<u8>>) -> Self {
         let answer = answer.into();
         Self::with(move |_| answer.clone()).await
     }
 
-    /// Answers each request with what `answer` makes of its text.
+    /// Answers each request with the result of `answer` for its text.
     pub(super) async fn with(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let answer = Arc::new(answer);
         Self::raw(move |mut stream, log| {
@@ -43,7 +43,7 @@ impl Server {
         .await
     }
 
-    /// Reads one request of each connection and does what `after` says.
+    /// Reads one request of each connection and runs `after`.
     pub(super) async fn then<F>(after: impl Fn(TcpStream) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -79,7 +79,7 @@ impl Server {
         Self { address, requests, task }
     }
 
-    /// `http://127.0.0.1:PORT`.
+    /// Returns `http://127.0.0.1:PORT`.
     pub(super) fn origin(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -95,7 +95,7 @@ impl Drop for Server {
     }
 }
 
-/// A head, and a body if it tells its length; None at the end of the connection.
+/// Reads a head, and a body if the head has its length. Returns `None` at the end of the connection.
 async fn read_request(stream: &mut TcpStream) -> Option<String> {
     let mut bytes = Vec::new();
     loop {
@@ -113,13 +113,13 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-/// Waits until the other side has had enough.
+/// Waits until the other side closes the connection.
 pub(super) async fn hang(mut stream: TcpStream) {
     let mut nothing = [0; 64];
     while stream.read(&mut nothing).await.is_ok_and(|read| read > 0) {}
 }
 
-/// `200 OK` with these headers, each with its line end, and this body.
+/// Returns a `200 OK` with these headers, each with its line end, and this body.
 pub(super) fn ok(headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let mut answer = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: {}\r\n\r\n", body.len()).into_bytes();
@@ -127,10 +127,10 @@ pub(super) fn ok(headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     answer
 }
 
-/// The beginning of an answer without a length.
+/// The head of a chunked response.
 pub(super) const OPEN: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// A piece of such a one.
+/// Returns a chunk of a chunked response.
 pub(super) fn piece(text: &str) -> String {
     format!("{:x}\r\n{text}\r\n", text.len())
 }

@@ -111,7 +111,7 @@ async fn second_timer_replaces_the_first() {
 
 #[tokio::test]
 async fn request_and_timer_are_pending_together() {
-    // The timer first, while the server thinks; then the answer.
+    // The timer ends first, before the server answers; then the response arrives.
     let (asked, wait) = tokio::sync::watch::channel(false);
     let server = Server::then(move |mut stream| {
         let mut wait = wait.clone();
@@ -127,7 +127,7 @@ async fn request_and_timer_are_pending_together() {
         None => vec![Action::Send(get("/")), Action::Wait(Duration::from_millis(10))],
         Some(Input::Timer) => {
             asked.send_replace(true);
-            // Nothing new: the request is still in flight.
+            // No new action is needed: the request is still pending.
             vec![]
         }
         Some(Input::End) => vec![finish()],
@@ -136,7 +136,7 @@ async fn request_and_timer_are_pending_together() {
     Bench::at(&server.origin()).run(&script).await.unwrap();
     let head = matches!(script.heard()[1], Input::Head { status: 200, .. });
     assert!(script.heard()[0] == Input::Timer && head && script.body() == b"x", "{:?}", script.heard());
-    // The answer first; the timer is not forgotten, and comes when nothing else is in flight.
+    // The response arrives first; the timer stays pending and ends later.
     let server = Server::answering(ok("", "x")).await;
     let script = Script::new(|input| match input {
         None => vec![Action::Wait(Duration::from_secs(2)), Action::Send(get("/"))],
@@ -147,7 +147,7 @@ async fn request_and_timer_are_pending_together() {
     assert_eq!(script.heard()[2..], [Input::End, Input::Timer]);
 }
 
-/// A server that never pauses does not keep a timer from its turn.
+/// A server that never pauses does not delay the timer.
 #[tokio::test]
 async fn timer_precedes_an_endless_response() {
     let server = Server::then(|mut stream| async move {
