@@ -34,6 +34,11 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     pub(crate) fn open(patchbay: &Patchbay, arguments: &[&str]) -> Self {
+        Self::open_with(patchbay, arguments, &[])
+    }
+
+    /// As [`Terminal::open`], with environment variables.
+    pub(crate) fn open_with(patchbay: &Patchbay, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let size = PtySize { rows: ROWS, cols: COLUMNS, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(binary::path());
@@ -41,6 +46,7 @@ impl Terminal {
         command.cwd(patchbay.workspace());
         command.env("PATCHBAY_HOME", patchbay.home());
         command.env("TERM", "xterm-256color");
+        variables.iter().for_each(|(name, value)| command.env(name, value));
         let child = pair.slave.spawn_command(command).unwrap();
         let screen = Arc::new(Mutex::new(vt100::Parser::new(nonzero(ROWS), nonzero(COLUMNS), 0)));
         let keys = Mutex::new(pair.master.take_writer().unwrap());

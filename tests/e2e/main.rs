@@ -30,6 +30,7 @@ mod invocation;
 mod journal;
 mod languages;
 mod lines;
+mod menu;
 mod models;
 mod nested;
 mod old_sessions;

@@ -11,10 +11,10 @@ use std::{
 };
 
 use patchbay_core::{
-    Digest, Name,
+    Digest, Name, Retrying,
     completion::{Block, CompletionRequest, Message, Role, Stop, StreamEvent, ToolChoice},
 };
-use patchbay_provider::{Choice, Providers, Retrying, Settings, Sink};
+use patchbay_provider::{Choice, Providers, Settings, Sink};
 use patchbay_tests::{adapter::Adapter, binary::Patchbay};
 use serde_json::json;
 use tokio::{

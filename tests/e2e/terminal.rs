@@ -63,3 +63,11 @@ fn provider_changes_are_printed_between_lines() {
     assert_eq!(lines.next(), None);
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn retries_are_printed_as_lines() {
+    let ran = typed(&Patchbay::quick(), &[], "fail rate-limit 0\n");
+    let lines: Vec<_> =
+        (1..=3).map(|n| format!("Rate limit exceeded: demo. Retrying in 0 s (attempt {n} of 3).\n")).collect();
+    assert_eq!((ran.code, ran.out), (Some(1), lines.concat()));
+}

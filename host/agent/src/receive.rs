@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use patchbay_core::{
-    AgentId, AssistantPart, DeltaKind, DeltaPosition, EventKind,
+    AgentId, AssistantPart, DeltaKind, DeltaPosition, EventKind, Retrying,
     completion::{BlockKind, StreamEvent, TokenUsage},
 };
-use patchbay_provider::{Retrying, Sink};
+use patchbay_provider::Sink;
 use tokio::sync::Notify;
 
 use patchbay_events::EventLog;
@@ -151,7 +151,7 @@ impl Sink for AnswerSink {
     fn retrying(&mut self, retrying: &Retrying) {
         // At most events of the failed attempt were received.
         self.buffer.take();
-        self.log.publish(self.agent, EventKind::Notice { text: retrying.to_string() });
+        self.log.publish(self.agent, EventKind::Retrying(retrying.clone()));
     }
 }
 

@@ -1,5 +1,7 @@
 //! Events of a session. Fronts show them; other processes read their JSON.
 
+use std::fmt;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::Value;
 
@@ -59,6 +61,8 @@ pub enum EventKind {
         /// The line, cleaned.
         text: String,
     },
+    /// A request to a provider failed and is sent again after a wait. Live only.
+    Retrying(Retrying),
     /// A submitted line has ended. Live only; the line's rows are published before it.
     LineEnded {
         /// The id that the line got when it was submitted.
@@ -87,6 +91,33 @@ pub enum EventKind {
     },
     /// An event of a newer build that this build does not know.
     Unknown,
+}
+
+/// A retry of a failed request. As text, it is the line that fronts without a live display print:
+/// `Rate limit exceeded: openai. Retrying in 60 s (attempt 1 of 3).`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retrying {
+    /// The provider.
+    pub provider: String,
+    /// The kind of failure, such as `Rate limit exceeded`.
+    pub what: String,
+    /// What the provider or the system reported, cleaned and in a few words, such as `connection refused`.
+    pub cause: String,
+    /// The wait before the retry, in milliseconds.
+    pub wait_ms: u64,
+    /// The number of the retry, from 1.
+    pub attempt: u32,
+    /// The most retries of one completion.
+    pub of: u32,
+}
+
+impl fmt::Display for Retrying {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { provider, what, wait_ms, attempt, of, .. } = self;
+        // Rounded up, so that the wait is never longer than announced.
+        let seconds = wait_ms.div_ceil(1000);
+        write!(f, "{what}: {provider}. Retrying in {seconds} s (attempt {attempt} of {of}).")
+    }
 }
 
 /// Why a line no longer waits.
@@ -143,6 +174,16 @@ pub enum MessageKind {
 }
 
 impl EventKind {
+    /// Returns the line that the user should read now, if this is a notice or a retry. Fronts that show retries in another
+    /// way do not call it.
+    pub fn notice(&self) -> Option<String> {
+        match self {
+            Self::Notice { text } => Some(text.clone()),
+            Self::Retrying(retrying) => Some(retrying.to_string()),
+            _ => None,
+        }
+    }
+
     /// Returns the answer, if this is a row of kind `assistant`.
     pub fn answer(&self) -> Option<AssistantRecord> {
         self.data(MessageKind::Assistant)
@@ -235,6 +276,22 @@ mod tests {
         Event { session: SessionId::from_bytes([1; 16]), agent: AgentId::from_bytes([2; 16]), seq: 7, kind }
     }
 
+    fn retrying() -> Retrying {
+        let (provider, what, cause) = ("openai", "Rate limit exceeded", "too many requests");
+        let [provider, what, cause] = [provider, what, cause].map(str::to_owned);
+        Retrying { provider, what, cause, wait_ms: 60_000, attempt: 1, of: 3 }
+    }
+
+    #[test]
+    fn retry_is_announced_in_whole_seconds() {
+        let words = "Rate limit exceeded: openai. Retrying in 60 s (attempt 1 of 3).";
+        assert_eq!(EventKind::Retrying(retrying()).notice().as_deref(), Some(words));
+        let later = Retrying { wait_ms: 1_001, attempt: 2, ..retrying() };
+        assert_eq!(later.to_string(), "Rate limit exceeded: openai. Retrying in 2 s (attempt 2 of 3).");
+        assert_eq!(EventKind::Notice { text: "n".to_owned() }.notice().as_deref(), Some("n"));
+        assert_eq!(EventKind::QueueHeld { held: true }.notice(), None);
+    }
+
     #[test]
     fn an_event_survives_a_trip_as_json() {
         let at = DeltaPosition { turn: 3, answer: 1, index: 2, offset: 40 };
@@ -245,6 +302,7 @@ mod tests {
             EventKind::Progress { tool: "a__b".to_owned(), text: "…".to_owned() },
             EventKind::Delta { block: DeltaKind::Thinking, text: "hm".to_owned(), at },
             EventKind::Notice { text: "n".to_owned() },
+            EventKind::Retrying(retrying()),
             EventKind::LineEnded { line: LineId::from_bytes([3; 16]), outcome },
             EventKind::LineQueued { line: LineId::from_bytes([3; 16]), text: "hi".to_owned() },
             EventKind::LineDequeued { line: LineId::from_bytes([3; 16]), reason: DequeueReason::TakenBack },

@@ -6,7 +6,7 @@
 //! - [`PrincipalId`]: the user that a session belongs to.
 //! - [`Asker`]: the caller of a tool: a person, another tool or an agent.
 //! - [`Code`], [`Outcome`]: the result of a line. `docs/codes.md` is generated from the table of codes.
-//! - [`Event`]: a change of a session that fronts render.
+//! - [`Event`]: a change of a session that fronts render; [`Retrying`]: a request that is sent again.
 //! - [`AssistantRecord`], [`ToolRecord`], [`CompactionRecord`]: the structured data of conversation rows.
 //! - [`RootLimits`]: limits that all skills of one root share.
 //! - [`COMPONENT_BYTES`]: the size limit of a component.
@@ -49,7 +49,7 @@ pub use asker::{Asker, AskerError};
 pub use code::Code;
 pub use component::COMPONENT_BYTES;
 pub use digest::{Digest, DigestError, Hasher};
-pub use event::{DeltaKind, DeltaPosition, DequeueReason, Event, EventKind, MessageKind};
+pub use event::{DeltaKind, DeltaPosition, DequeueReason, Event, EventKind, MessageKind, Retrying};
 pub use id::{AgentId, CallId, LineId, SessionId};
 pub use name::{Name, NameError};
 pub use outcome::{Outcome, Status};

@@ -33,8 +33,9 @@ use self::{
     report::given_up,
 };
 use crate::{
-    Completed, ExchangeError, ExchangeLimits, Retrying, Sink, retry,
+    Completed, ExchangeError, ExchangeLimits, Sink, retry,
     route::{Base, Route, RouteCredential},
+    sink,
 };
 
 /// What all exchanges of a process share.
@@ -189,8 +190,7 @@ async fn drive<W: Future<Output = ()> + Send>(
             return Err(given_up(failure));
         };
         retries += 1;
-        let (provider, what) = (target.provider.to_string(), Retrying::what(failure.error.kind()));
-        sink.retrying(&Retrying { provider, what, delay, attempt: retries, of: retry::MAX_RETRIES });
+        sink.retrying(&sink::retrying(target.provider, &failure.error, delay, retries));
         wait(delay).await;
     }
 }

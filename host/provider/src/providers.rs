@@ -28,7 +28,7 @@ use patchbay_store::Store;
 use tokio::sync::broadcast;
 
 pub use self::{
-    ask::{DefaultChoice, ModelInfo},
+    ask::{DefaultChoice, ModelInfo, SuggestedModel},
     check::CheckedAdapter,
 };
 use crate::{

@@ -1,8 +1,17 @@
 //! What the caller of a completion receives: the stream ([`Sink`]), and how it ended ([`Completed`]).
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
-use patchbay_core::completion::{FailureKind, Finish, StreamEvent, TokenUsage};
+use patchbay_core::{
+    Name, Retrying,
+    completion::{FailureKind, Finish, StreamEvent, TokenUsage},
+    text,
+};
+
+use crate::{ExchangeError, retry};
+
+/// Length limit in characters of the cause of a retry.
+const CAUSE: usize = 200;
 
 /// Receives a completion while it runs. The methods must not block.
 pub trait Sink: Send {
@@ -14,41 +23,38 @@ pub trait Sink: Send {
     fn retrying(&mut self, retrying: &Retrying);
 }
 
-/// The message before a retry: `Rate limit exceeded: openai. Retrying in 60 s (attempt 1 of 3).`
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Retrying {
-    /// The provider.
-    pub provider: String,
-    /// The kind of failure, such as `Rate limit exceeded`.
-    pub what: &'static str,
-    /// The wait before the retry.
-    pub delay: Duration,
-    /// The number of the retry, from 1.
-    pub attempt: u32,
-    /// The most retries of a completion.
-    pub of: u32,
-}
-
-impl Retrying {
-    /// Returns the words for a failure that is retried.
-    pub(crate) fn what(kind: FailureKind) -> &'static str {
-        match kind {
-            FailureKind::RateLimit => "Rate limit exceeded",
-            FailureKind::Server => "Server error",
-            FailureKind::Timeout => "Timed out",
-            FailureKind::Network => "Connection failed",
-            _ => "Failed",
-        }
+/// Returns the retry of a failed attempt, for [`Sink::retrying`].
+pub(crate) fn retrying(provider: &Name, failure: &ExchangeError, delay: Duration, attempt: u32) -> Retrying {
+    let what = match failure.kind() {
+        FailureKind::RateLimit => "Rate limit exceeded",
+        FailureKind::Server => "Server error",
+        FailureKind::Timeout => "Timed out",
+        FailureKind::Network => "Connection failed",
+        _ => "Failed",
+    };
+    Retrying {
+        provider: provider.to_string(),
+        what: what.to_owned(),
+        cause: cause(failure),
+        wait_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+        attempt,
+        of: retry::MAX_RETRIES,
     }
 }
 
-impl fmt::Display for Retrying {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { provider, what, delay, attempt, of } = self;
-        // Rounded up, so that the wait is never longer than announced.
-        let seconds = delay.as_millis().div_ceil(1000);
-        write!(f, "{what}: {provider}. Retrying in {seconds} s (attempt {attempt} of {of}).")
+/// Returns what the provider or the system reported, in a few words. Of a failed connection this is the system's error
+/// without the address and the number: `connection refused`.
+fn cause(failure: &ExchangeError) -> String {
+    let ExchangeError::Failed { kind, message, .. } = failure else { return text::excerpt(&failure.to_string(), CAUSE) };
+    let message = text::clean_line(message);
+    if *kind != FailureKind::Network {
+        return text::excerpt(&message, CAUSE);
     }
+    let cause = message.rsplit(": ").next().unwrap_or_default();
+    let cause = cause.split(" (os error").next().unwrap_or_default();
+    let mut characters = cause.chars();
+    let first = characters.next().map(|first| first.to_lowercase().to_string()).unwrap_or_default();
+    text::excerpt(&format!("{first}{}", characters.as_str()), CAUSE)
 }
 
 /// The end of a successful completion.
@@ -64,18 +70,29 @@ pub struct Completed {
 mod tests {
     use super::*;
 
+    fn failed(kind: FailureKind, message: &str) -> ExchangeError {
+        let (provider, message) = ("openai".to_owned(), message.to_owned());
+        ExchangeError::Failed { provider, kind, message, status: None, code: None, again_in: None }
+    }
+
     #[test]
-    fn retry_message_is_exact() {
-        let mut retrying = Retrying {
-            provider: "openai".to_owned(),
-            what: Retrying::what(FailureKind::RateLimit),
-            delay: Duration::from_secs(60),
-            attempt: 1,
-            of: 3,
-        };
-        assert_eq!(retrying.to_string(), "Rate limit exceeded: openai. Retrying in 60 s (attempt 1 of 3).");
-        retrying.what = Retrying::what(FailureKind::Network);
-        retrying.delay = Duration::from_millis(1001);
-        assert_eq!(retrying.to_string(), "Connection failed: openai. Retrying in 2 s (attempt 1 of 3).");
+    fn retry_names_kind_cause_and_wait() {
+        let failure = failed(FailureKind::RateLimit, "slow\u{1b} down");
+        let retrying = retrying(&"openai".parse().unwrap(), &failure, Duration::from_micros(1_500_900), 2);
+        assert_eq!((retrying.cause.as_str(), retrying.wait_ms), ("slow down", 1_500));
+        assert_eq!(retrying.to_string(), "Rate limit exceeded: openai. Retrying in 2 s (attempt 2 of 3).");
+    }
+
+    #[test]
+    fn cause_of_a_failed_connection_is_short() {
+        for (message, expected) in [
+            ("no connection to http://localhost:8080: Connection refused (os error 111)", "connection refused"),
+            ("the answer of https://example.org is cut short", "the answer of https://example.org is cut short"),
+            ("", ""),
+        ] {
+            assert_eq!(cause(&failed(FailureKind::Network, message)), expected);
+        }
+        let long = "x".repeat(CAUSE + 1);
+        assert_eq!(cause(&failed(FailureKind::Server, &long)).chars().count(), CAUSE + 1);
     }
 }

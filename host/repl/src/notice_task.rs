@@ -1,6 +1,5 @@
 //! Shows notices while the user is at the prompt. `editor` and `plain` start it before they read a line.
 
-use patchbay_core::EventKind;
 use patchbay_session::{Received, Subscription};
 use tokio::{runtime::Handle, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -24,7 +23,7 @@ impl NoticeTask {
             // A read error is reported by the next line.
             while let Some(Ok(Some(received))) = until.run_until_cancelled(events.next()).await {
                 if let Received::Event(event) = received
-                    && let EventKind::Notice { text } = event.kind
+                    && let Some(text) = event.kind.notice()
                 {
                     show(text);
                 }

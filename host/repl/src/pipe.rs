@@ -34,6 +34,7 @@ impl PipeOutput {
             EventKind::Delta { block, text, .. } => self.delta(block, &text),
             EventKind::Progress { text, .. } => self.line(&text),
             EventKind::Notice { text } => self.line(&text),
+            EventKind::Retrying(retrying) => self.line(&retrying.to_string()),
             EventKind::Message { kind: MessageKind::Assistant, .. } => {
                 self.end()?;
                 let calls = answer.iter().flat_map(|answer| &answer.parts).filter_map(AssistantPart::tool_call);

@@ -146,6 +146,7 @@ struct Front {
     /// The model that answers, for the status row.
     model: Option<ModelInUse>,
     area: LiveArea,
+    progress: marks::Progress,
     columns: usize,
     rows: usize,
     /// Whether the window is in front; true where the terminal does not tell.
@@ -194,6 +195,7 @@ impl Front {
             taking_back: None,
             model,
             area: LiveArea::new(marks::rewraps()),
+            progress: marks::Progress::new(),
             columns: columns.into(),
             rows: rows.into(),
             focused: true,
@@ -346,14 +348,13 @@ impl Front {
     }
 
     fn request_completion(&mut self) {
-        let text = self.composer.text();
-        let at_end = self.composer.cursor() == text.len();
-        if !text.starts_with('/') || text.contains('\n') || !at_end || self.composer.is_recalled() {
+        if self.composer.is_recalled() || self.composer.is_empty() {
             return;
         }
-        let (session, typed) = (Arc::clone(&self.session), text.to_owned());
+        let (session, typed) = (Arc::clone(&self.session), self.composer.text().to_owned());
+        let cursor = self.composer.cursor();
         self.completing = Some(Box::pin(async move {
-            let suggestions = session.complete(&typed).await;
+            let suggestions = session.complete_at(&typed, cursor).await;
             (typed, suggestions)
         }));
     }
@@ -368,12 +369,13 @@ impl Front {
         self.menu = Menu::of(suggestions);
         if std::mem::take(&mut self.tab) {
             self.complete();
-        } else if self.menu.as_ref().and_then(Menu::only).is_some_and(|only| typed[only.start..] == only.text) {
+        } else if self.menu.as_ref().and_then(Menu::only).is_some_and(|only| typed.get(only.start..) == Some(&only.text)) {
             self.menu = None;
         }
     }
 
-    /// Completes the text from the menu as far as it is unambiguous, then goes through the menu.
+    /// Completes the text from the menu as far as it is unambiguous, then goes through the menu. Where the typed text is
+    /// not the beginning of the suggestions, the chosen one or the first one is accepted.
     fn complete(&mut self) {
         let Some(menu) = &mut self.menu else {
             self.tab = true;
@@ -385,23 +387,27 @@ impl Front {
         if let Some(only) = menu.only().cloned() {
             return self.accept(&only);
         }
-        let (start, prefix) = menu.common_prefix();
-        let typed = self.composer.text();
-        if typed.len() < start + prefix.len() && typed.get(start..).is_some_and(|typed| prefix.starts_with(typed)) {
-            let text = format!("{}{prefix}", &typed[..start]);
-            self.composer.set(&text);
-            self.edited();
+        let best = menu.best().clone();
+        let prefix = menu.common_prefix();
+        let typed = self.composer.text().get(best.start..best.end).unwrap_or_default();
+        if !prefix.starts_with(typed) {
+            self.accept(&best);
+        } else if typed.len() < prefix.len() {
+            self.accept(&Suggestion { text: prefix, takes_argument: false, ..best });
         } else {
             menu.next();
         }
     }
 
-    /// Replaces the text by a suggestion.
+    /// Replaces a part of the text by a suggestion.
     fn accept(&mut self, suggestion: &Suggestion) {
-        let blank = if suggestion.takes_argument { " " } else { "" };
-        let kept = self.composer.text().get(..suggestion.start).unwrap_or_default();
-        let text = format!("{kept}{}{blank}", suggestion.text);
-        self.composer.set(&text);
+        let text = self.composer.text();
+        let before = text.get(..suggestion.start).unwrap_or_default();
+        let after = text.get(suggestion.end..).unwrap_or_default();
+        let blank = if suggestion.takes_argument && !after.starts_with(char::is_whitespace) { " " } else { "" };
+        let kept = format!("{before}{}{blank}", suggestion.text);
+        let text = format!("{kept}{after}");
+        self.composer.replace(&text, kept.len());
         self.edited();
     }
 
@@ -431,6 +437,9 @@ impl Front {
         if let Some(sequence) = self.clipboard.take() {
             raw_mode::write(&sequence)?;
         }
+        if let Some(sequence) = self.progress.update(!self.busy.is_idle(), now) {
+            raw_mode::write(sequence)?;
+        }
         if !frame.is_empty() {
             raw_mode::write(&frame)?;
             self.drawn = Some(now);
@@ -449,7 +458,10 @@ impl Front {
         match away {
             Away::Suspended => suspend::suspend(),
             Away::Editor => match suspend::edit(&self.composer.expanded()) {
-                Ok(text) => self.composer.set(text.trim_end_matches('\n')),
+                Ok(text) => {
+                    self.composer.set(text.trim_end_matches('\n'));
+                    self.edited();
+                }
                 Err(error) => self.transcript.print(&format!("Error: {error}")),
             },
         }
@@ -457,6 +469,7 @@ impl Front {
             (self.columns, self.rows) = (columns.into(), rows.into());
         }
         self.area.forget();
+        self.progress = marks::Progress::new();
         self.changed = true;
     }
 

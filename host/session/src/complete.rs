@@ -1,70 +1,119 @@
-//! Completion of lines from the built-in commands, the snapshot, the personas and the models. Fronts call it while the user
-//! types.
+//! Completion of lines from the built-in commands, the snapshot, the personas, the models and the files of the workspace.
+//! Fronts call it while the user types.
 
 use patchbay_command::Completion;
+use patchbay_provider::SuggestedModel;
 
-use crate::{Session, builtin};
+use crate::{CommandInfo, Session, builtin, filter, workspace_files::PathToken};
 
 /// A completion of a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Suggestion {
-    /// Text that replaces the line from byte `start` on.
+    /// Text that replaces the bytes from `start` to `end`.
     pub text: String,
     /// Byte offset where the replaced text starts.
     pub start: usize,
+    /// Byte offset where the replaced text ends.
+    pub end: usize,
     /// Description in one line; may be empty.
     pub summary: String,
-    /// Whether an argument may follow.
+    /// Whether more text may follow.
     pub takes_argument: bool,
+    /// Heading that it shares with its neighbours, such as the provider of a model; `None` without groups.
+    pub group: Option<String>,
+    /// Whether it works only after something was set up, which the heading names.
+    pub is_unready: bool,
 }
 
 impl Session {
-    /// Returns the completions of the partial `line`, in the order of `/commands` and `/skills`.
+    /// Returns the completions at the byte `cursor` of `text`: paths of the workspace behind `@`, else those of a command
+    /// whose end is being typed.
+    pub async fn complete_at(&self, text: &str, cursor: usize) -> Vec<Suggestion> {
+        if let Some(token) = PathToken::at(text, cursor) {
+            return self.complete_path(&token).await;
+        }
+        if cursor == text.len() && !text.contains('\n') {
+            return self.complete(text).await;
+        }
+        Vec::new()
+    }
+
+    /// Returns the paths that fit, without `@`. White space in a path is put in quotation marks.
+    async fn complete_path(&self, token: &PathToken<'_>) -> Vec<Suggestion> {
+        let paths = self.files.find(token.typed).await;
+        let suggestion = |path: String| Suggestion {
+            text: if path.contains(char::is_whitespace) { format!("\"{path}\"") } else { path },
+            start: token.start,
+            end: token.end,
+            takes_argument: true,
+            ..Suggestion::default()
+        };
+        paths.into_iter().map(suggestion).collect()
+    }
+
+    /// Returns the completions of the partial `line`, in the order of `/commands` and `/skills`: what begins with the typed
+    /// text; if nothing does, what has its letters in their order.
     pub async fn complete(&self, line: &str) -> Vec<Suggestion> {
         let Some(typed) = line.strip_prefix('/') else { return Vec::new() };
-        match typed.split_once(char::is_whitespace) {
-            None => self
-                .commands()
-                .into_iter()
-                .filter(|command| command.name.starts_with(typed))
-                .map(|command| Suggestion {
-                    text: format!("/{}", command.name),
-                    start: 0,
-                    takes_argument: command.hint.is_some(),
-                    summary: command.summary,
-                })
-                .collect(),
-            Some((name, argument)) => {
-                let argument = argument.trim_start();
-                let start = line.len() - argument.len();
-                let spec = builtin::specs().into_iter().find(|spec| spec.name == name);
-                let names = match spec.map_or(Completion::None, |spec| spec.completion) {
-                    Completion::None => Vec::new(),
-                    Completion::Skills => {
-                        let snapshot = self.snapshot();
-                        snapshot
-                            .skills()
-                            .map(|skill| (skill.name.to_string(), skill.manifest.summary.clone()))
-                            .collect()
-                    }
-                    Completion::Personas => match self.host.personas(self.workspace()).await {
-                        Ok(personas) => personas.names().into_iter().map(|name| (name, String::new())).collect(),
-                        Err(error) => {
-                            tracing::warn!("no completion of personas: {error}");
-                            Vec::new()
-                        }
-                    },
-                    Completion::Models => {
-                        let models = self.host.providers.suggestions().await;
-                        models.into_iter().map(|model| (model, String::new())).collect()
-                    }
-                };
-                let names = names.into_iter().filter(|(name, _)| name.starts_with(argument));
-                names
-                    .map(|(text, summary)| Suggestion { text, start, summary, takes_argument: name == "skill" })
-                    .collect()
+        let Some((name, argument)) = typed.split_once(char::is_whitespace) else {
+            let commands = filter::by_name(self.commands(), typed, |command| &command.name);
+            let suggestion = |command: CommandInfo| Suggestion {
+                text: format!("/{}", command.name),
+                end: line.len(),
+                takes_argument: command.hint.is_some(),
+                summary: command.summary,
+                ..Suggestion::default()
+            };
+            return commands.into_iter().map(suggestion).collect();
+        };
+        let argument = argument.trim_start();
+        let spec = builtin::specs().into_iter().find(|spec| spec.name == name);
+        let named = |(text, summary)| Suggestion { text, summary, ..Suggestion::default() };
+        let mut suggestions: Vec<Suggestion> = match spec.map_or(Completion::None, |spec| spec.completion) {
+            Completion::None => Vec::new(),
+            Completion::Skills => {
+                let snapshot = self.snapshot();
+                let skills = snapshot.skills();
+                skills.map(|skill| named((skill.name.to_string(), skill.manifest.summary.clone()))).collect()
             }
+            Completion::Personas => match self.host.personas(self.workspace()).await {
+                Ok(personas) => personas.names().into_iter().map(|name| named((name, String::new()))).collect(),
+                Err(error) => {
+                    tracing::warn!("no completion of personas: {error}");
+                    Vec::new()
+                }
+            },
+            Completion::Models => self.suggested_models().await,
+        };
+        suggestions = filter::by_name(suggestions, argument, |suggestion| &suggestion.text);
+        for suggestion in &mut suggestions {
+            (suggestion.start, suggestion.end) = (line.len() - argument.len(), line.len());
+            suggestion.takes_argument = name == "skill";
         }
+        suggestions
+    }
+
+    /// Returns the models, grouped by provider, with a mark at the model in use.
+    async fn suggested_models(&self) -> Vec<Suggestion> {
+        let models = self.host.providers.suggestions().await;
+        let current = self.model_of(&self.agent_in_view()).await.ok();
+        let is_current = |model: &SuggestedModel| {
+            current.as_ref().is_some_and(|choice| {
+                let level = choice.level.map(|level| format!("/{}", level.as_str())).unwrap_or_default();
+                choice.provider == model.provider && model.model == format!("{}{level}", choice.model)
+            })
+        };
+        let suggestion = |model: SuggestedModel| Suggestion {
+            summary: if is_current(&model) { "in use".to_owned() } else { String::new() },
+            group: Some(match model.needs_key {
+                true => format!("{} · needs key", model.provider),
+                false => model.provider.to_string(),
+            }),
+            is_unready: model.needs_key,
+            text: model.model,
+            ..Suggestion::default()
+        };
+        models.into_iter().map(suggestion).collect()
     }
 }
 

@@ -120,7 +120,7 @@ pub struct Host {
     pub(crate) compaction: CompactionSettings,
     pub(crate) roots: Roots,
     pub(crate) observer: Arc<dyn Observer>,
-    protected: ProtectedPaths,
+    pub(crate) protected: ProtectedPaths,
     pub(crate) program: String,
     kv: KvStore,
     /// The open sessions of this process. Locked while a session is resumed, so that two callers get the same session.

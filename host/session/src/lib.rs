@@ -38,6 +38,7 @@ mod builtin;
 mod commands;
 mod complete;
 mod error;
+mod filter;
 mod host;
 mod invoke;
 mod json;
@@ -54,6 +55,7 @@ mod session;
 mod turns;
 mod unanswered;
 mod watch;
+mod workspace_files;
 mod workspace_path;
 
 pub use patchbay_agent::{CompactionSettings, INTERNAL_TOOLS};

@@ -37,6 +37,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Instant,
 };
 
 use cap_fs_ext::OpenOptionsSyncExt as _;
@@ -180,6 +181,13 @@ impl Workspace {
     /// incomplete.
     pub fn walk(&self, glob: &str, after: Option<&str>, limit: u32) -> Result<Vec<FileEntry>, FileError> {
         walk::walk(self, glob, after, limit, work::WorkBudget::default())
+    }
+
+    /// Lists at most `limit` files and directories for a person, with the rules and in the order of [`walk`](Self::walk), as
+    /// far as they are found until `until`. Unlike a page of a walk, the list may be incomplete: it ends at the first
+    /// error and where the walk would exceed [`limits`].
+    pub fn list(&self, limit: usize, until: Instant) -> Vec<FileEntry> {
+        walk::list(self, limit, until)
     }
 
     /// Replaces the contents of the file at `path` atomically: a concurrent reader, also after a crash, sees either the

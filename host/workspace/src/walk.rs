@@ -4,7 +4,7 @@
 //! directory is sorted twice among its siblings: by its name, as the entry itself, and by its name with a `/`, as its
 //! contents.
 
-use std::io;
+use std::{io, time::Instant};
 
 use cap_fs_ext::DirExt as _;
 use cap_std::fs::{Dir, FileType};
@@ -31,17 +31,21 @@ pub(crate) fn walk(
 ) -> Result<Vec<FileEntry>, FileError> {
     workspace.rules.check_root(RelPath::ROOT)?;
     let limit = usize::try_from(limit.min(limits::PAGE)).unwrap_or_default();
-    let mut walk = Walk {
-        workspace,
-        glob: Glob::parse(glob)?,
-        after: after.unwrap_or_default(),
-        limit,
-        ignored: IgnoreStack::default(),
-        work,
-        found: Vec::new(),
-    };
+    let mut walk = Walk::new(workspace, Glob::parse(glob)?, after.unwrap_or_default(), limit, work);
     walk.directory(&workspace.root, "", 0)?;
     Ok(walk.found)
+}
+
+/// Implements [`Workspace::list`]: stops at `limit` entries, at `until`, or at the first error.
+pub(crate) fn list(workspace: &Workspace, limit: usize, until: Instant) -> Vec<FileEntry> {
+    let Ok(glob) = Glob::parse("**") else { return Vec::new() };
+    if workspace.rules.check_root(RelPath::ROOT).is_err() {
+        return Vec::new();
+    }
+    let mut walk = Walk::new(workspace, glob, "", limit, WorkBudget::until(until));
+    // An incomplete list serves its purpose.
+    let _ = walk.directory(&workspace.root, "", 0);
+    walk.found
 }
 
 /// The state of one walk.
@@ -72,7 +76,11 @@ enum SiblingKind {
     Below,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn new(workspace: &'a Workspace, glob: Glob, after: &'a str, limit: usize, work: WorkBudget) -> Self {
+        Self { workspace, glob, after, limit, ignored: IgnoreStack::default(), work, found: Vec::new() }
+    }
+
     /// Walks the directory with the path `prefix`, which is empty or ends with `/` and has `depth` parts.
     fn directory(&mut self, dir: &Dir, prefix: &str, depth: usize) -> Result<(), FileError> {
         let Some(siblings) = self.siblings(dir, prefix)? else { return Ok(()) };

@@ -1,5 +1,7 @@
 //! The work that one call has done, counted against [`limits`]. Used by `walk.rs`, `resolve.rs` and the matchers.
 
+use std::time::Instant;
+
 use crate::{error::FileError, limits, wild::StateSet};
 
 /// Counters of one call.
@@ -9,15 +11,23 @@ pub(crate) struct WorkBudget {
     entries: u32,
     /// Matching steps.
     steps: u64,
+    /// When the call ends even if it is within its limits; `None` if only the limits count.
+    until: Option<Instant>,
     /// Buffers of the matcher, reused between names.
     pub(crate) states: (StateSet, StateSet),
 }
 
 impl WorkBudget {
+    /// A budget that also ends at a time.
+    pub(crate) fn until(until: Instant) -> Self {
+        Self { until: Some(until), ..Self::default() }
+    }
+
     /// Counts one name of the file system.
     pub(crate) fn count_entry(&mut self) -> Result<(), FileError> {
         self.entries += 1;
-        if self.entries > limits::ENTRIES { Err(FileError::TooManyEntries) } else { Ok(()) }
+        let is_late = self.until.is_some_and(|until| Instant::now() >= until);
+        if self.entries > limits::ENTRIES || is_late { Err(FileError::TooManyEntries) } else { Ok(()) }
     }
 
     /// Counts matching steps.
@@ -39,5 +49,11 @@ mod tests {
         assert!(work.count_steps(limits::MATCH_STEPS).is_ok());
         assert!(matches!(work.count_steps(1), Err(FileError::TooMuchMatching)));
         assert!(work.count_steps(u64::MAX).is_err());
+    }
+
+    #[test]
+    fn budget_ends_at_its_time() {
+        assert!(WorkBudget::until(Instant::now() + std::time::Duration::from_secs(60)).count_entry().is_ok());
+        assert!(WorkBudget::until(Instant::now()).count_entry().is_err());
     }
 }

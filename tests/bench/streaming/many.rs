@@ -2,8 +2,8 @@
 
 use std::{env, fs, path::Path, process::Command, sync::Arc, time::Instant};
 
-use patchbay_core::completion::StreamEvent;
-use patchbay_provider::{Retrying, Sink};
+use patchbay_core::{Retrying, completion::StreamEvent};
+use patchbay_provider::Sink;
 use patchbay_session::Host;
 
 use super::{

@@ -88,7 +88,11 @@ impl<W: Write> Printer<W> {
                     | EventKind::Unknown,
                 ..
             }) => Ok(()),
-            Received::Event(event) if self.json => {
+            Received::Event(mut event) if self.json => {
+                // Scripts read a retry as the notice that it was before it had a kind of its own.
+                if let Some(text) = event.kind.notice() {
+                    event.kind = EventKind::Notice { text };
+                }
                 let mut object = serde_json::to_value(&event.kind).unwrap_or_default();
                 if let Some(object) = object.as_object_mut() {
                     // Deltas are printed in order, so scripts need no position.
@@ -107,6 +111,10 @@ impl<W: Write> Printer<W> {
                 }
                 EventKind::Notice { text } => {
                     note(&text);
+                    Ok(())
+                }
+                EventKind::Retrying(retrying) => {
+                    note(&retrying.to_string());
                     Ok(())
                 }
                 EventKind::Delta { .. }

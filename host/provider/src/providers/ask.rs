@@ -15,7 +15,7 @@ use crate::{
     adapters::FoundAdapters,
     choice::{self, ModelQuery},
     exchange,
-    registry::{Registry, RegistryView, StoredClaims},
+    registry::{Entry, Registry, RegistryView, StoredClaims},
     route::{Route, RouteCredential},
     status,
 };
@@ -30,6 +30,17 @@ pub struct DefaultChoice {
     pub choice: Choice,
     /// Whether `default_model` of `config.toml` names it.
     pub configured: bool,
+}
+
+/// A completion of `/model`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SuggestedModel {
+    /// The provider whose catalogue has the model.
+    pub provider: Name,
+    /// The model as `/model` takes it, `MODEL[/THINKING]`.
+    pub model: String,
+    /// Whether the provider's key is missing or cannot be used.
+    pub needs_key: bool,
 }
 
 /// What is known of a model before it is asked.
@@ -112,9 +123,9 @@ impl Providers {
         self.ready(&*self.registry().await, &choice.provider).await.map(drop)
     }
 
-    /// Returns the completions of `/model`: each model of the ready providers' catalogues, followed by its suggested levels. Before
-    /// the first use of the providers, these are the models of bundled adapters.
-    pub async fn suggestions(&self) -> Vec<String> {
+    /// Returns the completions of `/model`: each model of the ready providers' catalogues, followed by its suggested levels.
+    /// Providers without their key are last. Before the first use of the providers, these are the models of bundled adapters.
+    pub async fn suggestions(&self) -> Vec<SuggestedModel> {
         let consents = match self.consents().await {
             Ok(consents) => consents,
             Err(error) => {
@@ -126,12 +137,22 @@ impl Providers {
             let (found, claims) = (FoundAdapters::default(), StoredClaims::default());
             Arc::new(Registry::build(&self.bundled, found, &Settings::default(), &claims, None))
         });
-        let suggested = |model: &ModelEntry| {
-            let level = |level: &ThinkingLevel| format!("{}/{}", model.id, level.as_str());
-            std::iter::once(model.id.clone()).chain(model.suggested_levels.iter().map(level)).collect::<Vec<_>>()
+        let suggested = |entry: &Entry, needs_key: bool| {
+            let shown = entry.models.iter().filter(|model| !model.deprecated);
+            let names = shown.flat_map(|model| {
+                let level = |level: &ThinkingLevel| format!("{}/{}", model.id, level.as_str());
+                std::iter::once(model.id.clone()).chain(model.suggested_levels.iter().map(level))
+            });
+            names.map(|model| SuggestedModel { provider: entry.name.clone(), model, needs_key }).collect::<Vec<_>>()
         };
-        let ready = registry.shown().into_iter().filter(|entry| consents.is_ready(entry));
-        ready.flat_map(|entry| entry.models.iter().filter(|model| !model.deprecated).flat_map(suggested)).collect()
+        let ready: Vec<_> = registry.shown().into_iter().filter(|entry| consents.is_ready(entry)).collect();
+        let has_key = |entry: &Entry| {
+            let variable = entry.variable.as_ref();
+            variable.is_none_or(|variable| self.exchange.secrets.locate(&entry.name, variable).is_ok())
+        };
+        let (with_key, without): (Vec<_>, Vec<_>) = ready.into_iter().partition(|entry| has_key(entry));
+        let with_key = with_key.into_iter().flat_map(|entry| suggested(entry, false));
+        with_key.chain(without.into_iter().flat_map(|entry| suggested(entry, true))).collect()
     }
 
     /// Returns the first model in the provider's catalogue of the size of `selector`, or of the next best size. `None` without a

@@ -206,6 +206,24 @@ async fn key_is_searched_only_for_allowed_providers() {
 }
 
 #[tokio::test]
+async fn models_without_a_key_are_suggested_last() {
+    let home = Home::new();
+    home.drop_in(&manifest("aaa", &[], &["a-1", "a-2"])).await;
+    home.drop_in(&manifest("zed", &[], &["z-1"])).await;
+    let keys = home.folder.path().join("config/credentials.json");
+    fs::write(&keys, r#"{"zed": {"api_key": "sk-12345678"}}"#).unwrap();
+    #[cfg(unix)]
+    fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let process = home.process();
+    allow(&process, "aaa").await;
+    assert_eq!(process.suggestions().await.len(), 2, "a provider that is not allowed is not suggested");
+    allow(&process, "zed").await;
+    let suggested = process.suggestions().await;
+    let shown: Vec<_> = suggested.iter().map(|model| (model.provider.as_str(), &*model.model, model.needs_key)).collect();
+    assert_eq!(shown, [("zed", "z-1", false), ("aaa", "a-1", true), ("aaa", "a-2", true)]);
+}
+
+#[tokio::test]
 async fn prefix_claimed_by_two_processes_has_one_owner() {
     for _ in 0..8 {
         let home = Home::new();

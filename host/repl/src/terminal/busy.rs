@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use patchbay_core::{AssistantPart, DeltaKind, EventKind, LineId, MessageKind, text};
+use patchbay_core::{AssistantPart, DeltaKind, EventKind, LineId, MessageKind, Retrying, text};
 
 use super::transcript::seconds;
 
@@ -10,6 +10,8 @@ use super::transcript::seconds;
 const PROGRESS: usize = 60;
 /// Length limit in characters of a command's text.
 const COMMAND: usize = 40;
+/// Length limit in characters of the cause of a retry.
+const CAUSE: usize = 60;
 
 /// The lines of this front that run, and what the last events said.
 #[derive(Debug, Default)]
@@ -35,6 +37,13 @@ enum Step {
     Waiting,
     Thinking(Instant),
     Answering,
+    /// The provider failed and is asked again at this time, for the cause.
+    Retrying {
+        at: Instant,
+        attempt: u32,
+        of: u32,
+        cause: String,
+    },
     /// Tools that run, and the newest progress.
     Tools {
         names: Vec<String>,
@@ -80,6 +89,12 @@ impl Busy {
                 }
             }
             EventKind::Delta { .. } => self.step = Step::Answering,
+            EventKind::Retrying(Retrying { wait_ms, attempt, of, cause, .. }) => {
+                // A wait that the clock cannot add is over at once; the provider's limit is minutes.
+                let at = now.checked_add(Duration::from_millis(*wait_ms)).unwrap_or(now);
+                let cause = text::excerpt(cause, CAUSE);
+                self.step = Step::Retrying { at, attempt: *attempt, of: *of, cause };
+            }
             EventKind::Progress { tool, text: progress } => {
                 let progress = Some(text::excerpt(progress, PROGRESS));
                 match &mut self.step {
@@ -126,6 +141,13 @@ impl Busy {
             Step::Waiting => parts.push(took(first.since)),
             Step::Thinking(since) => parts.push(format!("thinking {}", took(*since))),
             Step::Answering => parts.push(format!("answering {}", took(first.since))),
+            Step::Retrying { at, attempt, of, cause } => {
+                let left = at.saturating_duration_since(now);
+                // Rounded up, so that the row counts to 1.
+                let left = Duration::from_secs(left.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX));
+                let when = if left.is_zero() { "asks again".to_owned() } else { format!("asks again in {}", seconds(left)) };
+                parts.push(format!("{when}, {attempt} of {of}: {cause}"));
+            }
             Step::Tools { names, progress, since } => {
                 parts.push(format!("{} {}", names.join(", "), took(*since)));
                 parts.extend(progress.clone());
@@ -167,6 +189,26 @@ mod tests {
         assert_eq!(busy.text(Some("m1"), None, at(72)).unwrap(), "* m1 · web__fetch 1 s · 40 % · Esc stops");
         busy.end(LineId::from_bytes([1; 16]));
         assert!(busy.is_idle());
+    }
+
+    #[test]
+    fn retry_is_counted_down() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut busy = Busy::default();
+        busy.begin(LineId::from_bytes([1; 16]), "hello", start);
+        let (provider, what, cause) = ("m".to_owned(), "Connection failed".to_owned(), "connection refused".to_owned());
+        busy.event(&EventKind::Retrying(Retrying { provider, what, cause, wait_ms: 2_700, attempt: 2, of: 3 }), start);
+        for (ms, expected) in [
+            (0, "* m1 · asks again in 3 s, 2 of 3: connection refused · Esc stops"),
+            (1_000, "* m1 · asks again in 2 s, 2 of 3: connection refused · Esc stops"),
+            (2_600, "* m1 · asks again in 1 s, 2 of 3: connection refused · Esc stops"),
+            (2_700, "* m1 · asks again, 2 of 3: connection refused · Esc stops"),
+        ] {
+            assert_eq!(busy.text(Some("m1"), None, at(ms)).unwrap(), expected);
+        }
+        busy.event(&delta(DeltaKind::Text), at(3_000));
+        assert_eq!(busy.text(Some("m1"), None, at(3_000)).unwrap(), "* m1 · answering 3 s · Esc stops");
     }
 
     #[test]

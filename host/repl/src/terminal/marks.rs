@@ -1,6 +1,6 @@
 //! Sequences that tell the terminal about the conversation, and what is known of terminals.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A turn that took as long rings the bell if the window is not in front.
 pub(crate) const LONG: Duration = Duration::from_secs(10);
@@ -15,4 +15,134 @@ pub(crate) const OUTPUT_START: &str = "\x1b]133;C\x07";
 /// Whether the terminal wraps lines again when it is resized. The Linux console and xterm do not.
 pub(crate) fn rewraps() -> bool {
     std::env::var("TERM").is_ok_and(|term| term != "linux") && std::env::var_os("XTERM_VERSION").is_none()
+}
+
+/// The progress sign of the terminal's tab or task bar (OSC 9;4): busy without a percentage, and off. The end is ST,
+/// because some terminals of VTE do not accept BEL there.
+/// Source: <https://conemu.github.io/en/AnsiEscapeCodes.html#ConEmu_specific_OSC>, 2026-11-23.
+const PROGRESS_ON: &str = "\x1b]9;4;3\x1b\\";
+const PROGRESS_OFF: &str = "\x1b]9;4;0\x1b\\";
+/// The sign is sent again after this time: ghostty removes one that is older than 15 seconds.
+const PROGRESS_AGAIN: Duration = Duration::from_secs(5);
+
+/// The progress sign, in terminals that are known to have one. Others show the sequence as a notification.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    is_known: bool,
+    /// When the sign was last turned on; `None` while it is off.
+    shown: Option<Instant>,
+}
+
+impl Progress {
+    pub(crate) fn new() -> Self {
+        Self { is_known: has_progress(), shown: None }
+    }
+
+    /// Returns the sequence that shows whether anything runs; `None` if the terminal shows it already.
+    pub(crate) fn update(&mut self, is_busy: bool, now: Instant) -> Option<&'static str> {
+        if !self.is_known {
+            return None;
+        }
+        match (is_busy, self.shown) {
+            (true, Some(shown)) if now.saturating_duration_since(shown) < PROGRESS_AGAIN => None,
+            (true, _) => {
+                self.shown = Some(now);
+                Some(PROGRESS_ON)
+            }
+            (false, None) => None,
+            (false, Some(_)) => {
+                self.shown = None;
+                Some(PROGRESS_OFF)
+            }
+        }
+    }
+}
+
+/// Returns the sequence that turns the sign off when the terminal is given back; empty if the terminal has none.
+pub(crate) fn progress_off() -> &'static str {
+    if has_progress() { PROGRESS_OFF } else { "" }
+}
+
+fn has_progress() -> bool {
+    knows_progress(|name| std::env::var(name).unwrap_or_default())
+}
+
+/// Whether the terminal that these environment variables describe shows progress. A multiplexer does not pass it on.
+fn knows_progress(variable: impl Fn(&str) -> String) -> bool {
+    let term = variable("TERM");
+    if term.starts_with("screen") || term.starts_with("tmux") || term == "linux" {
+        return false;
+    }
+    let known = match variable("TERM_PROGRAM").as_str() {
+        "ghostty" | "WezTerm" => true,
+        "iTerm.app" => version(&variable("TERM_PROGRAM_VERSION")) >= [3, 6, 6],
+        _ => term == "xterm-ghostty",
+    };
+    known
+        || variable("ConEmuANSI") == "ON"
+        || !variable("WT_SESSION").is_empty()
+        || variable("VTE_VERSION").parse::<u32>().is_ok_and(|version| version >= 7_900)
+}
+
+/// Returns the three numbers of a version such as `3.6.6` or `3.6.7beta1`; what is no number counts as 0.
+fn version(text: &str) -> [u32; 3] {
+    let mut parts = text.split('.').map(|part| {
+        let end = part.find(|character: char| !character.is_ascii_digit()).unwrap_or(part.len());
+        part[..end].parse().unwrap_or(0)
+    });
+    [(); 3].map(|()| parts.next().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn knows(variables: &[(&str, &str)]) -> bool {
+        knows_progress(|name| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()).unwrap_or_default()
+        })
+    }
+
+    #[test]
+    fn progress_is_shown_where_it_is_known() {
+        for variables in [
+            &[("ConEmuANSI", "ON")][..],
+            &[("WT_SESSION", "0a1b")],
+            &[("TERM_PROGRAM", "ghostty")],
+            &[("TERM", "xterm-ghostty")],
+            &[("TERM_PROGRAM", "WezTerm")],
+            &[("VTE_VERSION", "7900")],
+            &[("VTE_VERSION", "8003")],
+            &[("TERM_PROGRAM", "iTerm.app"), ("TERM_PROGRAM_VERSION", "3.6.6")],
+            &[("TERM_PROGRAM", "iTerm.app"), ("TERM_PROGRAM_VERSION", "3.10.0beta2")],
+        ] {
+            assert!(knows(variables), "{variables:?}");
+        }
+        for variables in [
+            &[][..],
+            &[("TERM", "xterm-256color")],
+            &[("ConEmuANSI", "OFF")],
+            &[("VTE_VERSION", "7802")],
+            &[("VTE_VERSION", "new")],
+            &[("TERM_PROGRAM", "iTerm.app"), ("TERM_PROGRAM_VERSION", "3.6.5")],
+            &[("TERM_PROGRAM", "iTerm.app")],
+            &[("TERM_PROGRAM", "Apple_Terminal")],
+            &[("TERM", "tmux-256color"), ("WT_SESSION", "0a1b")],
+            &[("TERM", "screen-256color"), ("VTE_VERSION", "8003")],
+        ] {
+            assert!(!knows(variables), "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn progress_is_repeated_while_busy_and_turned_off_once() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut progress = Progress { is_known: true, shown: None };
+        let busy = [(false, 0), (true, 1), (true, 2), (true, 6), (true, 7), (false, 8), (false, 9)];
+        let written = busy.map(|(is_busy, seconds)| progress.update(is_busy, at(seconds)));
+        assert_eq!(written, [None, Some(PROGRESS_ON), None, Some(PROGRESS_ON), None, Some(PROGRESS_OFF), None]);
+        let mut unknown = Progress { is_known: false, shown: None };
+        assert_eq!(unknown.update(true, start), None);
+    }
 }

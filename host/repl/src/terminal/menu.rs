@@ -53,42 +53,84 @@ impl Menu {
         }
     }
 
-    /// Returns the text that all items begin with, and the offset where it belongs.
-    pub(crate) fn common_prefix(&self) -> (usize, String) {
-        let first = &self.items[0];
-        let mut prefix = first.text.as_str();
+    /// Returns the chosen item, or the first one.
+    pub(crate) fn best(&self) -> &Suggestion {
+        self.chosen().unwrap_or(&self.items[0])
+    }
+
+    /// Returns the text that all items begin with.
+    pub(crate) fn common_prefix(&self) -> String {
+        let mut prefix = self.items[0].text.as_str();
         for item in &self.items[1..] {
             let same = prefix.chars().zip(item.text.chars()).take_while(|(left, right)| left == right);
             prefix = &prefix[..same.map(|(character, _)| character.len_utf8()).sum()];
         }
-        (first.start, prefix.to_owned())
+        prefix.to_owned()
     }
 
-    /// Returns at most `height` rows.
+    /// Returns at most `height` rows: the items, and above the first item of each group its heading.
     pub(crate) fn rows(&self, columns: usize, height: usize) -> Vec<Row> {
         let limit = columns.saturating_sub(1);
-        let shown = self.items.iter().enumerate().skip(self.first).take(ROWS.min(height));
-        let names = shown.clone().map(|(_, item)| item.text.width()).max().unwrap_or(0).min(limit / 2);
-        let mut rows: Vec<Row> = shown
-            .map(|(index, item)| {
-                let name = cut(&item.text, limit);
-                let blanks = " ".repeat(names.saturating_sub(name.width()) + 2);
-                let summary = cut(&item.summary, limit.saturating_sub(name.width().max(names) + 2));
-                let plain = if summary.is_empty() { name.clone() } else { format!("{name}{blanks}{summary}") };
-                let text = match self.chosen == Some(index) {
-                    true => style::styled(style::REVERSE, &plain),
-                    false if summary.is_empty() => name,
-                    false => format!("{name}{blanks}{}", style::faint(&summary)),
-                };
-                Row { width: plain.width(), text }
-            })
-            .collect();
-        let more = self.items.len().saturating_sub(self.first + rows.len());
+        let (first, count) = self.shown(height);
+        let shown = &self.items[first..first + count];
+        let names = shown.iter().map(|item| item.text.width()).max().unwrap_or(0).min(limit / 2);
+        let mut rows = Vec::new();
+        let mut group = None;
+        for (index, item) in shown.iter().enumerate() {
+            let heading = item.group.as_deref().filter(|_| has_headings(height));
+            if let Some(heading) = heading.filter(|_| heading != group) {
+                rows.push(Row::styled(style::FAINT, &cut(heading, limit)));
+            }
+            group = heading;
+            let name = cut(&item.text, limit);
+            let blanks = " ".repeat(names.saturating_sub(name.width()) + 2);
+            let summary = cut(&item.summary, limit.saturating_sub(name.width().max(names) + 2));
+            let plain = if summary.is_empty() { name.clone() } else { format!("{name}{blanks}{summary}") };
+            let text = match self.chosen == Some(first + index) {
+                true => style::styled(style::REVERSE, &plain),
+                false if item.is_unready => style::faint(&plain),
+                false if summary.is_empty() => name,
+                false => format!("{name}{blanks}{}", style::faint(&summary)),
+            };
+            rows.push(Row { width: plain.width(), text });
+        }
+        let more = self.items.len().saturating_sub(first + count);
         if more > 0 && rows.len() < height {
             rows.push(Row::styled(style::FAINT, &cut(&format!("… {more} more"), limit)));
         }
         rows
     }
+
+    /// Returns the first item that is shown in `height` rows, and how many are. The chosen one is among them.
+    fn shown(&self, height: usize) -> (usize, usize) {
+        let mut first = self.first;
+        loop {
+            let count = self.fitting(first, height);
+            match self.chosen {
+                Some(chosen) if chosen >= first + count && first < chosen => first += 1,
+                _ => return (first, count),
+            }
+        }
+    }
+
+    /// Returns how many items from `first` on fit into `height` rows with their headings.
+    fn fitting(&self, first: usize, height: usize) -> usize {
+        let (mut used, mut group) = (0, None);
+        for (count, item) in self.items.iter().skip(first).take(ROWS).enumerate() {
+            let heading = item.group.as_deref().filter(|_| has_headings(height));
+            used += 1 + usize::from(heading.is_some() && heading != group);
+            if used > height {
+                return count;
+            }
+            group = heading;
+        }
+        ROWS.min(self.items.len().saturating_sub(first))
+    }
+}
+
+/// Whether there is room for headings.
+fn has_headings(height: usize) -> bool {
+    height >= 4
 }
 
 #[cfg(test)]
@@ -96,11 +138,9 @@ mod tests {
     use super::*;
 
     fn menu(names: &[&str]) -> Menu {
-        let item = |name: &&str| Suggestion {
-            text: (*name).to_owned(),
-            start: 0,
-            summary: format!("does {name}"),
-            takes_argument: false,
+        let item = |name: &&str| {
+            let (text, summary) = ((*name).to_owned(), format!("does {name}"));
+            Suggestion { text, summary, ..Suggestion::default() }
         };
         Menu::of(names.iter().map(item).collect()).unwrap()
     }
@@ -132,8 +172,44 @@ mod tests {
 
     #[test]
     fn common_prefix_is_what_all_items_begin_with() {
-        assert_eq!(menu(&["/skills", "/skill"]).common_prefix(), (0, "/skill".to_owned()));
-        assert_eq!(menu(&["/a", "/b"]).common_prefix(), (0, "/".to_owned()));
+        assert_eq!(menu(&["/skills", "/skill"]).common_prefix(), "/skill");
+        assert_eq!(menu(&["/a", "/b"]).common_prefix(), "/");
+    }
+
+    fn models(groups: &[(&str, usize)]) -> Menu {
+        let item = |group: &str, number| Suggestion {
+            text: format!("{group}-{number}"),
+            summary: if number == 1 { "in use".to_owned() } else { String::new() },
+            group: Some(if group == "zed" { "zed · needs key".to_owned() } else { group.to_owned() }),
+            is_unready: group == "zed",
+            ..Suggestion::default()
+        };
+        let items = groups.iter().flat_map(|(group, count)| (0..*count).map(move |number| item(group, number)));
+        Menu::of(items.collect()).unwrap()
+    }
+
+    #[test]
+    fn groups_have_headings_and_unready_items_are_faint() {
+        let expected = [
+            "\x1b[2mdemo\x1b[0m",
+            "demo-0",
+            "demo-1  \x1b[2min use\x1b[0m",
+            "\x1b[2mzed · needs key\x1b[0m",
+            "\x1b[2mzed-0\x1b[0m",
+        ];
+        assert_eq!(texts(&models(&[("demo", 2), ("zed", 1)]), 80), expected);
+    }
+
+    #[test]
+    fn chosen_item_is_shown_below_headings_in_low_windows() {
+        let mut menu = models(&[("a", 2), ("b", 1), ("c", 3), ("zed", 9)]);
+        for height in 1..20 {
+            for _ in 0..menu.items.len() {
+                menu.next();
+                let rows = menu.rows(80, height);
+                assert!(rows.len() <= height && rows.iter().any(|row| row.text.starts_with(style::REVERSE)), "{rows:?}");
+            }
+        }
     }
 
     #[test]

@@ -6,10 +6,12 @@ use std::{
     sync::Once,
 };
 
+use super::marks;
+
 /// Bracketed paste and focus reports on. `?25h`: the cursor is visible.
 const ENTER: &str = "\x1b[?2004h\x1b[?1004h";
 /// Ends a frame that was not complete, and turns everything off that `ENTER` turned on.
-const LEAVE: &str = "\x1b[?2026l\x1b[?2004l\x1b[?1004l\x1b]9;4;0\x07\x1b[0m\x1b[?25h";
+const LEAVE: &str = "\x1b[?2026l\x1b[?2004l\x1b[?1004l\x1b[0m\x1b[?25h";
 
 /// Raw mode; dropping it restores the terminal.
 #[derive(Debug)]
@@ -44,7 +46,7 @@ impl Drop for RawMode {
 
 fn restore() {
     // Nothing more can be done if the terminal is gone.
-    let _ = write(LEAVE);
+    let _ = write(&format!("{LEAVE}{}", marks::progress_off()));
     let _ = crossterm::terminal::disable_raw_mode();
 }
 

@@ -160,6 +160,8 @@ impl Transcript {
             }
             EventKind::Message { .. }
             | EventKind::Progress { .. }
+            // The busy row counts down.
+            | EventKind::Retrying(_)
             | EventKind::LineEnded { .. }
             | EventKind::LineQueued { .. }
             | EventKind::LineDequeued { .. }

@@ -40,6 +40,8 @@ async fn completion_offers_commands_skills_and_personas() {
         ("/s", &["/skills", "/skill", "/skim"]),
         ("/skills", &["/skills"]),
         ("/S", &[]),
+        ("/rls", &["/reload_skills"]),
+        ("/skill lyr", &["player"]),
         ("/pl", &["/plan"]),
         ("/skill ", &["planner", "player"]),
         ("/skill plan", &["planner"]),
@@ -72,4 +74,23 @@ async fn suggestions_have_position_and_argument_flag() {
     let planner = only("/skill  plann").await;
     assert_eq!((planner.start, planner.takes_argument), ("/skill  ".len(), true));
     assert!(!only("/help plann").await.takes_argument);
+}
+
+#[tokio::test]
+async fn paths_are_completed_at_the_cursor() {
+    let home = tempfile::tempdir().unwrap();
+    let session = session(home.path()).await;
+    fs::write(home.path().join("workspace/my notes.md"), "").unwrap();
+    fs::write(home.path().join("workspace/notes.md"), "").unwrap();
+    let text = "read @no and stop";
+    let found = session.complete_at(text, "read @no".len()).await;
+    let places: Vec<_> = found.iter().map(|found| (found.text.as_str(), found.start, found.end)).collect();
+    assert_eq!(places, [("notes.md", 5, 8), ("\"my notes.md\"", 5, 8)]);
+    assert!(found.iter().all(|found| found.takes_argument));
+    // Elsewhere nothing is completed, and a command only at its end.
+    assert_eq!(session.complete_at(text, 2).await, []);
+    assert_eq!(session.complete_at("/ski", 2).await, []);
+    assert_eq!(session.complete_at("/ski\n", 5).await, []);
+    assert_eq!(session.complete_at("/skills", 7).await, session.complete("/skills").await);
+    assert_eq!(session.complete_at("/skill @not", 11).await[0].text, "notes.md");
 }

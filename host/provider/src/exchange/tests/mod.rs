@@ -14,7 +14,7 @@ use std::{
 };
 
 use patchbay_core::{
-    Name,
+    Name, Retrying,
     completion::{Blob, BlockKind, CompletionRequest, FailureKind, Finish, Stop, StreamEvent, ToolChoice},
 };
 use patchbay_egress::{Egress, Secrets};
@@ -29,7 +29,7 @@ use super::{
     complete, drive,
 };
 use crate::{
-    Completed, ExchangeError, ExchangeLimits, Retrying, Sink,
+    Completed, ExchangeError, ExchangeLimits, Sink,
     route::{Base, Route, RouteCredential},
 };
 

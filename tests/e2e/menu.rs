@@ -1,0 +1,92 @@
+//! The interactive terminal: the menu of files and models, and what the busy row and the terminal's tab show meanwhile.
+
+use patchbay_tests::binary::Patchbay;
+
+use crate::editor::{CTRL_C, CTRL_D, ENTER, Terminal};
+
+const TAB: &str = "\t";
+const DOWN: &str = "\x1b[B";
+/// Moves to the start of the line.
+const CTRL_A: &str = "\x01";
+
+fn open(patchbay: &Patchbay, variables: &[(&str, &str)]) -> Terminal {
+    let terminal = Terminal::open_with(patchbay, &[], variables);
+    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal
+}
+
+#[test]
+fn file_is_inserted_behind_an_at_sign() {
+    let patchbay = Patchbay::quick();
+    for path in ["src/notes.md", "src/other/notes.txt", "out/notes.md", ".patchbay/notes.md"] {
+        patchbay.write(&format!("workspace/{path}"), "");
+    }
+    patchbay.write("workspace/.gitignore", "out/\n");
+    let terminal = open(&patchbay, &[]);
+    terminal.press("compare @notes");
+    terminal.wait_for_text("src/notes.md");
+    terminal.wait_for_text("src/other/notes.txt");
+    assert!(!terminal.lines().iter().any(|line| line.starts_with("out/") || line.starts_with(".patchbay")));
+    terminal.press(TAB);
+    terminal.wait_for_text("> compare src/notes.md");
+    terminal.press("with @snt");
+    terminal.wait_for_text("src/other/notes.txt");
+    terminal.press(DOWN);
+    terminal.press(ENTER);
+    terminal.wait_for_prefix("> compare src/notes.md with src/");
+    // Enter has inserted the path and not sent the message.
+    terminal.press(CTRL_C);
+    terminal.wait_for_prompt();
+    // In the middle of a text, which is sent as it stands.
+    terminal.press("is good");
+    terminal.press(CTRL_A);
+    terminal.press("@src/n");
+    terminal.wait_for_text("src/notes.md");
+    terminal.press(TAB);
+    terminal.wait_for_text("> src/notes.md is good");
+    terminal.press(ENTER);
+    terminal.wait_for_text("You said: src/notes.md is good");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.wait_for_exit(), 0);
+}
+
+#[test]
+fn models_are_grouped_and_those_without_a_key_are_last() {
+    let patchbay = Patchbay::new();
+    let terminal = open(&patchbay, &[("GOOGLE_API_KEY", "")]);
+    terminal.press("/model ");
+    terminal.wait_for_text("demo");
+    terminal.wait_for_prefix("demo-1  ");
+    terminal.wait_for_containing("  in use");
+    terminal.press("g25p");
+    terminal.wait_for_text("google · needs key");
+    terminal.wait_for_text("gemini-2.5-pro/high");
+    terminal.press(CTRL_C);
+    terminal.wait_for_prompt();
+    // Commands, too, are found by their letters.
+    terminal.press("/rls");
+    terminal.wait_for_prefix("/reload_skills  ");
+    terminal.press(TAB);
+    terminal.wait_for_text("> /reload_skills");
+    terminal.press(CTRL_C);
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.wait_for_exit(), 0);
+}
+
+#[test]
+fn retries_are_counted_down_in_the_busy_row_only() {
+    let patchbay = Patchbay::quick();
+    let terminal = open(&patchbay, &[("VTE_VERSION", "7900")]);
+    terminal.press("fail rate-limit 2\r");
+    terminal.wait_for_containing(" · asks again in 2 s, 1 of 3: ");
+    terminal.wait_for_containing(" · asks again in 1 s, 1 of 3: ");
+    terminal.wait_for_containing(", 3 of 3: ");
+    terminal.wait_for_prefix("Error: demo: ");
+    terminal.wait_for_prompt();
+    assert!(!terminal.lines().iter().any(|line| line.contains("etrying") || line.contains("asks again")));
+    let written = terminal.written();
+    let (on, off) = ("\x1b]9;4;3\x1b\\", "\x1b]9;4;0\x1b\\");
+    assert!(written.find(on).unwrap() < written.rfind(off).unwrap(), "the progress sign stays on");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.wait_for_exit(), 0);
+}
