@@ -45,7 +45,9 @@ pub(crate) fn retrying(provider: &Name, failure: &ExchangeError, delay: Duration
 /// Returns what the provider or the system reported, in a few words. Of a failed connection this is the system's error
 /// without the address and the number: `connection refused`.
 fn cause(failure: &ExchangeError) -> String {
-    let ExchangeError::Failed { kind, message, .. } = failure else { return text::excerpt(&failure.to_string(), CAUSE) };
+    let ExchangeError::Failed { kind, message, .. } = failure else {
+        return text::excerpt(&failure.to_string(), CAUSE);
+    };
     let message = text::clean_line(message);
     if *kind != FailureKind::Network {
         return text::excerpt(&message, CAUSE);

@@ -146,7 +146,7 @@ struct Front {
     /// The model that answers, for the status row.
     model: Option<ModelInUse>,
     area: LiveArea,
-    progress: marks::Progress,
+    progress: marks::ProgressSign,
     columns: usize,
     rows: usize,
     /// Whether the window is in front; true where the terminal does not tell.
@@ -195,7 +195,7 @@ impl Front {
             taking_back: None,
             model,
             area: LiveArea::new(marks::rewraps()),
-            progress: marks::Progress::new(),
+            progress: marks::ProgressSign::new(),
             columns: columns.into(),
             rows: rows.into(),
             focused: true,
@@ -369,7 +369,12 @@ impl Front {
         self.menu = Menu::of(suggestions);
         if std::mem::take(&mut self.tab) {
             self.complete();
-        } else if self.menu.as_ref().and_then(Menu::only).is_some_and(|only| typed.get(only.start..) == Some(&only.text)) {
+        } else if self
+            .menu
+            .as_ref()
+            .and_then(Menu::only)
+            .is_some_and(|only| typed.get(only.start..) == Some(&only.text))
+        {
             self.menu = None;
         }
     }
@@ -469,7 +474,7 @@ impl Front {
             (self.columns, self.rows) = (columns.into(), rows.into());
         }
         self.area.forget();
-        self.progress = marks::Progress::new();
+        self.progress = marks::ProgressSign::new();
         self.changed = true;
     }
 

@@ -15,7 +15,7 @@ use tokio_util::sync::DropGuard;
 
 use crate::{
     Host, agents::Agents, lines::RunningLines, lock::SessionLock, notices, persona::Persona, queue::LineQueue,
-    workspace_files::WorkspaceFiles,
+    workspace_files::PathIndex,
 };
 
 /// A session, open in this process only.
@@ -33,7 +33,7 @@ pub struct Session {
     /// The lines that wait for their turns.
     pub(crate) queue: Arc<LineQueue>,
     /// The files of the workspace, for completion.
-    pub(crate) files: Arc<WorkspaceFiles>,
+    pub(crate) files: Arc<PathIndex>,
     /// Locked while a command's change is checked and committed: the only serial part of a command.
     pub(crate) committing: tokio::sync::Mutex<()>,
     /// Stops the session's lines if it is dropped without being closed.
@@ -88,7 +88,7 @@ impl Session {
         let closed = lines.closing().clone();
         lines.spawn(notices::forward(host.providers.notices(), Arc::clone(&log), root.id(), closed.clone()));
         Arc::new(Self {
-            files: WorkspaceFiles::new(row.workspace.clone().into(), host.protected.clone()),
+            files: PathIndex::new(row.workspace.clone().into(), host.protected.clone()),
             host,
             workspace: row.workspace,
             owner: row.owner,

@@ -43,7 +43,9 @@ impl<'a> PathToken<'a> {
     /// Returns the word at the byte `cursor` of `text`. The `@` stands at the start of the text or after white space.
     pub(crate) fn at(text: &'a str, cursor: usize) -> Option<Self> {
         let before = text.get(..cursor)?;
-        let start = before.rfind(char::is_whitespace).map_or(0, |at| at + before[at..].chars().next().map_or(0, char::len_utf8));
+        let start = before
+            .rfind(char::is_whitespace)
+            .map_or(0, |at| at + before[at..].chars().next().map_or(0, char::len_utf8));
         let typed = before[start..].strip_prefix('@').filter(|typed| !typed.is_empty() && typed.len() <= TYPED)?;
         Some(Self { start, end: cursor, typed })
     }
@@ -51,14 +53,14 @@ impl<'a> PathToken<'a> {
 
 /// The files of one workspace, listed when they are asked for.
 #[derive(Debug)]
-pub(crate) struct WorkspaceFiles {
+pub(crate) struct PathIndex {
     root: PathBuf,
     protected: ProtectedPaths,
     /// The last list and the time when it was made. Locked while a list is made, so that one walk runs at a time.
     listed: Mutex<Option<(Instant, Arc<[String]>)>>,
 }
 
-impl WorkspaceFiles {
+impl PathIndex {
     pub(crate) fn new(root: PathBuf, protected: ProtectedPaths) -> Arc<Self> {
         Arc::new(Self { root, protected, listed: Mutex::default() })
     }
@@ -166,20 +168,22 @@ mod tests {
     #[tokio::test]
     async fn ignored_hidden_and_own_files_are_not_offered() {
         let folder = tempfile::tempdir().unwrap();
-        for path in [".git/notes", ".patchbay/notes", "sub/.patchbay/notes", "out/notes", "sub/notes.md", "no\u{202e}tes"] {
+        for path in
+            [".git/notes", ".patchbay/notes", "sub/.patchbay/notes", "out/notes", "sub/notes.md", "no\u{202e}tes"]
+        {
             let path = folder.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
         fs::write(folder.path().join(".gitignore"), "out/\n").unwrap();
-        let files = WorkspaceFiles::new(folder.path().to_owned(), ProtectedPaths::default());
+        let files = PathIndex::new(folder.path().to_owned(), ProtectedPaths::default());
         assert_eq!(files.find("notes").await, ["sub/notes.md"]);
         // The list is used for some time.
         fs::write(folder.path().join("notes.new"), "").unwrap();
         assert_eq!(files.find("notes").await, ["sub/notes.md"]);
         *files.listed.lock() = None;
         assert_eq!(files.find("notes").await, ["notes.new", "sub/notes.md"]);
-        let gone = WorkspaceFiles::new(folder.path().join("gone"), ProtectedPaths::default());
+        let gone = PathIndex::new(folder.path().join("gone"), ProtectedPaths::default());
         assert_eq!(gone.find("notes").await, [""; 0]);
     }
 }

@@ -219,7 +219,8 @@ async fn models_without_a_key_are_suggested_last() {
     assert_eq!(process.suggestions().await.len(), 2, "a provider that is not allowed is not suggested");
     allow(&process, "zed").await;
     let suggested = process.suggestions().await;
-    let shown: Vec<_> = suggested.iter().map(|model| (model.provider.as_str(), &*model.model, model.needs_key)).collect();
+    let shown: Vec<_> =
+        suggested.iter().map(|model| (model.provider.as_str(), &*model.model, model.needs_key)).collect();
     assert_eq!(shown, [("zed", "z-1", false), ("aaa", "a-1", true), ("aaa", "a-2", true)]);
 }
 

@@ -145,7 +145,8 @@ impl Busy {
                 let left = at.saturating_duration_since(now);
                 // Rounded up, so that the row counts to 1.
                 let left = Duration::from_secs(left.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX));
-                let when = if left.is_zero() { "asks again".to_owned() } else { format!("asks again in {}", seconds(left)) };
+                let when =
+                    if left.is_zero() { "asks again".to_owned() } else { format!("asks again in {}", seconds(left)) };
                 parts.push(format!("{when}, {attempt} of {of}: {cause}"));
             }
             Step::Tools { names, progress, since } => {

@@ -27,13 +27,13 @@ const PROGRESS_AGAIN: Duration = Duration::from_secs(5);
 
 /// The progress sign, in terminals that are known to have one. Others show the sequence as a notification.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ProgressSign {
     is_known: bool,
     /// When the sign was last turned on; `None` while it is off.
     shown: Option<Instant>,
 }
 
-impl Progress {
+impl ProgressSign {
     pub(crate) fn new() -> Self {
         Self { is_known: has_progress(), shown: None }
     }
@@ -138,11 +138,11 @@ mod tests {
     fn progress_is_repeated_while_busy_and_turned_off_once() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut progress = Progress { is_known: true, shown: None };
+        let mut progress = ProgressSign { is_known: true, shown: None };
         let busy = [(false, 0), (true, 1), (true, 2), (true, 6), (true, 7), (false, 8), (false, 9)];
         let written = busy.map(|(is_busy, seconds)| progress.update(is_busy, at(seconds)));
         assert_eq!(written, [None, Some(PROGRESS_ON), None, Some(PROGRESS_ON), None, Some(PROGRESS_OFF), None]);
-        let mut unknown = Progress { is_known: false, shown: None };
+        let mut unknown = ProgressSign { is_known: false, shown: None };
         assert_eq!(unknown.update(true, start), None);
     }
 }

@@ -207,7 +207,10 @@ mod tests {
             for _ in 0..menu.items.len() {
                 menu.next();
                 let rows = menu.rows(80, height);
-                assert!(rows.len() <= height && rows.iter().any(|row| row.text.starts_with(style::REVERSE)), "{rows:?}");
+                assert!(
+                    rows.len() <= height && rows.iter().any(|row| row.text.starts_with(style::REVERSE)),
+                    "{rows:?}"
+                );
             }
         }
     }
