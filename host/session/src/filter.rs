@@ -13,10 +13,8 @@ pub(crate) fn by_name<T>(items: Vec<T>, typed: &str, name: impl Fn(&T) -> &str) 
 /// Returns what follows `typed` at the beginning of `text`; `None` if `text` does not begin with it.
 pub(crate) fn rest<'a>(text: &'a str, typed: &str) -> Option<&'a str> {
     let mut characters = text.chars();
-    typed
-        .chars()
-        .all(|typed| characters.next().is_some_and(|character| fits(character, typed)))
-        .then(|| characters.as_str())
+    let begins = typed.chars().all(|typed| characters.next().is_some_and(|character| fits(character, typed)));
+    begins.then_some(characters.as_str())
 }
 
 /// Returns whether `text` has the letters of `typed` in their order, with others between them.
