@@ -1,4 +1,5 @@
-//! The floor: wasmtime alone, configured and metered as the host does it, for the same component.
+//! The baseline: wasmtime alone, with the configuration and limits of the host, for the same component. `path` and
+//! `streaming` compare with it.
 
 use std::{
     sync::Arc,
@@ -61,7 +62,7 @@ impl Bare {
         Arc::new(Self { pre: bindings::SkillPluginPre::new(pre).unwrap(), engine, limits })
     }
 
-    /// One call in a fresh instance.
+    /// Runs one call in a fresh instance.
     pub async fn call(&self, tool: &str, input: &str) -> String {
         let state = State { used: 0, limit: self.limits.memory_bytes };
         let mut store = Store::new(&self.engine, state);

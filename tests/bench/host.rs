@@ -1,4 +1,4 @@
-//! The one path, with all that it needs, for one skill.
+//! A host with one skill, for benchmarks of the path of tool calls. `path` and `languages` use it.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -35,7 +35,8 @@ impl Platform for Here {
 }
 
 impl Host {
-    /// A host with its home in `home`, for the skill `probe` of `component`. What is compiled is kept there.
+    /// Returns a host with its home in `home` and the skill `probe` with `component`. Compiled components are stored
+    /// in the home.
     pub async fn new(home: &Path, component: &[u8]) -> Self {
         let skills = home.join("skills");
         std::fs::create_dir_all(&skills).unwrap();
@@ -78,7 +79,7 @@ impl Host {
         Self { tools, store, snapshot, hold, component: digest }
     }
 
-    /// Calls `probe__TOOL`; gives its one text or JSON.
+    /// Calls `probe__TOOL` and returns its only text or JSON.
     pub async fn call(&self, tool: &str, input: &Value) -> String {
         let asker = Asker::Person(PrincipalId::LOCAL);
         let context = services::context(asker, self.hold.clone(), "/", &self.snapshot);
@@ -90,7 +91,8 @@ impl Host {
         }
     }
 
-    /// What one call asks of the database: whether its component is blocked, and a row of the journal.
+    /// Runs the database operations of one call: reads whether its component is blocked, and writes a row of the
+    /// journal.
     pub async fn database(&self, input: &Value) {
         assert!(!self.store.is_blocked(&self.component).await.unwrap());
         let row = JournalRow {

@@ -1,4 +1,4 @@
-//! One tool in several languages, and the same tool as others offer it: an MCP server, a process for each call.
+//! One tool in several languages, and the same tool by other means: an MCP server, and a process for each call.
 
 use std::{
     fs,
@@ -27,7 +27,7 @@ const GUESTS: &[(&str, &str)] = &[
 const WARM: usize = 300;
 const SPAWNS: usize = 30;
 
-/// About two kilobytes to count the words of.
+/// Returns an input of about two kilobytes.
 fn input() -> Value {
     json!({"text": "The quick brown fox jumps over the lazy dog.\n".repeat(45)})
 }
@@ -57,7 +57,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("guests")
 }
 
-/// The very interpreter, without whatever else is called `python3` here.
+/// Returns the interpreter itself, in case `python3` is a wrapper.
 fn python() -> Command {
     Command::new(folder().join(".tools/python/bin/python"))
 }
@@ -71,7 +71,7 @@ fn component(guest: &str, name: &str) -> Vec<String> {
     let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; run: make guests", path.display()));
     let home = tempfile::tempdir().unwrap();
     let first = || {
-        // A runtime of its own, so that nothing is left of the host before.
+        // A separate runtime, so that no task of the previous host remains.
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let start = Instant::now();
         let host = runtime.block_on(async {
@@ -96,7 +96,7 @@ fn component(guest: &str, name: &str) -> Vec<String> {
     vec![name.into(), size, ms(cold), ms(from_disk), ms(warm.percentile(50)), ms(warm.percentile(99))]
 }
 
-/// A server that speaks JSON-RPC, a message a line.
+/// A JSON-RPC server with one message per line.
 struct Peer {
     process: Child,
     input: ChildStdin,

@@ -1,5 +1,5 @@
-//! `make bench`: what the host costs beside the floor, measured in one run, printed and written to docs/benchmarks.md.
-//! With names of parts as arguments it measures these alone, and writes nothing.
+//! `make bench`: measures the overhead of the host over the baseline in one run, and writes docs/benchmarks.md. With
+//! names of parts as arguments, it measures only these and writes no file.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod bare;
@@ -13,7 +13,7 @@ mod streaming;
 
 use std::{env, fs, path::Path, time::Instant};
 
-// As the host.
+// The allocator of the host.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -45,7 +45,7 @@ fn main() {
 
 type Measure = fn(&mut report::Report);
 
-/// In the order of the page.
+/// The parts, in the order of the page.
 const PARTS: &[(&str, Measure)] = &[
     ("path", path::measure),
     ("process", process::measure),

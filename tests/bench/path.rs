@@ -1,4 +1,4 @@
-//! An empty tool through the one path, against bare wasmtime doing the same.
+//! An empty tool on the path of all tool calls, compared with wasmtime alone.
 
 use std::{future::Future, sync::Arc, time::Instant};
 
@@ -13,7 +13,8 @@ use crate::{
     report::{Report, Samples, us},
 };
 
-/// Calls of one kind in a turn, and turns: the kinds take turns, so that what else the machine does hits all.
+/// Calls of one kind in a round, and rounds. The kinds alternate, so that other load of the machine affects all of
+/// them.
 const BURST: usize = 200;
 const TURNS: usize = 100;
 const AT_ONCE: usize = 64;
@@ -57,7 +58,7 @@ pub fn measure(report: &mut Report) {
                     host.database(&json!({"a": 1})).await;
                 }
             }));
-            // The first turn warms up.
+            // The first round is a warm-up.
             if turn > 0 {
                 floor.add(bare);
                 path.add(calls);
@@ -66,7 +67,7 @@ pub fn measure(report: &mut Report) {
         }
         eprintln!("{at_once} at once: {} calls of each kind", floor.times.len());
         speeds.push(vec![at_once.to_string(), floor.a_second(), database.a_second(), path.a_second()]);
-        // With many at once the journal's writer is what all wait for: there the speed of all of them tells more.
+        // Many concurrent calls wait for the journal's writer, so that their total rate says more.
         if at_once > 1 {
             continue;
         }
@@ -88,7 +89,7 @@ pub fn measure(report: &mut Report) {
     report.table(&["at once", "wasmtime", "wasmtime, store", "Patchbay"], &speeds);
 }
 
-/// How long each call took, and all of them together.
+/// The duration of each call, and of all together.
 #[derive(Default)]
 struct Burst {
     times: Vec<u64>,
@@ -106,7 +107,7 @@ impl Burst {
     }
 }
 
-/// Runs `BURST` calls on each of `at_once` tasks, fewer on each where there are many.
+/// Runs `BURST` calls on each of `at_once` tasks, or fewer if there are many tasks.
 async fn burst<F: Future<Output = ()> + Send>(at_once: usize, call: impl Fn() -> F + Clone + Send + 'static) -> Burst {
     let each = BURST / at_once.min(8);
     let start = Instant::now();

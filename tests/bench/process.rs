@@ -1,4 +1,4 @@
-//! `patchbay exec /skills` from start to end.
+//! Measures `patchbay exec /skills` from start to end.
 
 use std::{process::Command, time::Instant};
 

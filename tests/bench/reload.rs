@@ -1,4 +1,4 @@
-//! A thousand skills: all of them new, all of them unchanged, and what they take of memory.
+//! A thousand skills: all new, all unchanged, and their memory.
 
 use std::{
     fmt::Write as _,
@@ -46,7 +46,7 @@ pub fn measure(report: &mut Report) {
     for (name, bytes) in &components {
         fs::write(skills.join(format!("{name}.wasm")), bytes).unwrap();
     }
-    // One half before and one after, so that what else the machine does hits both.
+    // One half before and one after, so that other load of the machine affects both.
     let (first, second) = components.split_at(SKILLS / 2);
     let mut alone = cranelift(first);
     let (start, (runtime, session)) = (Instant::now(), session(&patchbay));
@@ -111,7 +111,7 @@ pub fn measure(report: &mut Report) {
     );
 }
 
-/// Name and bytes of each component.
+/// Returns the name and the bytes of each component.
 fn components() -> Vec<(String, Vec<u8>)> {
     let plain = guest().component();
     let component = |n: usize| {
@@ -129,7 +129,7 @@ fn components() -> Vec<(String, Vec<u8>)> {
     (1..=SKILLS).map(component).collect()
 }
 
-/// A guest with about eighty kilobytes of code.
+/// Returns a guest with about eighty kilobytes of code.
 fn guest() -> Guest {
     let mut functions = String::new();
     for function in 0..650_u64 {
@@ -147,7 +147,7 @@ fn guest() -> Guest {
     Guest::default().with(&functions)
 }
 
-/// A custom section that takes `room` bytes.
+/// Returns a custom section of `room` bytes.
 fn pad(component: &mut Vec<u8>, room: usize) {
     use wasm_encoder::ComponentSection as _;
     // The section's number, two lengths and its name.
@@ -155,7 +155,7 @@ fn pad(component: &mut Vec<u8>, room: usize) {
     wasm_encoder::CustomSection { name: "padding".into(), data: data.into() }.append_to_component(component);
 }
 
-/// All cores compile all components; nothing is kept.
+/// Compiles all components on all cores and stores nothing.
 fn cranelift(components: &[(String, Vec<u8>)]) -> u64 {
     let engine = Engine::new(&patchbay_sandbox::config(&Limits::default(), false)).unwrap();
     let next = AtomicUsize::new(0);
@@ -172,7 +172,7 @@ fn cranelift(components: &[(String, Vec<u8>)]) -> u64 {
     nanoseconds(start)
 }
 
-/// A new session in a host that was just opened, as the binary opens it.
+/// Creates a session in a host that was just opened as the binary does.
 fn session(patchbay: &Patchbay) -> (Runtime, Arc<Session>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let folder = |name: &str| patchbay.home().join(name);
@@ -184,7 +184,7 @@ fn session(patchbay: &Patchbay) -> (Runtime, Arc<Session>) {
     (runtime, session.unwrap())
 }
 
-/// The most memory of a process that did this, in MiB.
+/// Returns the peak memory of a process that runs this line, in MiB.
 fn peak(patchbay: &Patchbay, line: &str) -> String {
     let mut live = patchbay.live(&[]);
     assert_eq!(live.answer("/reload_skills").code(), "skills_reloaded");

@@ -11,7 +11,7 @@ impl Samples {
         Self(nanoseconds)
     }
 
-    /// The duration below which `percent` of the samples lie.
+    /// Returns the duration that `percent` of the samples do not exceed.
     pub fn percentile(&self, percent: usize) -> u64 {
         self.0[(self.0.len() - 1) * percent / 100]
     }
@@ -52,7 +52,7 @@ impl Report {
     }
 }
 
-/// The processor, the cores and the kernel.
+/// Returns the processor, the number of cores and the kernel.
 fn machine() -> String {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model =
@@ -62,12 +62,12 @@ fn machine() -> String {
     format!("{model}, {cores} cores, shared, Linux {}", kernel.trim())
 }
 
-/// Nanoseconds as microseconds.
+/// Formats nanoseconds as microseconds.
 pub fn us(nanoseconds: u64) -> String {
     format!("{}.{:02}", nanoseconds / 1_000, nanoseconds % 1_000 / 10)
 }
 
-/// Nanoseconds as milliseconds.
+/// Formats nanoseconds as milliseconds.
 pub fn ms(nanoseconds: u64) -> String {
     format!("{}.{}", nanoseconds / 1_000_000, nanoseconds % 1_000_000 / 100_000)
 }

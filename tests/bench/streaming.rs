@@ -1,4 +1,4 @@
-//! Measures an answer of a model: from a byte on the wire to the event at a front.
+//! Measures an answer of a model, from a byte on the network to the event at a front.
 
 mod host;
 pub mod many;
@@ -17,13 +17,13 @@ use crate::{
 };
 
 const CHUNKS: usize = 10_000;
-/// The kinds take turns, so that what else the machine does hits all.
+/// Rounds. The kinds alternate, so that other load of the machine affects all of them.
 const TURNS: usize = 3;
 const AT_ONCE: usize = 100;
-/// As large as what an adapter is handed at once.
+/// The largest piece that an adapter gets in one step.
 const PIECE: usize = 16 << 10;
 const MODEL: &str = "claude-sonnet-4-5";
-/// The length and the characters of a real key: what could be its beginning is held back.
+/// The length and the characters of a real key, because possible beginnings of it are withheld.
 const KEY: &str = "sk-ant-api03-Zm9vYmFyYmF6cXV4-0123456789abcdefghijklmnopqrstuvwxyz-AA";
 
 pub fn measure(report: &mut Report) {
@@ -79,7 +79,7 @@ fn one_by_one(report: &mut Report, runtime: &Runtime, recording: &Arc<Recording>
         let text = runtime.block_on(async { host::turn(&host::session(&host, home).await, seen()).await });
         assert_eq!(text, recording.text);
         let whole_times = server.times.recv().unwrap();
-        // The first turn warms up.
+        // The first round is a warm-up.
         if turn > 0 {
             socket.extend(socket_times);
             way_out.extend(way_out_times);
@@ -104,7 +104,7 @@ fn one_by_one(report: &mut Report, runtime: &Runtime, recording: &Arc<Recording>
     report.table(&["", "p50", "p90", "p99"], &rows);
 }
 
-/// What is read by a thread of the runtime, as a turn's is, and not by the one that waits for it all.
+/// Runs the reader on a thread of the runtime, as a turn does, and not on the waiting thread.
 fn spawned(runtime: &Runtime, work: impl Future<Output = ()> + Send + 'static) {
     runtime.block_on(runtime.spawn(work)).unwrap();
 }

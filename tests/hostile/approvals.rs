@@ -1,4 +1,4 @@
-//! A person is asked for what is not granted, where a front gives an approver; else the call is denied as ever.
+//! With an approver, a person is asked for missing grants. Without one, the call is denied.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ use crate::{
     support::{failure, small_limits, within_30_seconds},
 };
 
-/// Gives one answer after a while, and remembers what it was asked.
+/// An approver that gives the same answer after a delay and records the questions.
 struct FakePerson {
     answer: Approval,
     asked: Mutex<Vec<Question>>,
@@ -39,7 +39,7 @@ impl Approver for FakePerson {
     }
 }
 
-/// A skill of the user's that asks for `kv`, and puts an entry.
+/// Returns a user's skill that requests `kv` and puts an entry.
 struct Host {
     _folder: tempfile::TempDir,
     store: Store,
@@ -135,7 +135,7 @@ async fn answer_of_a_person_decides_and_the_clock_waits() {
         assert_eq!((question.capability.to_string(), question.asker.to_string()), ("kv".into(), "person".into()));
     }
 
-    // Side by side, one question; and then another one, since the answer was for those calls.
+    // Concurrent calls share one question. A later call asks again, because the answer was only for those calls.
     let (person, once) = approvals(Approval::Once);
     let (one, two) = tokio::join!(host.call(Some(&once)), host.call(Some(&once)));
     assert_eq!((one.unwrap(), two.unwrap().len()), (vec![Content::Text("done".into())], 1));
@@ -159,7 +159,7 @@ async fn yes_for_ever_is_a_grant() {
     let granted = host.store.grants().await.unwrap();
     assert_eq!(granted.iter().map(|grant| grant.capability.as_str()).collect::<Vec<_>>(), ["clock", "kv"]);
     assert_eq!(granted[0].skill_digest, granted[1].skill_digest);
-    // It holds without an approver, too.
+    // The answer is also valid without an approver.
     host.call(None).await.unwrap();
     host.call(Some(&always)).await.unwrap();
     assert_eq!(person.asked.lock().unwrap().len(), 1);

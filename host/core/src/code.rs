@@ -18,7 +18,7 @@ macro_rules! codes {
             pub const TABLE: &'static [(&'static str, Code, &'static str)] =
                 &[$($(($section, Code::$variant, $meaning),)*)*];
 
-            /// The stable word.
+            /// Returns the stable word.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $($(Code::$variant => $word,)*)*
@@ -145,7 +145,7 @@ codes! {
 }
 
 impl Code {
-    /// The code that a stored word stands for.
+    /// Returns the code of a stored word.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::TABLE.iter().map(|(_, code, _)| *code).find(|code| code.as_str() == word)
     }

@@ -78,7 +78,7 @@ pub enum Block {
     ToolCall(ToolCall),
     /// The result of a tool call.
     ToolResult(ToolResult),
-    /// Data that only the adapter reads which made it.
+    /// Data that only the adapter that made it can read.
     Opaque(String),
 }
 

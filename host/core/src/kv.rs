@@ -1,6 +1,6 @@
 //! Types of the plugins' key-value store. The sandbox offers the store to skills, `patchbay-store` implements it.
 
-/// How widely a key is shared. Each scope of a skill is a separate key space.
+/// Which sessions share a key. Each scope of a skill is a separate key space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// Visible in one session; deleted with it.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Code;
 
-/// What a front writes before the message of an error.
+/// The prefix that a front prints before the message of an error.
 const ERROR_PREFIX: &str = "Error: ";
 
 /// Whether a line succeeded.
@@ -21,7 +21,7 @@ pub enum Status {
 
 /// The result of a line. A front prints [`Outcome::line`]; a program reads `code` and `data`.
 ///
-/// As JSON, `message` is the printed line, with its prefix: `exec --json` and the rows of a session have it so.
+/// As JSON, `message` is the printed line with its prefix, for `exec --json` and the rows of a session.
 ///
 /// ```
 /// use patchbay_core::{Code, Outcome};
@@ -38,7 +38,8 @@ pub struct Outcome {
     pub code: Code,
     /// Text for a person, without `Error: `. It may have several lines and never ends with a line feed.
     pub message: String,
-    /// Whether fronts write `Error: ` before the message. False for a success, and for an error whose words stand alone.
+    /// Whether fronts print `Error: ` before the message. False for a success, and for errors whose messages have no
+    /// prefix.
     pub has_error_prefix: bool,
     /// Details for a program; `None` if the message contains them all.
     pub data: Option<serde_json::Value>,
@@ -60,7 +61,7 @@ impl Outcome {
         Self { status: Status::Error, ..Self::ok(code, message) }
     }
 
-    /// Adds details for a program.
+    /// Adds details for programs.
     #[must_use]
     pub fn with_data(mut self, data: serde_json::Value) -> Self {
         self.data = Some(data);
@@ -72,7 +73,7 @@ impl Outcome {
         self.status == Status::Ok
     }
 
-    /// Returns what a front prints: the message, after `Error: ` where the outcome has that prefix.
+    /// Returns the line that a front prints: the message, after `Error: ` if the outcome has that prefix.
     pub fn line(&self) -> Cow<'_, str> {
         if self.has_error_prefix { format!("{ERROR_PREFIX}{}", self.message).into() } else { (&*self.message).into() }
     }

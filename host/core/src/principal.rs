@@ -4,8 +4,8 @@ use std::{fmt, str::FromStr};
 
 use crate::text::excerpt;
 
-/// A person who owns sessions. On one machine there is one, the local person, whose id is empty; a service that several people
-/// share gives each an id.
+/// A person who owns sessions. A local installation has one person, whose id is empty; a service for several people
+/// gives each an id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PrincipalId(Option<Box<str>>);
 
@@ -23,7 +23,7 @@ impl PrincipalId {
 
     const BYTES: usize = 128;
 
-    /// Returns the id as stored keys hold it: empty for the local person.
+    /// Returns the id as it is stored: empty for the local person.
     pub fn as_str(&self) -> &str {
         self.0.as_deref().unwrap_or_default()
     }
@@ -39,7 +39,7 @@ impl fmt::Display for PrincipalId {
     }
 }
 
-/// Reads what [`PrincipalId::as_str`] returns.
+/// Parses the form of [`PrincipalId::as_str`].
 impl FromStr for PrincipalId {
     type Err = PrincipalError;
 

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RootLimits {
-    /// Skills, good and bad: folders and `*.wasm` files of the root.
+    /// Number of skills, valid or not: folders and `*.wasm` files of the root.
     pub skills: Bound,
-    /// Bytes of all SKILL.md together, embedded ones included. Each one goes into a conversation.
+    /// Bytes of all SKILL.md together, including embedded ones. Each one may become part of a conversation.
     pub skill_md_bytes: Bound,
     /// Tools of all skills together.
     pub tools: Bound,
@@ -18,10 +18,10 @@ pub struct RootLimits {
     pub tool_bytes: Bound,
     /// Files of all skills together.
     pub files: Bound,
-    /// Bytes of all files together, components included: this much is read and hashed when a root is new.
+    /// Bytes of all files together, including components. All of them are read and hashed when a root is new.
     pub file_bytes: Bound,
-    /// Seconds that compiling the root's new components may take in one start or reload. What was compiled is kept, so
-    /// that `/reload_skills` continues where the last one stopped.
+    /// Time limit in seconds of compiling the root's new components in one start or reload. Compiled components are
+    /// kept, so that `/reload_skills` continues where the last one stopped.
     pub compile_s: Bound,
 }
 

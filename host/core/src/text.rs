@@ -1,8 +1,8 @@
-//! Text from skills, tools, files and models is data. Before a terminal or a model sees it, whatever could
-//! move a cursor, hide a word or reverse a line is taken out.
+//! Removes characters that could move a cursor, hide a word or reverse a line. All crates call it for text from
+//! skills, tools, files, servers and models, before a terminal or a model receives the text.
 
-/// `text` without control characters (line feed and tab stay), bidi controls, zero-width and tag characters.
-/// A carriage return before a line feed goes; alone it becomes a line feed.
+/// Returns `text` without control characters (except line feed and tab), bidi controls, zero-width and tag
+/// characters. A carriage return before a line feed is removed; any other becomes a line feed.
 pub fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -18,12 +18,12 @@ pub fn clean(text: &str) -> String {
     out
 }
 
-/// [`clean`] on one line: every run of white space is one space, and nothing stands at the ends.
+/// Returns the result of [`clean`] on one line: each run of white space becomes one space, and the ends are trimmed.
 pub fn clean_line(text: &str) -> String {
     clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// At most `max` characters of [`clean_line`], with `…` where something was cut.
+/// Returns at most `max` characters of [`clean_line`], followed by `…` if the text was cut.
 pub fn excerpt(text: &str, max: usize) -> String {
     let line = clean_line(text);
     match line.char_indices().nth(max) {
@@ -32,9 +32,10 @@ pub fn excerpt(text: &str, max: usize) -> String {
     }
 }
 
-/// Characters that are not seen, but act: C0 and C1 controls, soft hyphen, bidi controls (UAX 9), zero-width and
-/// other default-ignorable format characters, variation selectors of the supplement, and the tag block.
-/// The zero-width joiner and variation selectors 1–16 go too: an emoji falls into its parts, a hidden word does not pass.
+/// Whether a character is invisible but has an effect: C0 and C1 controls, soft hyphen, bidi controls (UAX 9),
+/// zero-width and other default-ignorable format characters, variation selectors of the supplement, and the tag
+/// block. Also the zero-width joiner and variation selectors 1–16: an emoji may be split into its parts, but no
+/// hidden word passes.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,

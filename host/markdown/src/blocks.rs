@@ -18,7 +18,7 @@ use crate::{
 /// An unfinished line of this length becomes a paragraph's text at once, if it can be nothing else.
 const EARLY: usize = 128;
 
-/// A longer line is taken in parts.
+/// A longer line is processed in parts.
 const MAX_LINE: usize = 256 * 1024;
 
 /// Columns of a line that is not wrapped. A longer paragraph is broken at words.
@@ -72,7 +72,7 @@ impl BlockSplitter {
         std::mem::take(&mut self.out)
     }
 
-    /// Takes one clean character.
+    /// Processes one clean character.
     pub(crate) fn push(&mut self, c: char) {
         match c {
             '\n' => self.end_line(),
@@ -122,7 +122,7 @@ impl BlockSplitter {
         !matches!(self.open, GrowingBlock::Fence(_) | GrowingBlock::Table(_)) && marks::is_surely_text(&self.line)
     }
 
-    /// Takes the beginning of a line whose end has not come.
+    /// Processes the beginning of a line that is not complete.
     fn begin_part(&mut self) {
         let line = std::mem::take(&mut self.line);
         self.take_line(&line, false);
@@ -157,7 +157,7 @@ impl BlockSplitter {
         true
     }
 
-    /// Takes a row of a table, or the row of dashes that makes the paragraph's last line its head.
+    /// Processes a row of a table, or the row of dashes that makes the paragraph's last line its head.
     fn take_in_table(&mut self, text: &str, indent: usize) -> bool {
         if indent >= CODE_INDENT || text.len() > inline::MAX_INLINE {
             return false;
@@ -196,7 +196,7 @@ impl BlockSplitter {
         self.blank = Some(depth);
     }
 
-    /// Takes the remainder of a line that is not blank, behind the containers that continue.
+    /// Processes the rest of a line that is not blank, after the containers that continue.
     fn take_block(&mut self, mut rest: LineRest<'_>, mut matched: usize, is_whole: bool) {
         let mut is_new = false;
         loop {
@@ -265,7 +265,8 @@ impl BlockSplitter {
         self.text(rest.trimmed(), is_whole);
     }
 
-    /// Closes what the line does not continue, before a new block. Once a container is new, all of them are.
+    /// Closes the blocks that the line does not continue, before a new block. After the first new container, all
+    /// containers are new.
     fn close_to_if(&mut self, matched: usize, is_new: bool) {
         if !is_new {
             self.close_block();
@@ -393,7 +394,7 @@ impl BlockSplitter {
         self.containers.truncate(depth);
     }
 
-    /// Prints rows behind the prefix of their containers.
+    /// Prints rows after the prefix of their containers.
     fn emit_rows(&mut self, rows: impl IntoIterator<Item = Vec<TextSpan>>) {
         for row in rows {
             self.emit_blank();
@@ -403,7 +404,7 @@ impl BlockSplitter {
         }
     }
 
-    /// Prints a line of code, behind the marks of quotes alone.
+    /// Prints a line of code, after only the marks of quotes.
     fn emit_code(&mut self, spans: Vec<TextSpan>) {
         self.emit_blank();
         let quotes = self.containers.iter().filter(|container| container.is_quote()).count();
@@ -422,7 +423,7 @@ impl BlockSplitter {
     }
 }
 
-/// Columns for prose behind the prefix of `containers`.
+/// Returns the columns for prose after the prefix of `containers`.
 fn prose_columns(options: &RenderOptions, containers: &[BlockContainer]) -> usize {
     match options.wrap {
         WrapMode::Words => table_columns(options, containers),

@@ -1,5 +1,5 @@
-//! Removes characters that act without being seen. The renderer calls it for its input, and again for text that
-//! entities such as `&#27;` decode to.
+//! Removes characters that are invisible but have an effect. The renderer calls it for its input, and again for the
+//! decoded text of entities such as `&#27;`.
 
 /// Marks a hard line break within a paragraph's source. A noncharacter: [`is_hidden`] removes it from the input.
 pub(crate) const BREAK: char = '\u{FFFF}';
@@ -11,7 +11,7 @@ pub(crate) struct InputCleaner {
 }
 
 impl InputCleaner {
-    /// Returns what stands for `c`. `\r\n` gives one `\n`, even if the two arrive in different chunks.
+    /// Returns the replacement of `c`. `\r\n` becomes one `\n`, even if the two arrive in different chunks.
     pub(crate) fn next(&mut self, c: char) -> Option<char> {
         let after_return = std::mem::replace(&mut self.after_return, c == '\r');
         match c {

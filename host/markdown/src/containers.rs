@@ -24,8 +24,8 @@ pub(crate) struct ListItem {
 }
 
 impl ListItem {
-    /// Begins an item behind `sibling`. A bullet is always `-`. A number is kept; one that repeats the number before it
-    /// counts on, because authors write `1.` for every item.
+    /// Begins an item after `sibling`. A bullet is always `-`. A number is kept, unless it repeats the number before
+    /// it; then it is the next one, because authors write `1.` for every item.
     pub(crate) fn new(mark: ItemMark, indent: usize, sibling: Option<&BlockContainer>) -> Self {
         let before = match sibling {
             Some(BlockContainer::Item(item)) if item.delimiter == mark.delimiter => item.numbers,
@@ -44,7 +44,7 @@ impl ListItem {
 }
 
 impl BlockContainer {
-    /// Removes from `line` what continues this container; false if nothing does.
+    /// Removes the mark that continues this container from `line`; false if there is none.
     pub(crate) fn continues(&self, line: &mut LineRest<'_>) -> bool {
         match self {
             Self::Quote => strip_quote(line),
@@ -63,7 +63,7 @@ impl BlockContainer {
         matches!(self, Self::Quote)
     }
 
-    /// Whether the first line of the item is still to come.
+    /// Whether the first line of the item was not written yet.
     pub(crate) fn has_marker_left(&self) -> bool {
         matches!(self, Self::Item(item) if !item.is_marker_out)
     }

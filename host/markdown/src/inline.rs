@@ -11,10 +11,11 @@ use crate::{
     style::{TerminalColour, TextSpan, TextStyle},
 };
 
-/// Longer texts are shown as they are: the parser's cost on hostile text must stay bounded.
+/// Longer texts are shown unparsed: the parser's cost on hostile text must be bounded.
 pub(crate) const MAX_INLINE: usize = 16 * 1024;
 
-/// Precedes what is parsed, so that no text is read as a block. Punctuation, so that emphasis may begin after it.
+/// Inserted before the parsed text, so that no text is parsed as a block. Punctuation, so that emphasis may begin
+/// after it.
 const GUARD: &str = ".";
 
 /// Returns a parser for `guarded`, which is one line that begins with [`GUARD`].
@@ -22,7 +23,7 @@ pub(crate) fn parser(guarded: &str) -> Parser<'_> {
     Parser::new_ext(guarded, Options::ENABLE_STRIKETHROUGH)
 }
 
-/// Returns `source` as [`parser`] takes it.
+/// Returns `source` in the form for [`parser`].
 pub(crate) fn guarded(source: &str) -> String {
     format!("{GUARD}{}", source.replace(['\n', '\t'], " "))
 }
@@ -165,7 +166,7 @@ impl<'o> SpanWriter<'o> {
         self.open.push(OpenLink { address, is_image, is_email, begin: self.spans.len() });
     }
 
-    /// Writes the address behind the text, unless they are equal: a reader sees where a link leads, and so does a copy.
+    /// Writes the address after the text, unless they are equal, so that the target is visible and is copied.
     fn close(&mut self) {
         self.flush();
         let Some(open) = self.open.pop() else { return };

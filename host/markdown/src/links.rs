@@ -7,7 +7,7 @@ use crate::{
     style::{TerminalColour, TextSpan, TextStyle, append},
 };
 
-/// Longer addresses are shown, but are no target: terminals ignore them.
+/// Longer addresses are shown but do not become targets: terminals ignore them.
 const MAX_ADDRESS: usize = 2_000;
 
 /// Returns `style` for the text of a link.
@@ -19,8 +19,8 @@ pub(crate) fn style(mut style: TextStyle, options: &RenderOptions) -> TextStyle 
     style
 }
 
-/// Returns the target for `address` if it is http(s) and links are wanted. What is not printable ASCII is encoded, so
-/// that nothing can end the sequence which carries it.
+/// Returns the target for `address` if it is http(s) and links are enabled. Other characters than printable ASCII are
+/// encoded, so that none can end the escape sequence of the link.
 pub(crate) fn target(address: &str, options: &RenderOptions) -> Option<Arc<str>> {
     if !options.links || address.len() > MAX_ADDRESS || !is_web(address) {
         return None;
@@ -64,7 +64,7 @@ fn is_web(text: &str) -> bool {
     })
 }
 
-/// The length of the address that `text` begins with, without the punctuation of the sentence around it.
+/// Returns the length of the address that `text` begins with, without the punctuation of the sentence around it.
 fn address_length(text: &str) -> usize {
     let ends = |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '`' | crate::clean::BREAK);
     let mut address = &text[..text.find(ends).unwrap_or(text.len())];

@@ -1,4 +1,4 @@
-//! What a caller chooses before rendering.
+//! The options of a renderer. Fronts set them before they render.
 
 /// How prose is broken. Code is never broken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

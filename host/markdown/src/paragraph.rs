@@ -1,7 +1,7 @@
 //! A paragraph that is still growing. Rows leave it as soon as no later text can change them.
 //!
-//! Its source is looked at again after a growth that depends on the characters so far, never on the chunks in which they
-//! arrived. The growth is a share of what is open, so that the total cost is linear in the text.
+//! Its source is parsed again after a growth that depends on the characters so far, never on the chunks in which they
+//! arrived. The growth is a fraction of the open text, so that the total cost is linear.
 
 use crate::{
     clean::BREAK,
@@ -15,7 +15,7 @@ use crate::{
 /// Rows that stay open, because readers see them change least when the last ones are committed together.
 const OPEN_ROWS: usize = 2;
 
-/// The least growth between two looks at the source, in bytes.
+/// The smallest growth between two parses of the source, in bytes.
 const STEP: usize = 64;
 
 #[derive(Clone, Default)]
@@ -23,13 +23,13 @@ pub(crate) struct Paragraph {
     style: TextStyle,
     /// Rendered text that is not committed.
     ready: Vec<TextSpan>,
-    /// Source behind `ready`.
+    /// Source after `ready`.
     source: String,
     /// A last line that may become the head of a table; the next line decides.
     held: Option<String>,
     /// How the last line ended; it matters if another follows.
     line_end: Option<LineEnd>,
-    /// Length of `source` at the next look.
+    /// Length of `source` at the next parse.
     look_at: usize,
     has_rows_out: bool,
 }
@@ -78,7 +78,7 @@ impl Paragraph {
         self.line_end = Some(if is_escape || blanks >= 2 { LineEnd::Hard } else { LineEnd::Soft });
     }
 
-    /// Takes a whole line that may be the head of a table.
+    /// Holds a complete line that may be the head of a table.
     pub(crate) fn hold(&mut self, line: &str) {
         self.release();
         self.held = Some(line.to_owned());

@@ -1,11 +1,11 @@
-//! Finds how much of a growing paragraph no later text can change: the part before the first mark that may still open
-//! emphasis, code or a link.
+//! Finds the part of a growing paragraph that no later text can change: it ends before the first mark that may still
+//! open emphasis, code or a link.
 
 use pulldown_cmark::{Event, Tag, TagEnd};
 
 use crate::inline;
 
-/// A mark that nothing closed within this many bytes counts as text. This bounds what is looked at again.
+/// A mark that is not closed within this many bytes counts as text. This bounds the text that is parsed again.
 pub(crate) const MAX_OPEN: usize = 4 * 1024;
 
 /// Brackets inside brackets up to this depth are matched.
@@ -48,7 +48,8 @@ pub(crate) fn settled_end(source: &str) -> usize {
     end
 }
 
-/// The last place at or after `from` where a row may end for good: behind a blank, or between two wide characters.
+/// Returns the last position at or after `from` where a row may end finally: after a blank, or between two wide
+/// characters.
 fn last_boundary(text: &str, from: usize) -> usize {
     let mut next: Option<char> = None;
     for (at, c) in text[from..].char_indices().rev() {

@@ -13,10 +13,10 @@ const GAP: usize = 2;
 /// A column that must wrap is at least this wide; otherwise rows become `name: value` lines.
 const MIN_WIDTH: usize = 8;
 
-/// More columns are no table, but text.
+/// A table with more columns is shown as text.
 const MAX_COLUMNS: usize = 64;
 
-/// Source bytes of rows that are held to find the widths. Longer tables keep the widths of their beginning.
+/// Source bytes of rows that are buffered to find the widths. Longer tables keep the widths of their beginning.
 const MAX_HELD: usize = 32 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,7 +42,7 @@ pub(crate) struct MarkdownTable {
     head: Vec<TableCell>,
     rows: Vec<Vec<TableCell>>,
     held: usize,
-    /// Fixed as soon as the first row is out.
+    /// Fixed when the first row is committed.
     layout: Option<TableLayout>,
 }
 
@@ -59,7 +59,7 @@ impl MarkdownTable {
         Some(Self { aligns, head, rows: Vec::new(), held: 0, layout: None })
     }
 
-    /// Adds a row. Cells beyond the head's join the last one: nothing is lost.
+    /// Adds a row. Surplus cells are joined to the last one, so that no text is lost.
     pub(crate) fn add(&mut self, line: &str, options: &RenderOptions) {
         let mut cells = split_cells(line);
         let columns = self.aligns.len();
@@ -72,12 +72,12 @@ impl MarkdownTable {
         self.held += line.len();
     }
 
-    /// Whether [`MarkdownTable::lines`] is due, to bound what is held.
+    /// Whether [`MarkdownTable::lines`] is due, to bound the buffer.
     pub(crate) fn is_due(&self) -> bool {
         self.held > MAX_HELD || (self.layout.is_some() && !self.rows.is_empty())
     }
 
-    /// Returns what is not committed yet.
+    /// Returns the lines that are not committed yet.
     pub(crate) fn lines(&mut self, columns: usize) -> Vec<Vec<TextSpan>> {
         let is_first = self.layout.is_none();
         let layout = self.layout.take().unwrap_or_else(|| self.layout(columns));
@@ -131,7 +131,7 @@ impl MarkdownTable {
         if used > available {
             return TableLayout::Pairs;
         }
-        // The widest need gets each spare column; both numbers are small.
+        // Each spare column goes to the column with the widest content; both numbers are small.
         for _ in used..available {
             let needs = widths.iter().zip(&natural).map(|(width, natural)| natural - width).enumerate();
             if let Some((index, _)) = needs.max_by_key(|(index, need)| (*need, usize::MAX - index)) {

@@ -24,7 +24,7 @@ struct Word {
     start: usize,
     end: usize,
     width: usize,
-    /// Columns of the blanks behind it.
+    /// Columns of the blanks after it.
     blank: usize,
     /// A hard line break follows.
     is_last: bool,

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{KEY, MODEL, parts::adapters};
 
-/// A host with its home in `home`, whose model answers by `origin`.
+/// Returns a host with its home in `home`, whose model is served at `origin`.
 pub fn host(home: &Path, origin: &str) -> Arc<Host> {
     let folder = |name: &str| home.join(name);
     let paths =
@@ -38,12 +38,12 @@ pub fn host(home: &Path, origin: &str) -> Arc<Host> {
     Host::open(config).unwrap()
 }
 
-/// A new session.
+/// Creates a session.
 pub async fn session(host: &Arc<Host>, home: &Path) -> Arc<Session> {
     host.new_session(&home.join("workspace")).await.unwrap()
 }
 
-/// One turn; `seen` hears of each event that brings more of the answer. Gives the answer.
+/// Runs one turn and returns the answer. Calls `seen` for each event with a piece of it.
 pub async fn turn(session: &Arc<Session>, seen: impl Fn() + Send + 'static) -> String {
     let mut events = session.subscribe(session.last_seq() + 1);
     let front = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Many answers at once, in a process of its own, so that its memory can be told.
+//! Many concurrent answers in a separate process, so that its memory can be measured.
 
 use std::{env, fs, path::Path, process::Command, sync::Arc, time::Instant};
 
@@ -15,21 +15,21 @@ use super::{
 };
 use crate::nanoseconds;
 
-/// The first argument of the process.
+/// The first argument of the process, by which it is recognised.
 pub const ARGUMENT: &str = "answers-at-once";
 
-/// What it took.
+/// The result of a run.
 pub struct Took {
     /// From the first line to the last answer, in nanoseconds.
     pub time: u64,
-    /// Its memory before, in KiB.
+    /// Memory before the first line, in KiB.
     pub before: u64,
-    /// The most that it had, in KiB.
+    /// Peak memory, in KiB.
     pub peak: u64,
 }
 
-/// So many answers at once, by one host with its home in `home`; none: one, which is asked for without a session, and of
-/// which nothing is kept.
+/// Runs this many concurrent answers in one host with its home in `home`. With 0, runs one exchange without a
+/// session, whose answer is dropped.
 pub fn run(home: &Path, recording: &Arc<Recording>, sessions: usize) -> Took {
     let at_once = sessions.max(1);
     let origin = server::eager(Arc::clone(recording), at_once);
@@ -46,7 +46,7 @@ pub fn run(home: &Path, recording: &Arc<Recording>, sessions: usize) -> Took {
     Took { time, before, peak }
 }
 
-/// The process: `HOME ORIGIN SESSIONS BYTES`, of which the last is how long each answer must be.
+/// Runs the process with the arguments `HOME ORIGIN SESSIONS BYTES`; BYTES is the expected length of each answer.
 pub fn process(arguments: &[String]) {
     let [home, origin, count, bytes] = arguments else { panic!("four arguments") };
     let (home, bytes): (&Path, usize) = (home.as_ref(), bytes.parse().unwrap());
@@ -70,7 +70,7 @@ pub fn process(arguments: &[String]) {
     });
 }
 
-/// An answer without a session; gives the bytes of its text, which is dropped as it comes.
+/// Runs an exchange without a session. Drops the text and returns its length in bytes.
 async fn exchange(host: Arc<Host>) -> usize {
     struct Count(usize);
     impl Sink for Count {
@@ -90,7 +90,7 @@ async fn exchange(host: Arc<Host>) -> usize {
     count.0
 }
 
-/// A line of this process's status, in KiB.
+/// Returns a value of this process's status, in KiB.
 fn memory(line: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let value = status.lines().find_map(|status| status.strip_prefix(line)).unwrap();

@@ -1,4 +1,5 @@
-//! The parts of the way, each alone: the socket, the request of egress, the codec without a sandbox, the adapter in it.
+//! The parts of the path, each alone: the socket, the request of egress, the codec without a sandbox, the adapter in
+//! the sandbox.
 
 use std::{
     fs,
@@ -29,12 +30,12 @@ use tokio::{
 use super::{KEY, MODEL, recording::Recording};
 use crate::nanoseconds;
 
-/// The folder of the adapters that the binary brings along.
+/// The folder of the bundled adapters.
 pub fn adapters() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/dist/providers")
 }
 
-/// Reads an answer from a bare connection; `seen` hears of each chunk.
+/// Reads an answer from a bare connection. Calls `seen` for each chunk.
 pub async fn socket(origin: String, recording: Arc<Recording>, seen: impl Fn() + Send) {
     let mut stream = TcpStream::connect(origin.trim_start_matches("http://")).await.unwrap();
     stream.set_nodelay(true).unwrap();
@@ -50,7 +51,7 @@ pub async fn socket(origin: String, recording: Arc<Recording>, seen: impl Fn() +
     }
 }
 
-/// Reads an answer by egress, as the driver of an exchange does; `seen` hears of each chunk.
+/// Reads an answer by egress, as an exchange does. Calls `seen` for each chunk.
 pub async fn egress(egress: Egress, origin: String, recording: Arc<Recording>, seen: impl Fn() + Send) {
     let mut answer = open(&egress, &origin).await;
     let mut received = 0;
@@ -72,7 +73,7 @@ async fn open(egress: &Egress, origin: &str) -> Answer {
     egress.open(request).await.unwrap()
 }
 
-/// The way out of the bench, with room for a long answer.
+/// Returns the egress of the benchmark, with limits for a long answer.
 pub fn way_out() -> Egress {
     let limits = EgressLimits { time_ms: 600_000, idle_ms: 60_000, ..EgressLimits::default() };
     Egress::new(EgressLimits { wire_bytes: 64 << 20, body_bytes: 64 << 20, ..limits }).unwrap()
@@ -96,7 +97,7 @@ impl Sandboxed {
         Self { sandbox, adapter, budgets }
     }
 
-    /// How long each piece of an answer takes, in nanoseconds.
+    /// Returns the duration of each piece of an answer, in nanoseconds.
     pub async fn replay(&self, begin: &str, pieces: &[Vec<u8>]) -> Vec<u64> {
         let log = services::unavailable().log;
         let begun = self.sandbox.begin(&self.adapter, request(), &[], &self.budgets, log).await;
@@ -115,7 +116,7 @@ impl Sandboxed {
     }
 }
 
-/// What a model is asked.
+/// Returns the request to the model.
 pub fn request() -> CompletionRequest {
     let part = Block::Text("hello".to_owned()).into();
     CompletionRequest {
@@ -129,7 +130,8 @@ pub fn request() -> CompletionRequest {
     }
 }
 
-/// How long the same codec takes without a sandbox, in nanoseconds, for each piece of `size` bytes; 0: for each event.
+/// Returns the duration of the same codec without a sandbox, in nanoseconds, for each piece of `size` bytes; with 0,
+/// for each event.
 pub fn native(body: &str, size: usize) -> Vec<u64> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/Cargo.toml");
     let mut replay = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))

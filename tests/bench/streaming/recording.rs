@@ -1,16 +1,16 @@
-//! An answer as it came over the wire, made as long as it takes.
+//! A recorded answer, repeated to the needed length.
 
 use std::{fs, path::Path};
 
 use serde_json::Value;
 
-/// A recorded answer of the Messages API, whose deltas are said again and again.
+/// A recorded answer of the Messages API, whose deltas are repeated.
 pub struct Recording {
     /// The events before the first delta.
     pub begin: String,
     /// The events of deltas, each a chunk.
     pub deltas: Vec<String>,
-    /// The events after the last.
+    /// The events after the last delta.
     pub end: String,
     /// The whole text of the answer.
     pub text: String,
@@ -34,7 +34,7 @@ impl Recording {
         Self { begin, deltas, end, text }
     }
 
-    /// All of it.
+    /// Returns the whole answer.
     pub fn body(&self) -> String {
         [&self.begin, &self.deltas.concat(), &self.end].map(String::as_str).concat()
     }

@@ -1,4 +1,4 @@
-//! What stands for a provider: a server on this machine that tells a recorded answer, a write for each chunk.
+//! A server on this machine that sends a recorded answer, with one write for each chunk.
 
 use std::{
     io::{Read as _, Write as _},
@@ -16,7 +16,7 @@ use super::recording::Recording;
 /// A server that sends each chunk only after the previous one was received at the front.
 pub struct Patient {
     pub origin: String,
-    /// When a chunk was seen.
+    /// Notified when a chunk was seen.
     pub seen: Sender<Instant>,
     /// From each chunk's write until it was seen, in nanoseconds: one list for each answer.
     pub times: Receiver<Vec<u64>>,
@@ -29,10 +29,10 @@ impl Patient {
         let waiting = Mutex::new(waiting);
         let origin = listen(move |stream| {
             let waiting = waiting.lock().unwrap();
-            // What the answer before had still to say.
+            // Notifications that remain from the previous answer.
             while waiting.try_recv().is_ok() {}
             begin(stream, &recording);
-            // The beginning is through before the first chunk comes.
+            // The events before the first delta are received before the first chunk is sent.
             thread::sleep(Duration::from_millis(50));
             let mut times = Vec::with_capacity(recording.deltas.len());
             for delta in &recording.deltas {
@@ -49,7 +49,7 @@ impl Patient {
     }
 }
 
-/// A server that sends as fast as it can, once so many answers have begun. Gives its origin.
+/// Starts a server that sends as fast as possible after this many answers have begun. Returns its origin.
 pub fn eager(recording: Arc<Recording>, at_once: usize) -> String {
     let barrier = Barrier::new(at_once);
     listen(move |stream| {
@@ -68,7 +68,7 @@ fn begin(stream: &mut TcpStream, recording: &Recording) {
 }
 
 fn end(stream: &mut TcpStream, recording: &Recording) {
-    // Who asked may go as soon as the last event is there.
+    // The client may close the connection after the last event.
     let _ = stream.write_all(&chunk(&recording.end)).and_then(|()| stream.write_all(b"0\r\n\r\n"));
 }
 
@@ -76,7 +76,7 @@ fn chunk(text: &str) -> Vec<u8> {
     format!("{:x}\r\n{text}\r\n", text.len()).into_bytes()
 }
 
-/// Listens until the process ends; each request is a thread's, and its connection's only one.
+/// Listens until the process ends. Each request has its own thread and its own connection.
 fn listen(answer: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
@@ -94,7 +94,7 @@ fn listen(answer: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> String {
     origin
 }
 
-/// One request: its head, and as much body as that says.
+/// Reads one request: its head, and a body of the declared length.
 fn read(stream: &mut TcpStream) {
     let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
     loop {
