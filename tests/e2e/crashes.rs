@@ -1,6 +1,6 @@
-//! The process is killed in the middle of calls of tools. Whatever the moment, the resumed session says what is true.
+//! The process is killed during tool calls. Whatever the moment, the resumed session reports the real outcome.
 //!
-//! Twenty kills by default. For two hundred: `PATCHBAY_KILLS=200 cargo test --workspace --test whole -- crashes`.
+//! Twenty kills by default. For two hundred: `PATCHBAY_KILLS=200 cargo test --workspace --test e2e -- crashes`.
 
 use std::{
     fs,
@@ -19,12 +19,12 @@ use patchbay_tests::{
 use rusqlite::Connection;
 use serde_json::Value;
 
-/// What can be seen of a call's effect from outside.
+/// The effect of a call that is visible from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     /// The call is pure.
     None,
-    /// A request with a method that changes things.
+    /// A request with a method that may change data on the server.
     Post,
     /// An entry in the skill's store.
     Entry,
@@ -56,17 +56,17 @@ const KINDS: &[Kind] = &[
     kind("/keeper", Effect::Entry),
 ];
 
-/// How the call of a killed process looks in the resumed session.
+/// The end of a call of a killed process, according to the resumed session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// There is no trace of it: the process ended before it was asked for.
+    /// The session has no trace of the call: the process ended before the call was requested.
     Absent,
     Finished,
     NotRun,
     Unknown,
 }
 
-/// Goes on for about a tenth of a second, so that most kills come after the effect and before the end.
+/// Runs for about a tenth of a second, so that most kills come after the effect and before the end.
 const SPIN: &str = "
 (func $spin (local $n i32)
   (loop $again
@@ -75,7 +75,7 @@ const SPIN: &str = "
 (data (i32.const 300) \"done\")
 (data (i32.const 310) \"k\")";
 
-/// A user's skill `name`, also a command, that makes one call to the host, spins, and answers `done`.
+/// Installs a user's skill and command `name` that makes one host call, spins, and returns `done`.
 fn skill(patchbay: &Patchbay, name: &str, call: &str, more: &str, capability: &str) {
     let body = format!("{call} (call $spin) (call $say (i32.const 300) (i32.const 4))");
     let guest = Guest::calling(&body).with(&format!("\n{more}\n")).with(SPIN).with(SAY);
@@ -92,7 +92,7 @@ fn skill(patchbay: &Patchbay, name: &str, call: &str, more: &str, capability: &s
     }
 }
 
-/// Requests `url` with `method`.
+/// Installs a skill `name` that sends a request with `method` to `server`.
 fn request(patchbay: &Patchbay, name: &str, method: &str, server: &Server) {
     let url = format!("http://{}/", server.host());
     let zeros = "(i32.const 0) ".repeat(9);
@@ -110,7 +110,7 @@ const PUT: &str = "(call $put (i32.const 2) (i32.const 310) (i32.const 1) (i32.c
 const IMPORT_PUT: &str =
     "(import \"patchbay:host/kv@0.1.0\" \"put\" (func $put (param i32 i32 i32 i32 i32 i32 i64 i32)))";
 
-/// A home with a skill for each kind of call.
+/// Creates a home with a skill for each kind of call.
 fn home(server: &Server) -> Patchbay {
     let patchbay = Patchbay::quick();
     skill(&patchbay, "pure", "", "", "");
@@ -151,7 +151,7 @@ fn count(database: &Connection, sql: &str) -> u64 {
     database.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap().cast_unsigned()
 }
 
-/// Whether the effect happened since [`undo`]; `None` where it cannot be seen.
+/// Whether the effect happened since [`undo`]; `None` if it is not visible.
 fn happened(patchbay: &Patchbay, server: &Server, posts: usize, effect: Effect) -> Option<bool> {
     match effect {
         Effect::Post => Some(self::posts(server) > posts),
@@ -165,13 +165,13 @@ fn posts(server: &Server) -> usize {
     server.requests().iter().filter(|request| request.starts_with("POST")).count()
 }
 
-/// Takes the effects of the round before away.
+/// Removes the effects of the previous round.
 fn undo(patchbay: &Patchbay) {
     database(patchbay, "kv.db").execute_batch("DELETE FROM entries; DELETE FROM scopes").unwrap();
     let _ = fs::remove_file(patchbay.workspace().join("k"));
 }
 
-/// The rows of a session: kind, text and data.
+/// Returns the rows of a session: kind, text and data.
 fn rows(patchbay: &Patchbay, session: &str) -> Vec<(String, String, Value)> {
     let database = database(patchbay, "patchbay.db");
     let mut query =
@@ -183,7 +183,7 @@ fn rows(patchbay: &Patchbay, session: &str) -> Vec<(String, String, Value)> {
     rows.unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-/// How the call of `line` ended, as the rows of its session say.
+/// Returns the end of the call of `line`, according to the rows of its session.
 fn end(patchbay: &Patchbay, session: &str, line: &str) -> End {
     let rows = rows(patchbay, session);
     let word = if line.starts_with('/') {
@@ -216,17 +216,17 @@ fn end(patchbay: &Patchbay, session: &str, line: &str) -> End {
     }
 }
 
-/// Some number below `end`, another one each time.
+/// Returns a random number below `end`.
 fn any(end: u64) -> u64 {
     RandomState::new().hash_one(end) % end
 }
 
 #[test]
-fn killed_calls_are_told_as_they_were() {
+fn killed_calls_have_their_real_outcome() {
     let kills: usize = std::env::var("PATCHBAY_KILLS").map_or(20, |kills| kills.parse().unwrap());
     let server = Server::new(|_| page("ok"));
     let patchbay = home(&server);
-    // Left alone, each call ends well and has its effect; and all components are compiled.
+    // Without a kill, each call succeeds and has its effect. This also compiles all components.
     for Kind { line, effect } in KINDS {
         let before = posts(&server);
         let mut live = patchbay.live(&[]);
@@ -247,7 +247,7 @@ fn killed_calls_are_told_as_they_were() {
         thread::sleep(Duration::from_micros(any(120_000)));
         live.kill();
 
-        // Resumed: what was left behind is told, and the conversation goes on.
+        // The resumed session reports the interrupted call and continues the conversation.
         let goes_on = &patchbay.answers_in(&["--session", &session], &["hello"])[0];
         assert_eq!(goes_on.code(), "answered", "{line}: {}", goes_on.outcome);
         let end = end(&patchbay, &session, line);
@@ -290,7 +290,7 @@ fn stopped_call_with_an_effect_is_unknown() {
     assert_eq!(count(&database(&patchbay, "kv.db"), "SELECT count(*) FROM entries"), 1);
     let journal = json_lines(&patchbay.run(&["journal", "--json"]).out);
     assert_eq!(journal.iter().map(|row| row["outcome"].as_str().unwrap()).collect::<Vec<_>>(), ["outcome_unknown"]);
-    // It is told once, in the session that made it.
+    // The outcome is reported once, in the session of the call.
     for _ in 0..2 {
         patchbay.answers_in(&["--session", &session], &["/skills"]);
         let rows = rows(&patchbay, &session);

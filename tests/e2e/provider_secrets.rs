@@ -67,7 +67,7 @@ fn echoes(format: &Format) -> Vec<Vec<Step>> {
         whole(format.refusal(401, &format!("No such key: {}", forms[1]), None)),
         whole(format!("HTTP/1.1 400 {KEY}\r\nx-key: {KEY}\r\nx-request-id: {}\r\n\r\n{KEY}", forms[3]).into_bytes()),
         whole(format!("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:9/?key={}\r\n\r\n", forms[4]).into_bytes()),
-        // An answer that breaks behind the key, and within it.
+        // An answer that breaks off after the key, and within it.
         whole(truncated_event_stream(&said[..at + KEY.len()])),
         whole(event_stream(&said[..at])),
         whole(event_stream(format!("data: {KEY}\n\n").as_bytes())),
@@ -91,7 +91,7 @@ fn assert_echoed_key_is_hidden(format: &Format) {
     let server = Server::scripted(move |request| {
         let number = request.rsplit_once("echo:").map_or("", |(_, rest)| rest);
         let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
-        // What broke without a word of an answer is asked again.
+        // A request that failed before any text of an answer is retried.
         let number: usize = number[..end].parse().unwrap();
         answers[number].clone()
     });
@@ -113,7 +113,7 @@ fn assert_echoed_key_is_hidden(format: &Format) {
     }
     assert_key_absent(KEY, format!("{}{}", ran.out, ran.err).as_bytes(), "the output");
     assert_in_no_file(patchbay.folder(), &forms(KEY));
-    // It went to its server, in its header, once in each request: no echo of it went back.
+    // The key was sent only to its server, in its header, once in each request; no echo was sent back.
     assert!(server.requests().len() >= count);
     for request in server.requests() {
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
@@ -163,7 +163,7 @@ fn a_variable_belongs_to_one_provider() {
     assert_eq!(canary.requests(), [] as [String; 0]);
 }
 
-/// Before a key is there, and when it is none.
+/// Without a key, and with an invalid one.
 #[test]
 fn without_a_key_no_request_is_sent() {
     let server = Server::echo();
@@ -172,7 +172,7 @@ fn without_a_key_no_request_is_sent() {
     let mut command = patchbay.command(&["exec", "--keep-going", "/model o3", "Hello", "/calc 1"]);
     let ran = ran(command.env_remove(OPENAI.variable).output().unwrap());
     assert_eq!(ran.code, Some(1));
-    // The page of OpenAI has no keys for another server.
+    // The page of OpenAI has no keys for other servers.
     let words = "No credentials for openai. Set OPENAI_API_KEY or add to credentials.json\n";
     assert!(ran.err.starts_with(words) && !ran.err.contains("https://"), "{}", ran.err);
     assert!(ran.out.ends_with("1\n"), "{}", ran.out);

@@ -253,10 +253,10 @@ async fn retry_runs_before_the_held_lines() {
     assert_eq!(wait_for_end(session.submit("/retry")).await.message, "You said: Hello!");
     assert_eq!(wait_for_end(waiting).await.message, "You said: And you?");
     assert_eq!(stored(&session, MessageKind::User).await, ["Hello!", "And you?"]);
-    // Lines that come while `/retry` finds nothing run after it.
+    // Lines that are submitted while `/retry` finds no message run after it.
     let (nothing, after) = (session.submit("/retry"), session.submit("After."));
     assert_eq!((code(nothing).await, code(after).await), ("nothing_unanswered".to_owned(), "answered".to_owned()));
-    // Without a message to send again, the queue stays as it is.
+    // Without a message to send again, the queue does not change.
     let running = long_turn(&session).await;
     let waiting = queued(&session, "later").await;
     session.stop(running.id());

@@ -37,7 +37,7 @@ fn completions_have_every_subcommand() {
             assert!(ran.out.contains(name.as_str()), "{shell}: {name}");
         }
         assert!(ran.out.contains("continue"), "{shell}");
-        // What the host itself calls is not offered.
+        // The internal subcommand is not offered.
         assert!(!ran.out.contains("compile"), "{shell}");
     }
     assert_eq!(patchbay.run(&["completions", "tcsh"]).code, Some(2));

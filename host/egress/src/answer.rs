@@ -63,18 +63,18 @@ impl Answer {
         Ok(Self { status: status.as_u16(), headers, body })
     }
 
-    /// The next piece of the body, decompressed and scrubbed, as soon as it is there; None at its end. Where secrets are bound to
-    /// the server, the bytes since the last line end are withheld, so that the reader learns nothing from what is missing
-    /// ([`Scrub::blind_stream`](crate::Scrub::blind_stream)); a piece that is withheld as a whole is an empty one. A call that is
-    /// cancelled loses nothing: the next one continues.
+    /// Returns the next piece of the body, decompressed and scrubbed, when it arrives; `None` at the end. If secrets
+    /// are bound to the server, the bytes since the last line end are withheld, so that the reader learns nothing
+    /// from missing bytes ([`Scrub::blind_stream`](crate::Scrub::blind_stream)); a piece is empty if all of it is
+    /// withheld. A cancelled call loses no data: the next one continues.
     ///
     /// # Errors
-    /// A limit of time or size, or a body that is damaged or cut short. Every later call says the same.
+    /// A limit of time or size, or a body that is damaged or truncated. Every later call returns the same error.
     pub async fn chunk(&mut self) -> Result<Option<Vec<u8>>, EgressError> {
         self.body.chunk().await
     }
 
-    /// What [`Answer::chunk`] would give at once; None if it would have to wait.
+    /// Returns the result of [`Answer::chunk`] if it is available without waiting, else `None`.
     pub fn chunk_ready(&mut self) -> Option<Result<Option<Vec<u8>>, EgressError>> {
         self.body.chunk().now_or_never()
     }
@@ -108,7 +108,7 @@ struct Body {
     /// `None` if no secret is bound to the server.
     scrubber: Option<Scrubber>,
     decoded: u64,
-    /// How it ended.
+    /// How the body ended; `None` until then.
     end: Option<Result<(), EgressError>>,
     exchange: Arc<Exchange>,
     /// The slot of the request, until the body has ended.
@@ -133,7 +133,7 @@ impl Body {
             if self.end.is_some() {
                 self.place = None;
             }
-            // An empty piece was withheld: the reader sees that the server is not silent.
+            // An empty piece is returned, too, so that the reader sees that the server is not silent.
             if !clean.is_empty() || self.end.is_none() {
                 return Ok(Some(clean));
             }
@@ -141,7 +141,7 @@ impl Body {
         self.end.clone().unwrap_or(Ok(())).map(|()| None)
     }
 
-    /// The next piece, decompressed, within the limit.
+    /// Returns the next piece, decompressed, within the limit.
     async fn next(&mut self) -> Result<Option<Bytes>, EgressError> {
         if let Source::Packed(wire) = &mut self.source {
             let first = wire.next().await;
@@ -203,14 +203,14 @@ fn wire(response: reqwest::Response, exchange: Arc<Exchange>) -> Wire {
             }
         }
     });
-    // A decoder polls beyond the end.
+    // The decoder polls again after the end.
     Box::pin(pieces.fuse())
 }
 
 fn gunzip(first: io::Result<Bytes>, rest: Wire) -> Gunzip {
     let wire: Wire = Box::pin(stream::iter([first]).chain(rest));
     let mut gunzip = GzipDecoder::new(StreamReader::new(wire));
-    // A gzip body may be of several members, as a file may.
+    // A gzip body may have several members, as a file may.
     gunzip.multiple_members(true);
     gunzip
 }
@@ -228,7 +228,7 @@ fn is_gzip(response: &reqwest::Response, exchange: &Exchange) -> Result<bool, Eg
         b"" | b"identity" if second.is_none() => Ok(false),
         b"gzip" | b"x-gzip" if second.is_none() => Ok(true),
         coding => {
-            // Scrubbed first: of what is cut, a part would stay.
+            // Scrubbed before it is cut; otherwise a part of a secret could stay.
             let coding = patchbay_core::text::excerpt(&exchange.scrub.text(&String::from_utf8_lossy(coding)), 40);
             let cause = format!("it is encoded as '{coding}', and only gzip was offered");
             Err(EgressError::Encoding { origin: exchange.origin.clone(), cause })

@@ -36,7 +36,8 @@ pub(crate) struct CheckedResolver {
 }
 
 impl CheckedResolver {
-    /// Returns the addresses of `host`. A single refused address refuses the name: an honest name has none.
+    /// Returns the addresses of `host`. One refused address refuses the whole name, because a legitimate name has
+    /// none.
     async fn addresses(resolving: Resolving, host: String, reach: AddressScope) -> Result<Vec<IpAddr>, EgressError> {
         let addresses =
             resolving.await.map_err(|error| EgressError::Resolve { host: host.clone(), cause: error.to_string() })?;

@@ -14,7 +14,7 @@ use crate::{
 
 pub use crate::bindings::patchbay::host::{http, kv, log, types::Error, workspace_read, workspace_write};
 
-/// Takes the place of a guest.
+/// Calls host functions in place of a guest.
 pub struct FuzzGuest(GuestState);
 
 /// One call of a function of `patchbay:host`, with its arguments in the order of the contract.

@@ -18,7 +18,7 @@ pub(crate) struct WorkBudget {
 }
 
 impl WorkBudget {
-    /// A budget that also ends at a time.
+    /// Returns a budget that also ends at a given time.
     pub(crate) fn until(until: Instant) -> Self {
         Self { until: Some(until), ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! Which secret a credential has, where it may go, and the errors of both.
+//! Tests of credentials: their secrets, origins and placements, and the errors.
 
 use super::*;
 
