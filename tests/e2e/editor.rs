@@ -377,7 +377,7 @@ fn esc_stops_an_answer_and_keeps_what_came() {
 }
 
 #[test]
-fn ctrl_c_clears_the_text_then_says_how_to_leave_then_leaves() {
+fn ctrl_c_clears_then_explains_leaving_then_leaves() {
     let patchbay = Patchbay::new();
     let terminal = Terminal::open(&patchbay, &[]);
     terminal.press("a draft");

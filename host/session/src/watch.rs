@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn skills_are_compared_at_intervals_where_not_all_folders_are_watched() {
+    async fn skills_are_compared_at_intervals_if_some_folders_are_unwatched() {
         let mut folders = Folders { roots: Vec::new(), watcher: None, changed: Arc::new(Notify::new()) };
         assert!(!folders.watch(), "nothing is watched if the system reports no changes");
         let (every, never) = (Duration::from_millis(100), Duration::from_secs(3_600));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn skills_are_compared_after_changes_only_where_all_folders_are_watched() {
+    async fn skills_are_compared_only_after_changes_if_folders_are_watched() {
         assert!(timeout(SETTLED * 2, next_look(&Notify::new(), None)).await.is_err());
         // After the first change, followed by a quiet time without a second change.
         let pause = SETTLED * 3;

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn path_is_completed_behind_an_at_sign_that_begins_a_word() {
+    fn path_is_completed_after_an_at_sign_beginning_a_word() {
         for (text, expected) in [
             ("@sr|", Some((0, 3, "sr"))),
             ("see @sr|", Some((4, 7, "sr"))),

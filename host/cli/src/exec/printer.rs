@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn deltas_are_printed_at_once_and_end_with_a_line_feed() {
+    fn deltas_are_printed_immediately_and_end_with_a_line_feed() {
         assert_eq!(printed(vec![piece(1, "Good "), piece(1, "day.")]), "Good day.\n");
         assert_eq!(printed(vec![piece(1, "Good "), piece(1, "day."), answer(2, "Good day.")]), "Good day.\n");
         assert_eq!(

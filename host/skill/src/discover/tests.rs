@@ -295,7 +295,7 @@ fn component_returns_bytes_of_its_digest_or_fails() {
 /// A workspace may replace a component by a link to a file outside, after discovery and before the bytes are read.
 #[cfg(unix)]
 #[test]
-fn component_is_not_read_through_a_link_out_of_the_workspace() {
+fn component_is_not_read_through_a_link_leaving_the_workspace() {
     let home = SkillsFolder::new();
     let bytes = component(FIRST, b"");
     let secret = home.write("secret/a.wasm", &bytes);
