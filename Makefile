@@ -1,4 +1,4 @@
-# Two commands do it all: `make run` and `make test`. Each says what it does, and does nothing twice.
+# The two main commands are `make run` and `make test`. Each prints its steps and repeats no finished work.
 
 CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
@@ -23,7 +23,7 @@ build: plugins ## Build the host, with the bundled plugins in it
 	@echo "== building the host"
 	@$(CARGO) build --workspace
 
-# Always with --workspace: a crate that is built for one package alone would be built again, with other features, for all.
+# Always with --workspace: a crate that is built for one package would be built again, with other features, for the workspace.
 plugins: target ## Build the bundled plugins into plugins/dist
 	@echo "== building the bundled plugins (the first time takes some ten minutes: it compiles the engine)"
 	@$(CARGO) build --workspace --bin patchbay-bundle
@@ -62,7 +62,7 @@ advisories: $(DENY) ## Fetch the list of known faults, and look for our dependen
 	@$(DENY) check advisories
 	@$(DENY) --manifest-path plugins/Cargo.toml --config deny.toml check advisories
 
-# It runs for seconds: what counts is how soon it is built (a minute or so).
+# It runs for seconds, so that it is built for a short compile time (about a minute).
 $(DENY):
 	@echo "== installing cargo-deny $(DENY_VERSION)"
 	@CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
@@ -72,10 +72,10 @@ FUZZ_VERSION = 0.13.2
 FUZZ = target/tools/cargo-fuzz-$(FUZZ_VERSION)/bin/cargo-fuzz
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= $(shell $(FUZZ) list --fuzz-dir tests/fuzz)
-# Without a sanitizer: those need a nightly compiler, and look for what code without `unsafe` cannot do.
+# Without a sanitizer: sanitizers need a nightly compiler, and find errors that code without `unsafe` cannot have.
 FUZZ_BUILD = --dev --sanitizer none --fuzz-dir tests/fuzz
 FUZZ_RUN = RUSTC_WRAPPER=$(CURDIR)/tests/fuzz/rustc.sh $(FUZZ)
-# An input takes milliseconds and a few megabytes: what takes seconds or a gigabyte is a finding.
+# An input takes milliseconds and a few megabytes; an input that takes seconds or a gigabyte is a finding.
 FUZZ_LIMITS = -timeout=10 -rss_limit_mb=1024
 
 fuzz: $(FUZZ) tests/fuzz/Cargo.lock ## Fuzz each of FUZZ_TARGETS for FUZZ_SECONDS
@@ -92,7 +92,7 @@ fuzz: $(FUZZ) tests/fuzz/Cargo.lock ## Fuzz each of FUZZ_TARGETS for FUZZ_SECOND
 reproduce: $(FUZZ) tests/fuzz/Cargo.lock ## Run the fuzz target FUZZ_TARGET once, with the bytes of the file INPUT
 	@$(FUZZ_RUN) run $(FUZZ_BUILD) $(FUZZ_TARGET) $(INPUT) -- $(FUZZ_LIMITS)
 
-# What is fuzzed are the very versions that are shipped.
+# The fuzzed versions are those that are shipped.
 tests/fuzz/Cargo.lock: Cargo.lock
 	@cp $< $@
 
@@ -101,7 +101,7 @@ $(FUZZ):
 	@CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
 	  $(CARGO) install --quiet --locked --root target/tools/cargo-fuzz-$(FUZZ_VERSION) cargo-fuzz --version =$(FUZZ_VERSION)
 
-# The dependencies are those of every other build; only our own crates are built again, at full speed.
+# The dependencies are shared with all other builds; only our own crates are built again, with full optimisation.
 FAST = CARGO_PROFILE_DEV_OPT_LEVEL=3 CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
 
 bench: plugins guests ## Measure, and write docs/benchmarks.md

@@ -1,4 +1,4 @@
-"""The requests that our adapters build are such as the official SDKs could have built.
+"""Checks that the official SDKs could have built the requests of our adapters.
 
 The SDKs describe what they send by types. They are taken strictly here: a field that they do not know is a mistake, as is a
 value of another type. The paths must be those of the SDKs' own requests.
@@ -28,7 +28,7 @@ class GeminiBody(pydantic.BaseModel):
 
 
 def strictly(body):
-    """What holds for the list holds for what is in it, however deep."""
+    """The rules of a list apply to its items, at any depth."""
     return pydantic.TypeAdapter(list[body], config=pydantic.ConfigDict(extra="forbid"))
 
 
@@ -38,7 +38,7 @@ BODIES = {
     "responses": strictly(ResponseCreateParamsStreaming),
     "gemini": strictly(GeminiBody),
 }
-# Versions of the API of which ours may be any: what an adapter sends is the same in all of them.
+# Versions of the API. Ours may be any of them, because an adapter sends the same to all.
 VERSIONS = {"messages": ("2023-06-01", "2026-10-21")}
 # The secret, as the API's own documents say it. (The Anthropic SDK sends a bearer token, which is as good.)
 SECRETS = {
@@ -50,8 +50,8 @@ SECRETS = {
 
 
 def walk(value):
-    """Looks at all of a value: what the SDKs call an Iterable is checked when it is read. Parts of an answer that go back are
-    taken as what the SDK itself made of answers, too, and those types keep fields that they do not know."""
+    """Reads a whole value, because an Iterable of the SDKs is only checked when it is read. Parts of an answer that are sent back
+    may also have the SDK's types of answers, which keep unknown fields."""
     if isinstance(value, pydantic.BaseModel):
         assert not value.model_extra, f"the SDK knows no {list(value.model_extra)} in {type(value).__name__}"
         value = dict(value)
@@ -67,12 +67,12 @@ def check_body(word, body):
     types = BODIES[word]
     try:
         if word == "gemini":
-            # Its types know how bytes stand in JSON, and nowhere else.
+            # Its types convert bytes only from JSON.
             types.validate_json(json.dumps([body]), strict=True)
         else:
             walk(types.validate_python([body], strict=True))
     except pydantic.ValidationError as error:
-        # Of a union there is an error for each member: the deepest are of the one that was nearly meant.
+        # A union has errors for each member; the deepest ones belong to the member that matches best.
         nearest = sorted(error.errors(), key=lambda one: -len(one["loc"]))[:6]
         words = [f"{[place for place in one['loc'] if '[' not in str(place)]}: {one['msg']}" for one in nearest]
         raise AssertionError("\n  ".join(["the SDK knows no such request:", *words])) from None

@@ -1,4 +1,4 @@
-"""Servers on this machine, on free ports, which end with the block that opened them."""
+"""Servers on this machine, on free ports. Each stops at the end of its `with` block."""
 
 import contextlib
 import http.client
@@ -12,7 +12,7 @@ class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request, client_address):
-        """A client that hangs up is nothing to talk about."""
+        """Ignores a client that closes its connection."""
 
 
 @contextlib.contextmanager
@@ -29,7 +29,7 @@ def _serve(handler):
 
 
 def _request(handler):
-    """A request as it came: method, path, headers with names in small letters, and the body as JSON."""
+    """A received request: method, path, headers with lower-case names, and the body as JSON."""
     body = handler.rfile.read(int(handler.headers.get("content-length") or 0))
     headers = {name.lower(): value for name, value in handler.headers.items()}
     return {"method": handler.command, "path": handler.path, "headers": headers, "bytes": body, "body": json.loads(body)}
@@ -37,7 +37,7 @@ def _request(handler):
 
 @contextlib.contextmanager
 def replay(bodies):
-    """Answers each request with the next of `bodies`, as server-sent events; gives its origin and the requests so far."""
+    """Answers each request with the next of `bodies`, as server-sent events. Yields its origin and the requests so far."""
     left, requests = list(bodies), []
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -58,8 +58,8 @@ def replay(bodies):
 
 @contextlib.contextmanager
 def tap(behind):
-    """Hands requests on to the origin `behind`, and its answers back; gives its origin and the requests so far, each with
-    the status that answered it."""
+    """Forwards requests to the origin `behind` and returns its answers. Yields its own origin and the requests so far, each with
+    the status of its answer."""
     requests = []
     host = urlsplit(behind).netloc
 
@@ -86,7 +86,7 @@ def tap(behind):
                     self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
                 self.wfile.write(b"0\r\n\r\n")
             except http.client.IncompleteRead:
-                """An answer that breaks off behind it breaks off here, too."""
+                """Forwards an answer. If the origin breaks it off, it breaks off here, too."""
             finally:
                 connection.close()
 

@@ -1,4 +1,4 @@
-"""The official SDKs read the same recorded bytes as our codecs, and come to the same.
+"""Checks that the official SDKs read the same recorded bytes as our codecs, with the same results.
 
 For each format one function streams an answer with the SDK and tells what it came to, in the words of
 `plugins/codecs/recordings/FORMAT/NAME.expected.json`. The words for stops and failures are of our contract, and are mapped
@@ -20,7 +20,7 @@ from loopback import replay
 FOLDER = pathlib.Path(__file__).parents[2] / "plugins/codecs/recordings"
 KEY = "interop-key"
 
-# What the SDKs make of statuses, and of the words that stand in an error's `type` or `code`.
+# The SDKs' errors for statuses, and for the words in an error's `type` or `code`.
 KINDS = {
     "authentication_error": "authentication",
     "permission_error": "authentication",
@@ -48,7 +48,7 @@ def failure(code, text):
 
 
 def cut(text):
-    """The SDK saw the body end, but never the answer's own end."""
+    """The SDK received the end of the body, but not the end of the answer."""
     return {"failure": {"kind": "network"}, "text": text}
 
 
@@ -118,7 +118,7 @@ def chat(origin, model="gpt-4o"):
     stop = stops.get(choice.finish_reason, "other")
     if choice.finish_reason == "stop" and (calls or choice.message.refusal):
         stop = "tool-use" if calls else "refusal"
-    # Other servers call what their models think by one of these names, of which the SDK knows neither.
+    # Other servers use one of these names for thinking; the SDK knows neither.
     extra = choice.message.model_extra or {}
     return {
         "text": text,
@@ -175,7 +175,7 @@ def responses(origin, model="gpt-4o"):
 
 
 def usage_of_openai(usage, given, made):
-    """Both of its APIs count alike, under other names."""
+    """Both of its APIs count in the same way, with different names."""
     if usage is None:
         return {}
     of_input, of_output = getattr(usage, f"{given}_tokens_details"), getattr(usage, f"{made}_tokens_details")
@@ -202,7 +202,7 @@ def gemini(origin, model="gemini-2.5-pro"):
                 for part in candidate.content.parts or [] if candidate.content else []:
                     if part.function_call:
                         call = part.function_call
-                        # Where the API gives no id our codec makes one.
+                        # If the API sends no id, our codec creates one.
                         calls.append({"id": call.id or f"call_{len(calls) + 1}", "name": call.name, "input": call.args or {}})
                     elif part.text and part.thought:
                         thinking += part.text
@@ -234,7 +234,7 @@ FORMATS = {"messages": messages, "responses": responses, "chat": chat, "gemini":
 
 
 def normal(summary):
-    """Without what is zero or empty, so that both ways of saying nothing are equal."""
+    """Removes zero and empty values, so that a missing and an empty value are equal."""
     if not isinstance(summary, dict):
         return summary
     inner = {key: normal(value) if key in ("usage", "failure") else value for key, value in summary.items()}

@@ -1,4 +1,4 @@
-"""Runs what is checked against code that others wrote: `make test-interop`."""
+"""Runs the checks against SDKs and servers of others: `make test-interop`."""
 
 import contextlib
 import sys
@@ -10,7 +10,7 @@ import talking
 
 
 class Report:
-    """Counts cases, and says what failed."""
+    """Counts cases and prints failures."""
 
     def __init__(self):
         self.passed, self.names = 0, []

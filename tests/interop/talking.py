@@ -1,4 +1,4 @@
-"""The binary talks to a server that others wrote, in each of the four formats.
+"""Checks the binary with an independent server, in each of the four formats.
 
 The server is aimock: what it answers stands in `answers` below, as its fixtures. Between the two stands a tap, which keeps
 the requests; each of them must be such as the official SDK could have built.
@@ -23,7 +23,7 @@ SECONDS = 120
 
 
 class Provider:
-    """A provider of ours, the format that it speaks, and where the server has it."""
+    """A bundled provider, its format, and the path of that format on the server."""
 
     def __init__(self, name, word, model, base, variable):
         self.name, self.word, self.model, self.base, self.variable = name, word, model, base, variable
@@ -66,7 +66,7 @@ def answers(provider):
 
 @contextlib.contextmanager
 def aimock(fixtures):
-    """Runs it with `fixtures`; gives its origin."""
+    """Runs the server with `fixtures`. Yields its origin."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump({"fixtures": fixtures}, file)
         file.flush()
@@ -99,7 +99,7 @@ class Home:
         )
 
     def run(self, *lines, code=0):
-        """Runs lines, in a new session unless options say otherwise; gives the events, and what each line came to."""
+        """Runs lines, in a new session unless the options name one. Returns the events and the result of each line."""
         environment = {"PATH": os.environ["PATH"], "PATCHBAY_HOME": str(self.folder / "home"), self.provider.variable: reading.KEY}
         ran = subprocess.run(
             [PATCHBAY, "exec", "--json", *lines], cwd=self.folder / "workspace", env=environment,
@@ -117,7 +117,7 @@ def equal(found, expected):
 
 
 def texts(events, block):
-    """What came piece by piece."""
+    """Returns the joined deltas."""
     return "".join(event["text"] for event in events if event.get("block") == block)
 
 
@@ -126,7 +126,7 @@ def rows(events, kind):
 
 
 def several_turns(home):
-    """The second in a process of its own, which knows of the first what is stored."""
+    """The second message is sent by another process, which has only the stored conversation."""
     events, said = home.run("I am Ada")
     equal(said, ["Good day, Ada. 👋 日本語"])
     equal(texts(events, "text"), said[0])
@@ -142,7 +142,7 @@ def a_tool(home):
 
 
 def thinking(home):
-    """Asked to think, it thinks before it calls a tool, and its thoughts go back with what the tool said."""
+    """With a thinking level, the model thinks before it calls a tool; its thoughts are sent back with the result."""
     events, said = home.run(f"/model {home.provider.model}/low", "Think about it", "How much is it?")
     equal(said[1:], ["Thought about.", "It is forty-two."])
     equal(texts(events, "thinking"), "First this, then that.A sum. There is a tool for it.")
@@ -161,7 +161,7 @@ def refused(home):
 
 
 def broken_off(home):
-    """What came is kept, and said to be a part."""
+    """The received part is stored and marked as partial."""
     events, [said] = home.run("Break off", code=1)
     assert "cut short" in said, said
     [row] = rows(events, "assistant")
@@ -187,7 +187,7 @@ def run(report):
 
 
 def run_case(report, provider, case, folder):
-    """Runs it against a server of its own: aimock counts what it answered."""
+    """Runs a case with its own server, because aimock counts its answers."""
     with report.case(f"{provider.name} ({provider.word}): {case.__name__}"), aimock(answers(provider)) as behind, \
             tap(behind) as (origin, requests):
         try:

@@ -154,7 +154,7 @@ impl Body {
         let piece = match &mut self.source {
             Source::Plain(wire) | Source::Packed(wire) => wire.next().await.transpose(),
             Source::Gzip(gunzip, buffer) => {
-                // Small beside the limit, so that a decompression bomb is stopped early.
+                // Small compared with the limit, so that a decompression bomb is stopped early.
                 buffer.reserve(16 << 10);
                 let read = gunzip.read_buf(buffer).await;
                 read.map(|read| (read > 0).then(|| buffer.split().freeze()))

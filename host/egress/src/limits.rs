@@ -134,7 +134,7 @@ impl EgressLimits {
     pub(crate) const URL_BYTES: usize = 16 << 10;
 
     /// # Errors
-    /// [`EgressError::Limit`] names a key whose value cannot be meant.
+    /// [`EgressError::Limit`] names the key whose value is out of range.
     pub(crate) fn check(&self) -> Result<(), EgressError> {
         for (key, value, most) in [
             (LimitKey::TimeMs, self.time_ms, HOUR),

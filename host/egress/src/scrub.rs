@@ -19,8 +19,8 @@ const PLACEHOLDER: &[u8] = b"[secret]";
 /// Removes secrets from bytes: as they are, in any case, percent-encoded (once or twice), escaped for JSON or HTML, in base64
 /// and in hexadecimal (both also broken into lines or groups), and all of it mixed.
 ///
-/// It takes time linear in the bytes, whatever they are. It undoes an echo: a server that was sent a secret and wants to pass
-/// it on in a form of its own cannot be prevented from that. Which server is sent a secret is the operator's decision.
+/// Takes time linear in the bytes, whatever they are. It removes echoes. It cannot prevent a server that received a
+/// secret from sending it in a form of its own; the operator decides which server receives a secret.
 #[derive(Clone)]
 pub struct Scrub(Arc<ScrubParts>);
 

@@ -65,7 +65,7 @@ impl<'l> LineRest<'l> {
         }
     }
 
-    /// Removes a mark of `bytes` ASCII bytes behind the leading blanks.
+    /// Removes a mark of `bytes` ASCII bytes after the leading blanks.
     pub(crate) fn strip_mark(&mut self, bytes: usize) {
         self.strip(self.indent());
         self.column += bytes;
@@ -89,7 +89,7 @@ fn next_stop(column: usize) -> usize {
 /// The marker of a list item.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct ItemMark {
-    /// The last character: `-`, `*` and `+`, or `.` and `)` behind a number.
+    /// The last character: `-`, `*` and `+`, or `.` and `)` after a number.
     pub(crate) delimiter: u8,
     pub(crate) number: Option<u32>,
     pub(crate) bytes: usize,

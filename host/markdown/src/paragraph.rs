@@ -142,7 +142,7 @@ impl Paragraph {
         let end = settled_end(&self.source);
         if end > 0 {
             let settled: String = self.source.drain(..end).collect();
-            // Blanks at the end are no part of a paragraph for the parser, but words follow here.
+            // The parser drops blanks at the end of a paragraph, but more words follow here.
             let text = settled.trim_end_matches(' ');
             let blanks = TextSpan::plain(" ".repeat(settled.len() - text.len()));
             for span in inline::render(text, self.style, options).into_iter().chain([blanks]) {

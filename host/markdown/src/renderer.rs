@@ -4,7 +4,7 @@ use crate::{blocks::BlockSplitter, clean::InputCleaner, line::StyledLine, option
 
 /// Renders Markdown that arrives in chunks.
 ///
-/// Returned lines are final. Each character is looked at a bounded number of times, and what is open is bounded.
+/// Returned lines are final. Each character is processed a bounded number of times, and the open part is bounded.
 #[derive(Clone)]
 pub struct MarkdownRenderer {
     cleaner: InputCleaner,

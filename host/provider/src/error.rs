@@ -170,7 +170,7 @@ pub enum ExchangeError {
         status: Option<u16>,
         /// The provider's own code.
         code: Option<String>,
-        /// When another try may work, if the provider said so.
+        /// When a retry may work, if the provider reported it.
         again_in: Option<Duration>,
     },
     /// The adapter broke the contract or a limit of the exchange.

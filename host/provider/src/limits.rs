@@ -155,7 +155,7 @@ impl ExchangeLimits {
         }
     }
 
-    /// Returns the limits of the egress of providers. The exchange applies its own limits first; these are a second line behind
+    /// Returns the limits of the egress of providers. The exchange applies its own limits first; these are a second line of defence behind
     /// them, so that no message names a limit that the operator cannot set.
     pub(crate) fn of_egress(&self) -> EgressLimits {
         EgressLimits {

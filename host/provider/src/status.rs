@@ -73,13 +73,13 @@ impl Serialize for ProviderSource {
 /// The status of one provider, as `/providers` shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProviderStatus {
-    /// Its name; for a file that is no provider, the file's name without `.wasm`.
+    /// Its name; for a file that is not a provider, the file's name without `.wasm`.
     pub name: String,
     /// Its name for people.
     pub display_name: String,
     /// The adapter, with its version.
     pub adapter: String,
-    /// The digest of its component; `None` for a file that is no adapter, and for a table without one.
+    /// The digest of its component; `None` for a file that is not an adapter, and for a table without one.
     pub digest: Option<Digest>,
     /// Where it comes from.
     pub source: ProviderSource,
@@ -119,7 +119,7 @@ type GetReadiness<'a> = &'a dyn Fn(&Entry) -> Readiness;
 /// Returns whether a provider's key exists, or what is wrong with it; `None` if the provider needs none.
 type FindKey<'a> = &'a dyn Fn(&Entry) -> Option<Result<bool, String>>;
 
-/// Returns the status of every provider, every table without an adapter, and every file that is no adapter.
+/// Returns the status of every provider, every table without an adapter, and every file that is not an adapter.
 pub(crate) fn list(registry: &Registry, readiness: GetReadiness<'_>, key: FindKey<'_>) -> Vec<ProviderStatus> {
     let mut invalid: BTreeMap<&str, &str> =
         registry.found.invalid.iter().map(|(file, why)| (file.as_str(), why.as_str())).collect();

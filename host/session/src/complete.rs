@@ -26,7 +26,7 @@ pub struct Suggestion {
 }
 
 impl Session {
-    /// Returns the completions at the byte `cursor` of `text`: paths of the workspace behind `@`, else those of a command
+    /// Returns the completions at the byte `cursor` of `text`: paths of the workspace after `@`, else those of a command
     /// whose end is being typed.
     pub async fn complete_at(&self, text: &str, cursor: usize) -> Vec<Suggestion> {
         if let Some(token) = PathToken::at(text, cursor) {

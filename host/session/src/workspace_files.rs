@@ -1,4 +1,4 @@
-//! Paths of the workspace that fit what is typed behind `@`. `complete` calls it.
+//! Paths of the workspace that match the text after `@`. `complete` calls it.
 //!
 //! The workspace is listed by its own walk, which obeys `.gitignore` and never enters `.git` and Patchbay's own folders, on a
 //! thread for blocking work and within limits. A list is used for a few seconds, so that one serves several keys.
@@ -15,7 +15,7 @@ use patchbay_workspace::{ProtectedPaths, Workspace};
 
 use crate::filter;
 
-/// The most paths of a list. Those behind them are not offered.
+/// The most paths of a list. Further ones are not offered.
 const PATHS: usize = 50_000;
 /// The longest time that listing takes.
 const TIME: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ const TIME: Duration = Duration::from_secs(1);
 const FRESH: Duration = Duration::from_secs(3);
 /// The most paths that are offered.
 const OFFERED: usize = 100;
-/// The longest text behind `@` in bytes.
+/// The longest text after `@` in bytes.
 const TYPED: usize = 256;
 /// A folder that is never offered.
 const OWN: &str = ".patchbay";
@@ -40,7 +40,7 @@ pub(crate) struct PathToken<'a> {
 }
 
 impl<'a> PathToken<'a> {
-    /// Returns the word at the byte `cursor` of `text`. The `@` stands at the start of the text or after white space.
+    /// Returns the word at the byte `cursor` of `text`. The `@` is at the start of the text or after white space.
     pub(crate) fn at(text: &'a str, cursor: usize) -> Option<Self> {
         let before = text.get(..cursor)?;
         let start = before

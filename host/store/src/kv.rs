@@ -154,7 +154,7 @@ impl KvStore {
     /// Deletes the entry of `key`. Returns whether it existed.
     ///
     /// # Errors
-    /// A bad key, or a database error.
+    /// [`KvError::Invalid`] for an invalid key, or a database error.
     pub async fn delete(&self, scope: KvScope, key: String) -> Result<bool, KvStoreError> {
         check_key(&key)?;
         self.write(scope, move |connection, scope| {

@@ -1,4 +1,4 @@
-//! Any text as a line: what it is read as, and what that is resolved to.
+//! Any text as a line: parses it and resolves its command.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -17,7 +17,7 @@ const TABLE: &[&Spec] = &[
     &spec("x", Argument::None),
 ];
 
-/// A snapshot in which every name is an alias, of one skill or of two, except where it ends in `z`.
+/// A snapshot in which every name is an alias of one or two skills, unless it ends in `z`.
 struct EveryName;
 
 static CLAIMANTS: LazyLock<Vec<Name>> =
@@ -44,7 +44,7 @@ fuzz_target!(|line: &str| {
         }
         Ok(Line::Command { name, argument }) => command(line, name, argument),
         Err(error) => {
-            // A slash, and no name behind it.
+            // A slash without a name.
             assert!(line.strip_prefix('/').is_some_and(|rest| rest.chars().next().is_none_or(char::is_whitespace)));
             shown(&error, Code::ParseError);
         }
@@ -94,7 +94,7 @@ fn accepts(spec: &Spec, argument: &str) {
     }
 }
 
-/// What a person is shown: one short line that nothing typed can deceive with.
+/// Checks a message for a person: one short line without deceptive characters of the input.
 fn shown(error: &Outcome, code: Code) {
     assert_eq!((error.status, error.code), (Status::Error, code));
     assert!(error.line().starts_with("Error: "));

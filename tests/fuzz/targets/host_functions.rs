@@ -1,4 +1,5 @@
-//! Any calls to the host's functions, with any arguments, limits and grants: one guest's life, without a component.
+//! Any calls of the host functions, with any arguments, limits and grants, as one guest could make them. Runs no
+//! component.
 #![no_main]
 
 #[path = "host_functions/ask.rs"]
@@ -24,10 +25,10 @@ use tokio::runtime::Runtime;
 
 use crate::{ask::AnyAsk, files::Files, host::Host};
 
-/// What a guest may do and use, and what it does.
+/// The permits and limits of a guest, and its calls.
 #[derive(Arbitrary, Debug)]
 struct Life {
-    /// Whether it is asked for its tools: then it may do nothing.
+    /// Whether the guest is asked for its tools; then it has no permits.
     described: bool,
     /// Which of [`CAPABILITIES`] its manifest asks for, and which of them are granted.
     asked: u8,
@@ -113,7 +114,7 @@ async fn live(life: Life) {
     files.check();
 }
 
-/// What was used so far, counted a second time.
+/// The usage so far, counted independently.
 #[derive(Default)]
 struct Spent {
     host_calls: u32,
@@ -146,7 +147,7 @@ impl Spent {
     }
 }
 
-/// Words of the contract for what a guest is told.
+/// The error kinds of the contract.
 const KINDS: &[&str] = &[
     "denied",
     "unavailable",
@@ -160,7 +161,7 @@ const KINDS: &[&str] = &[
     "failed",
 ];
 
-/// Whether an answer is as the contract and the grants have it.
+/// Whether a result satisfies the contract and the grants.
 fn judge(
     ask: &Ask,
     answer: Result<HostReply, patchbay_sandbox::fuzzing::Error>,
@@ -177,7 +178,7 @@ fn judge(
         Ask::WorkspaceWrite(..) | Ask::WorkspaceDelete(..) => Some(Capability::WorkspaceWrite),
         Ask::InferenceComplete(..) => Some(Capability::Inference),
         Ask::ToolsCall(..) => Some(Capability::Tools),
-        // Judged by who sends it, with the permits at hand: see `Host`.
+        // Checked where it is sent; see `Host`.
         Ask::HttpSend(_) => None,
     };
     let permitted = needed.as_ref().is_none_or(|capability| works.contains(capability));

@@ -28,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
         Err(problem) => {
             refused(&problem);
-            // A frontmatter is only judged where the section is really there.
+            // A frontmatter is only checked if the section exists.
             if problem.code == Code::MalformedFrontmatter {
                 let found = sections(bytes);
                 let too_large = found[0].len() > 256 << 10;
@@ -38,7 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// What is judged of a component before it is compiled.
+/// Runs the checks of a component before it is compiled.
 fn shaped(bytes: &[u8], read: &Result<Option<String>, Problem>) {
     let shape = inspect::shape(bytes);
     assert_eq!(shape, inspect::shape(bytes), "it has the same shape each time");
@@ -85,7 +85,7 @@ fn with_section(bytes: &[u8], data: &[u8]) -> Vec<u8> {
     all
 }
 
-/// The sections of our name, found by walking the outermost sections alone; as far as the bytes go.
+/// Returns the sections with the name of SKILL.md among the outermost sections, as far as they are complete.
 fn sections(bytes: &[u8]) -> Vec<&[u8]> {
     let mut found = Vec::new();
     let mut rest = bytes.get(8..).unwrap_or_default();
@@ -96,7 +96,7 @@ fn sections(bytes: &[u8]) -> Vec<&[u8]> {
     found
 }
 
-/// The first section, if it is one of ours, and what follows it.
+/// Returns the first section, if it has that name, and the rest.
 fn section(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     let (id, rest) = bytes.split_first()?;
     let (body, after) = sized(rest)?;
@@ -109,7 +109,7 @@ fn section(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     Some((ours, after))
 }
 
-/// Bytes behind their LEB128 length, and what follows them.
+/// Returns the bytes after their LEB128 length, and the rest.
 fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut length = 0_usize;
     for (at, byte) in bytes.iter().take(5).enumerate() {

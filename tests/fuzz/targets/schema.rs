@@ -10,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut parts = bytes.splitn(2, |byte| *byte == 0);
     let Some(Ok(schema)) = parts.next().map(serde_json::from_slice::<Value>) else { return };
     let input = parts.next().and_then(|input| serde_json::from_slice(input).ok()).unwrap_or(Value::Null);
-    // On a stack that is smaller than a fiber's. What takes seconds or a gigabyte is found by the fuzzer's own limits.
+    // On a stack that is smaller than a fiber's. The fuzzer's own limits find inputs that take seconds or a gigabyte.
     let check = move || check(&schema, &input);
     let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(check).expect("a thread");
     if let Err(panic) = thread.join() {

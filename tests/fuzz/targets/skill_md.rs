@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 static NAME: LazyLock<Name> = LazyLock::new(|| "calc".parse().expect("a name"));
 
 fuzz_target!(|bytes: &[u8]| {
-    // As in a folder; a file that is no UTF-8 is refused before.
+    // As in a folder; a file that is not UTF-8 is refused before.
     let Ok(skill_md) = std::str::from_utf8(bytes) else { return };
     let read = Manifest::parse(skill_md, &NAME);
     assert_eq!(read, Manifest::parse(skill_md, &NAME), "it reads the same each time");
@@ -33,7 +33,7 @@ fn refused(problem: &Problem) {
     assert_eq!(*message, text::clean_line(message), "a diagnostic is one clean line");
 }
 
-/// A mended manifest asks for what the text asks for without the mended lines, and demands the same.
+/// A mended manifest has the same requests and requirements as the text without the mended lines.
 fn mended(read: &ParsedSkillMd, skill_md: &str) {
     let mut lines: Vec<&str> = skill_md.split_inclusive('\n').collect();
     for note in read.mended.iter().rev() {
@@ -65,7 +65,7 @@ fn accepted(read: &ParsedSkillMd, skill_md: &str) {
     assert_eq!(read.instructions, text::clean(&read.instructions), "instructions are clean");
     assert!(read.instructions.len() <= skill_md.len());
     assert_eq!(manifest.instructions, Instructions::of(&read.instructions));
-    // Anchors may repeat what is written once, within the parser's budget.
+    // Anchors may repeat content, within the parser's budget.
     assert!(lines.len() <= 100 + 100 * skill_md.len(), "{} lines from {} bytes", lines.len(), skill_md.len());
 
     let kept = serde_json::to_string(manifest).expect("a manifest is kept as JSON");
@@ -77,7 +77,7 @@ fn accepted(read: &ParsedSkillMd, skill_md: &str) {
     }
 }
 
-/// The manifest as a SKILL.md. JSON is YAML, once what YAML cannot print is escaped.
+/// Returns the manifest as a SKILL.md. JSON is YAML if the characters that YAML cannot contain are escaped.
 fn written(read: &ParsedSkillMd) -> String {
     let manifest = &read.manifest;
     let capabilities: Vec<Value> = manifest

@@ -1,6 +1,6 @@
 //! Any URL against any patterns: `URL`, then lines of `ask PATTERN`, `grant PATTERN`, `stale PATTERN`.
 //!
-//! What is allowed is decided a second time here, from the texts alone.
+//! The target decides independently, from the texts only, what is allowed.
 #![no_main]
 
 use std::net::Ipv4Addr;
@@ -10,13 +10,13 @@ use patchbay_core::text;
 use patchbay_egress::{Origin, Target};
 use patchbay_policy::{Capability, Denial, Grant, HostPattern, Identity, Permits, Root, Standing};
 
-/// Lines that are looked at; a skill asks for a few.
+/// Number of lines that are used; a skill requests a few.
 const PATTERNS: usize = 16;
 
 fuzz_target!(|input: &str| {
     let mut lines = input.split('\n');
     let url = lines.next().unwrap_or_default();
-    // The fuzzer learns the secret by heart and writes it where it is no secret: into a scheme or a host, which errors show.
+    // The fuzzer learns the secret and writes it into a scheme or a host, which errors may show.
     if url.to_ascii_lowercase().contains("1ab1e") {
         return;
     }
@@ -41,7 +41,7 @@ fuzz_target!(|input: &str| {
     }
 });
 
-/// What must not be seen in an error.
+/// Text that must not be in an error.
 const SECRET: &str = "sentinel-5ca1ab1e";
 
 fn with_secret(url: &str) -> String {
@@ -63,7 +63,7 @@ fn readable(url: &str, target: &Target, world: &World) {
         assert_eq!((origin.is_plain(), host, origin.port()), (read.plain, read.host.as_str(), port), "{url:?}");
     }
     assert_eq!(origin.to_string().parse::<Origin>().as_ref(), Ok(origin), "an origin reads back as written");
-    // Spaces at the end are none of it.
+    // Spaces at the end are not part of it.
     let url = url.trim_end_matches(' ');
     for longer in [format!("{url}#x"), with_secret(url)] {
         let longer = Target::parse(&longer).expect("the origin's end was read");
@@ -95,7 +95,7 @@ fn readable(url: &str, target: &Target, world: &World) {
     }
 }
 
-/// What one pattern lets pass, by both judges.
+/// Compares both decisions for one pattern.
 fn judge(target: &Target, pattern: &Pattern) {
     let origin = target.origin();
     let exact = !pattern.text.starts_with('*');
@@ -121,7 +121,7 @@ fn judge(target: &Target, pattern: &Pattern) {
     }
 }
 
-/// What the manifest asks for and the operator granted.
+/// The patterns that the manifest requests and the operator granted.
 #[derive(Default)]
 struct World {
     asked: Vec<Pattern>,
@@ -135,14 +135,14 @@ struct Pattern {
 }
 
 impl Pattern {
-    /// A pattern that a capability can have; it reads back as written.
+    /// Returns a pattern that a capability can have; its text form parses to itself.
     fn read(text: &str) -> Option<Self> {
         let Ok(Capability::Http(host)) = format!("http:{text}").parse() else { return None };
         assert_eq!(host.to_string(), text);
         Some(Self { text: text.to_owned(), host })
     }
 
-    /// The name, behind `*.` if it has one, and the port.
+    /// Returns the name, after `*.` if present, and the port.
     fn parts(&self) -> (&str, Option<u16>) {
         match self.text.split_once(':') {
             Some((name, port)) => (name, port.parse().ok()),
@@ -167,12 +167,12 @@ impl Pattern {
 }
 
 impl World {
-    /// Patterns that are asked for and granted to what runs.
+    /// Returns the patterns that are both requested and granted.
     fn allowed(&self) -> impl Iterator<Item = &Pattern> {
         self.asked.iter().filter(|asked| self.granted.iter().any(|granted| granted.text == asked.text))
     }
 
-    /// The same as permits, with `more` asked for and granted.
+    /// Returns the permits, with `more` requested and granted.
     fn permits(&self, more: &[Capability]) -> Permits {
         let capability = |pattern: &Pattern| Capability::Http(pattern.host.clone());
         let asked = self.asked.iter().map(capability).chain(more.iter().cloned()).collect();
@@ -192,7 +192,7 @@ enum Kind {
     Never,
 }
 
-/// What stands at an address, by prefix and length.
+/// Returns the kind of an address, from ranges by prefix and length.
 fn kind(address: Ipv4Addr) -> Kind {
     let within = |ranges: &[([u8; 4], u32)]| {
         ranges.iter().any(|(prefix, length)| (u32::from(address) ^ u32::from_be_bytes(*prefix)) >> (32 - length) == 0)
@@ -221,7 +221,7 @@ fn kind(address: Ipv4Addr) -> Kind {
     }
 }
 
-/// What anybody would read in a URL.
+/// The obvious meaning of a URL.
 #[derive(Debug, PartialEq, Eq)]
 struct Read {
     plain: bool,
@@ -229,8 +229,8 @@ struct Read {
     port: Option<u16>,
 }
 
-/// Host and port of a URL that leaves no doubt: plain letters, digits, dots and dashes, and nothing that the standard
-/// rewrites, except for letters in upper case and the numbers that stand for an IPv4 address.
+/// Returns host and port of an unambiguous URL: plain letters, digits, dots and dashes, and nothing that the standard
+/// rewrites, except upper-case letters and numbers that mean an IPv4 address.
 fn host_and_port(url: &str) -> Option<Read> {
     if url.chars().any(char::is_control) {
         return None;
@@ -242,7 +242,7 @@ fn host_and_port(url: &str) -> Option<Read> {
     };
     let end = rest.find(['/', '\\', '?', '#'])?;
     let (host, port) = match rest[..end].split_once(':') {
-        // Digits alone: a sign would be read too.
+        // Only digits: the parser would also accept a sign.
         Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => {
             (host, Some(port.parse::<u16>().ok().filter(|port| *port > 0)?))
         }
@@ -265,7 +265,7 @@ fn host_and_port(url: &str) -> Option<Read> {
     Some(Read { plain, host, port })
 }
 
-/// An IPv4 address of one to four numbers, the last of which fills what is left.
+/// Parses an IPv4 address of one to four numbers; the last one fills the remaining bytes.
 fn address(host: &str) -> Option<Ipv4Addr> {
     let numbers: Vec<u64> = host.split('.').map(number).collect::<Option<_>>()?;
     let (last, first) = numbers.split_last()?;
@@ -276,7 +276,7 @@ fn address(host: &str) -> Option<Ipv4Addr> {
     u32::try_from(bits).ok().map(Ipv4Addr::from)
 }
 
-/// A number as C writes it: `0x` is hexadecimal, a `0` before others octal.
+/// Parses a number as in C: `0x` is hexadecimal, a leading `0` octal.
 fn number(text: &str) -> Option<u64> {
     let (digits, radix) = match text.strip_prefix("0x") {
         Some("") => return Some(0),
@@ -287,7 +287,7 @@ fn number(text: &str) -> Option<u64> {
     if !digits.chars().all(|digit| digit.is_digit(radix)) {
         return None;
     }
-    // Too large for us is too large for an address.
+    // A number that does not fit is too large for an address.
     let digits = digits.trim_start_matches('0');
     Some(if digits.is_empty() { 0 } else { u64::from_str_radix(digits, radix).unwrap_or(u64::MAX) })
 }

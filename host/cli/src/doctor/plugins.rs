@@ -183,7 +183,7 @@ async fn models(report: &mut DoctorReport, home: &OpenHome, list: &[ProviderStat
     report.section("Models", vec![Fact::with("default model", text, value)]);
 }
 
-/// Reports which keys are there. Keys of providers that may not be asked are not looked for.
+/// Reports which keys exist. Keys of providers that may not be asked are not searched for.
 fn keys(report: &mut DoctorReport, home: &OpenHome, list: &[ProviderStatus]) {
     let secrets = Secrets::open(&home.paths.config);
     let mut facts = Vec::new();

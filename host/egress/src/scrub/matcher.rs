@@ -152,7 +152,7 @@ impl Matcher {
                 self.step(search, window);
                 continue;
             }
-            // Skips bytes that begin no form. The last byte alone is not enough to tell.
+            // Skips bytes that begin no form. The last byte alone does not decide that.
             let from = usize::try_from(search.position - window.position).unwrap_or(usize::MAX);
             let rest = window.bytes.get(from..).unwrap_or_default();
             let next = rest.array_windows().position(|pair| self.leads.contains(*pair));

@@ -13,7 +13,7 @@ use crate::{
     tls::Trust,
 };
 
-/// What `egress` says of `server`, which must name `key`.
+/// Returns the error of a request to `server`, which must name `key`.
 async fn over(limits: EgressLimits, server: Server, key: &str) -> EgressError {
     let error = egress(limits).send(get(&server.url("/"))).await.unwrap_err();
     assert!(error.to_string().contains(&format!("'egress.{key}'")), "{key}: {error}");
@@ -63,7 +63,7 @@ async fn endless_body_stops_at_its_limit() {
     assert_eq!(egress(limits).send(get(&fits.url("/"))).await.unwrap().body.len(), 100_000);
 }
 
-/// The length it tells is where its answer ends.
+/// Bytes after the declared length are ignored.
 #[tokio::test]
 async fn body_ends_at_its_declared_length() {
     let server = Server::answering("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more").await;

@@ -16,7 +16,7 @@ use crate::{ExchangeError, retry};
 /// A failed attempt.
 pub(super) struct AttemptFailure {
     pub(super) error: ExchangeError,
-    /// When the adapter wants another attempt.
+    /// The adapter's hint about another attempt.
     pub(super) hint: RetryHint,
     /// Whether another attempt may follow: this one produced nothing, and the failure may pass.
     pub(super) may_retry: bool,
@@ -32,7 +32,7 @@ pub(super) struct Progress<'a> {
     pub(super) lost: Option<&'a LostConnection>,
 }
 
-/// A failed connection, as the adapter was told of it.
+/// A failed connection, as reported to the adapter.
 pub(super) struct LostConnection {
     pub(super) kind: TransportKind,
     pub(super) message: String,

@@ -20,7 +20,7 @@ pub struct CheckedAdapter {
     pub bytes: Arc<[u8]>,
     /// The digest of `bytes`.
     pub digest: Digest,
-    /// The adapter's manifest; `None` if the file is no adapter.
+    /// The adapter's manifest; `None` if the file is not an adapter.
     pub manifest: Option<AdapterManifest>,
     /// The status that the provider would have; `None` if it cannot be added.
     pub status: Option<ProviderStatus>,

@@ -28,11 +28,11 @@ pub enum Scope {
     User,
 }
 
-/// Few keys, so that they meet.
+/// Few keys, so that calls use the same ones.
 #[derive(Arbitrary, Debug)]
 pub struct Key(u8);
 
-/// A path that is there, or that is made of known parts, or any text.
+/// An existing path, a path of known parts, or any text.
 #[derive(Arbitrary, Debug)]
 pub enum Path {
     Known(u8),
@@ -62,7 +62,7 @@ const PATHS: &[&str] = &[
     "**/*",
 ];
 
-/// What stands in the workspace, what a path could climb or hide with, and what globs are made of.
+/// Names in the workspace, parts with which a path could leave it, and parts of globs.
 const PARTS: &[&str] = &[
     "a.txt",
     "dir",

@@ -26,7 +26,7 @@ thread_local! {
 
 impl Tree {
     fn make() -> io::Result<Self> {
-        // In memory where there is such a place: what is written is synced.
+        // In memory if possible, because writes are synced to disk.
         let mut named = tempfile::Builder::new();
         let named = named.prefix("patchbay-fuzz-");
         let base = named.tempdir_in("/dev/shm").or_else(|_| named.tempdir())?;
@@ -74,7 +74,7 @@ impl Tree {
     }
 }
 
-/// The tree, lent to one life.
+/// The workspace, used by one run.
 pub struct Files {
     base: PathBuf,
     changed: bool,
@@ -95,7 +95,7 @@ impl Files {
         self.base.join("workspace")
     }
 
-    /// Where a path of the workspace leads, which must be inside and not in `.git`.
+    /// Returns the target of a path in the workspace, which must be inside and not in `.git`.
     fn inside(&self, path: &str) -> PathBuf {
         let real = self.root().join(path).canonicalize().unwrap_or_else(|error| panic!("{path:?}: {error}"));
         let below = real.strip_prefix(self.root()).unwrap_or_else(|_| panic!("{path:?} leads to {real:?}"));
@@ -141,8 +141,8 @@ impl Files {
         assert_eq!(gone.kind(), io::ErrorKind::NotFound, "{path:?}");
     }
 
-    /// What a guest is told never says where its workspace is, unless the guest itself said so: the fuzzer watches what
-    /// is compared, and finds out.
+    /// Checks that no result contains the path of the workspace, unless the guest passed it: the fuzzer observes
+    /// comparisons and can learn the path.
     pub fn not_named_in(&self, message: &str, ask: &Ask) {
         let said = match ask {
             Ask::WorkspaceRead(path, ..)

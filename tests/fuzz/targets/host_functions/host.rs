@@ -1,5 +1,5 @@
-//! The host's side: a store in memory, a way out that leads nowhere, tools that use part of what they are given, and a
-//! count of all that reaches it.
+//! The host's side: a store in memory, HTTP that sends nothing, tools that use part of their budget, and a count of
+//! all calls that reach it.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use patchbay_sandbox::{
 };
 
 pub struct Host {
-    /// What works: what is asked for and granted.
+    /// The capabilities that are requested and granted.
     works: Vec<Capability>,
     inner: Mutex<Inner>,
 }
@@ -25,7 +25,7 @@ pub struct Host {
 struct Inner {
     entries: BTreeMap<(Scope, String), KvEntry>,
     heard: usize,
-    /// Calls and bytes that a nested call must be given.
+    /// Calls and bytes that a nested call must get.
     left: (u32, usize),
     /// Calls and bytes that the last one used.
     nested: (u32, usize),
@@ -36,7 +36,7 @@ impl Host {
         Self { works, inner: Mutex::default() }
     }
 
-    /// How much has reached the host.
+    /// Calls and bytes that have reached the host.
     pub fn heard(&self) -> usize {
         self.inner().heard
     }
@@ -49,7 +49,7 @@ impl Host {
         std::mem::take(&mut self.inner().nested)
     }
 
-    /// Checks what a guest was told of an entry.
+    /// Checks the entry that a guest received.
     pub fn has(&self, scope: wit::Scope, key: &str, told: Option<wit::Entry>) {
         let scope = match scope {
             wit::Scope::Session => Scope::Session,
@@ -66,7 +66,7 @@ impl Host {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something reaches the host, which it may only with `capability`.
+    /// Counts a call that reaches the host; it needs `capability`.
     fn hear(&self, capability: Option<&Capability>) -> MutexGuard<'_, Inner> {
         if let Some(capability) = capability {
             assert!(self.works.contains(capability), "{capability} is used without a grant");
@@ -122,7 +122,7 @@ impl Kv for Host {
     }
 }
 
-/// Checks a request as the host does, against the permits that come along, and sends it nowhere.
+/// Checks a request against its permits as the host does, and does not send it.
 impl Http for Host {
     fn check(&self, url: &str, _: &[Auth], permits: &Permits) -> Result<(), Fault> {
         let target = Target::parse(url).map_err(|error| refused(error.into()))?;
@@ -144,7 +144,7 @@ impl Http for Host {
             target.allow(rule.clone()).map_err(refused)?;
             let capability = Capability::Http(rule);
             drop(self.hear(Some(&capability)));
-            // What goes out goes where the two patterns of this target say, and by https.
+            // Permitted requests match one of the two patterns of this target and use https.
             let to = (origin.host(), origin.port());
             assert!(!origin.is_plain());
             assert!(to == ("a.example", 443) || to.0.ends_with(".b.example") && to.1 == 8443, "{origin}");
@@ -157,7 +157,7 @@ fn refused(error: EgressError) -> Fault {
     Fault::Failed { kind: error.kind().to_owned(), message: error.to_string() }
 }
 
-/// Uses a part of what it is given, by the length of its input.
+/// Uses a part of its budget, depending on the length of its input.
 impl ToolCaller for Host {
     fn call<'a>(&'a self, tool: &'a str, input: &'a str, budget: Budget) -> BoxFuture<'a, Finished<String, Fault>> {
         let mut inner = self.hear(Some(&Capability::Tools));
