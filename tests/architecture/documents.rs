@@ -34,7 +34,7 @@ fn codes() {
     assert_document("docs/codes.md", &text);
 }
 
-/// The commands about the conversation and the queue, in `docs/commands.md`.
+/// The commands of the conversation and the queue, in `docs/commands.md`.
 const QUEUE: &str = "
 ## While a turn runs
 
@@ -79,6 +79,33 @@ Without messages, the result is `There are no messages.` (`history_empty`). Any 
 requires a number from 1 to 100.` (`invalid_args`).
 ";
 
+/// The commands of the terminal, in `docs/commands.md`.
+const TERMINAL: &str = "
+## Commands of the terminal
+
+These commands show what the open terminal has kept. They are not stored, and other fronts do not know them: there `/show` and \
+`/copy` are unknown commands. No skill can have their names as its alias.
+
+| command | what it prints |
+| --- | --- |
+| `?` | the keys of the terminal and these commands |
+| `/show` | the newest result of a tool, in full |
+| `/show N` | result N; the last 200 results, at most 8 MiB, are kept |
+| `/show thinking` | the thinking before the last answer |
+| `/copy` | copies the last answer: `Copied N characters, if the terminal allows it (OSC 52).` |
+| `/copy code` | copies the last block of code of the last answer |
+| `/copy N`, `/copy thinking` | copies what `/show` prints |
+
+| error |
+| --- |
+| `Error: no result of a tool was shown yet.` |
+| `Error: there is no result 7; results 1 to 3 are kept.` |
+| `Error: the number of a result or 'thinking' is required.` |
+| `Error: no thinking was shown yet.` |
+| `Error: no answer was shown yet.` |
+| `Error: the last answer has no code.` |
+";
+
 #[test]
 fn commands() {
     let mut text = String::from(
@@ -97,6 +124,7 @@ fn commands() {
          Skills without a `command_tool` put their instructions into the conversation, `$INPUT` replaced by the text.\n",
     );
     text.push_str(QUEUE);
+    text.push_str(TERMINAL);
     assert_document("docs/commands.md", &text);
 }
 

@@ -1,4 +1,4 @@
-//! Connections that are reused, and for which requests. `egress` takes its HTTP clients from here.
+//! Keeps HTTP clients, so that requests with equal keys reuse connections. `egress` takes its clients from here.
 
 use std::time::Duration;
 

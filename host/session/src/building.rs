@@ -70,7 +70,7 @@ impl Built {
     }
 }
 
-/// Limit of scans that are repeated because a component changed while it was read.
+/// Number of times that a scan is repeated because a component changed while it was read.
 const MAX_RESCANS: usize = 2;
 
 impl Host {
@@ -135,8 +135,8 @@ impl Host {
         Ok(self.build_snapshot(SessionId::random(), &workspace, 1).await?.snapshot)
     }
 
-    /// Returns whether a reload would change the skills of `of` that come from files. Runs no component; one with unknown
-    /// tools counts as new.
+    /// Returns whether a reload would change those skills of the snapshot `of` that come from files. Runs no
+    /// component; one with unknown tools counts as new.
     pub(crate) async fn differs(self: &Arc<Self>, of: &Snapshot, workspace: &str) -> Result<bool, SessionError> {
         let trusted = self.store.is_trusted(workspace).await?;
         let scan = self.scan(workspace, trusted, CacheMode::Use).await?;

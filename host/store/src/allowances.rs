@@ -10,16 +10,16 @@ use crate::{Store, StoreError, now};
 /// What a provider may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowance {
-    /// The base URL of its requests; empty if they may go nowhere.
+    /// The base URL of its requests; empty if it sends none.
     pub base_url: String,
-    /// The environment variable of the secret that its requests carry; empty if there is none.
+    /// The environment variable of its secret; empty if it has none.
     pub variable: String,
 }
 
-/// The claim that another provider has already. Nothing was stored.
+/// A claim that belongs to another provider already. Nothing was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conflict {
-    /// A prefix of model names, where one prefix begins with the other.
+    /// Prefixes of model names, one of which begins with the other.
     Prefix {
         /// The prefix that was requested.
         own: String,

@@ -1,4 +1,4 @@
-//! Spellings, pieces and hostile texts: what is removed and what stays.
+//! Tests of scrubbing: spellings, pieces and hostile texts.
 
 use base64::{Engine, engine::general_purpose};
 use proptest::{collection::vec, prelude::*};

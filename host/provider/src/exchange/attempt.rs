@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{Completed, Sink};
 
-/// The longest timer that a clock can take. Every exchange ends long before.
+/// The longest timer that the clock supports. Every exchange ends long before.
 const LONGEST_TIMER: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// The state of an attempt. Made and run once by [`drive`](super::drive).
