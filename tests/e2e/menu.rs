@@ -58,6 +58,10 @@ fn models_are_grouped_and_those_without_a_key_are_last() {
     terminal.wait_for_text("demo");
     terminal.wait_for_prefix("demo-1  ");
     terminal.wait_for_containing("  in use");
+    let lines = terminal.lines();
+    let place = |wanted: &str| lines.iter().position(|line| line == wanted);
+    // Of the eight models that are shown, those of demo are the first.
+    assert!(place("demo").is_some() && place("google · needs key").is_none(), "{lines:?}");
     terminal.press("g25p");
     terminal.wait_for_text("google · needs key");
     terminal.wait_for_text("gemini-2.5-pro/high");

@@ -27,13 +27,16 @@ pub struct Suggestion {
 
 impl Session {
     /// Returns the completions at the byte `cursor` of `text`: paths of the workspace after `@`, else those of a command
-    /// whose end is being typed.
+    /// whose end is being typed. Suggestions that are not ready are last.
     pub async fn complete_at(&self, text: &str, cursor: usize) -> Vec<Suggestion> {
         if let Some(token) = PathToken::at(text, cursor) {
             return self.complete_path(&token).await;
         }
         if cursor == text.len() && !text.contains('\n') {
-            return self.complete(text).await;
+            let mut suggestions = self.complete(text).await;
+            // The sort is stable, so that groups stay together.
+            suggestions.sort_by_key(|suggestion| suggestion.is_unready);
+            return suggestions;
         }
         Vec::new()
     }

@@ -124,7 +124,7 @@ impl Providers {
     }
 
     /// Returns the completions of `/model`: each model of the ready providers' catalogues, followed by its suggested levels.
-    /// Providers without their key are last. Before the first use of the providers, these are the models of bundled adapters.
+    /// Before the first use of the providers, these are the models of bundled adapters.
     pub async fn suggestions(&self) -> Vec<SuggestedModel> {
         let consents = match self.consents().await {
             Ok(consents) => consents,
@@ -145,14 +145,12 @@ impl Providers {
             });
             names.map(|model| SuggestedModel { provider: entry.name.clone(), model, needs_key }).collect::<Vec<_>>()
         };
-        let ready: Vec<_> = registry.shown().into_iter().filter(|entry| consents.is_ready(entry)).collect();
         let has_key = |entry: &Entry| {
             let variable = entry.variable.as_ref();
             variable.is_none_or(|variable| self.exchange.secrets.locate(&entry.name, variable).is_ok())
         };
-        let (with_key, without): (Vec<_>, Vec<_>) = ready.into_iter().partition(|entry| has_key(entry));
-        let with_key = with_key.into_iter().flat_map(|entry| suggested(entry, false));
-        with_key.chain(without.into_iter().flat_map(|entry| suggested(entry, true))).collect()
+        let ready = registry.shown().into_iter().filter(|entry| consents.is_ready(entry));
+        ready.flat_map(|entry| suggested(entry, !has_key(entry))).collect()
     }
 
     /// Returns the first model in the provider's catalogue of the size of `selector`, or of the next best size. `None` without a

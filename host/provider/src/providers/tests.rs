@@ -206,7 +206,7 @@ async fn key_is_searched_only_for_allowed_providers() {
 }
 
 #[tokio::test]
-async fn models_without_a_key_are_suggested_last() {
+async fn suggested_models_say_whether_their_provider_needs_a_key() {
     let home = Home::new();
     home.drop_in(&manifest("aaa", &[], &["a-1", "a-2"])).await;
     home.drop_in(&manifest("zed", &[], &["z-1"])).await;
@@ -221,7 +221,7 @@ async fn models_without_a_key_are_suggested_last() {
     let suggested = process.suggestions().await;
     let shown: Vec<_> =
         suggested.iter().map(|model| (model.provider.as_str(), &*model.model, model.needs_key)).collect();
-    assert_eq!(shown, [("zed", "z-1", false), ("aaa", "a-1", true), ("aaa", "a-2", true)]);
+    assert_eq!(shown, [("aaa", "a-1", true), ("aaa", "a-2", true), ("zed", "z-1", false)]);
 }
 
 #[tokio::test]
