@@ -108,6 +108,7 @@ impl Host {
             component: self.component,
             input_hash: Digest::of(input.to_string().as_bytes()),
             grants: Vec::new(),
+            approvals: Vec::new(),
             fuel: 0,
             time_us: 0,
             peak_memory: 0,

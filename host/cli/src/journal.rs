@@ -4,7 +4,7 @@ use std::{process::ExitCode, sync::Arc};
 
 use patchbay_core::{SessionId, text};
 use patchbay_session::Host;
-use patchbay_store::{JournalEntry, JournalFilter, JournalRow};
+use patchbay_store::{JournalEntry, JournalFilter, JournalRow, RecordedApproval};
 use serde_json::json;
 
 use crate::{CliError, args::Journal, out::say, sessions};
@@ -74,7 +74,16 @@ const HEADINGS: [&str; COLUMNS] =
 const NUMBERS: std::ops::Range<usize> = 5..10;
 
 fn cells(row: &JournalRow) -> [String; COLUMNS] {
-    let grants = if row.grants.is_empty() { "-".to_owned() } else { row.grants.join(",") };
+    let mut grants = row.grants.clone();
+    for approval in &row.approvals {
+        let shown = format!("{} ({} by {})", approval.capability, approval.answer, approval.by);
+        match grants.iter_mut().find(|grant| **grant == approval.capability) {
+            Some(grant) => *grant = shown,
+            // Allowed, but not used.
+            None => grants.push(shown),
+        }
+    }
+    let grants = if grants.is_empty() { "-".to_owned() } else { grants.join(",") };
     [
         when(row.at),
         row.session.short(),
@@ -125,6 +134,7 @@ fn object(entry: &JournalEntry) -> serde_json::Value {
         "component": row.component.to_string(),
         "input_hash": row.input_hash.to_string(),
         "grants": row.grants.iter().map(|grant| text::clean_line(grant)).collect::<Vec<_>>(),
+        "approvals": row.approvals.iter().map(approval_object).collect::<Vec<_>>(),
         "fuel": row.fuel,
         "time_us": row.time_us,
         "peak_memory": row.peak_memory,
@@ -138,6 +148,15 @@ fn object(entry: &JournalEntry) -> serde_json::Value {
         }
     }
     object
+}
+
+/// Returns what a person allowed.
+fn approval_object(approval: &RecordedApproval) -> serde_json::Value {
+    json!({
+        "capability": text::clean_line(&approval.capability),
+        "answer": text::clean_line(&approval.answer),
+        "by": text::clean_line(&approval.by),
+    })
 }
 
 /// Formats a time in milliseconds since 1970 as UTC.

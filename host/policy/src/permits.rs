@@ -98,6 +98,8 @@ pub struct Permits {
     asked: Vec<Capability>,
     grants: Vec<Grant>,
     workspace: WorkspaceTrust,
+    /// Whether a person has allowed this call to write in a home folder without write trust.
+    writes_home: bool,
 }
 
 /// Why a capability cannot be used, and how to change that.
@@ -184,13 +186,14 @@ pub enum Denial {
 }
 
 impl Denial {
-    /// Returns the capability whose grant, or new grant, would lift this denial.
+    /// Returns the capability that a person can allow in place of this denial: by a grant, or for one call in a home folder.
     pub fn grantable(&self) -> Option<&Capability> {
         match self {
-            Self::NotGranted { capability, .. } | Self::Stale { capability, .. } => Some(capability),
+            Self::NotGranted { capability, .. }
+            | Self::Stale { capability, .. }
+            | Self::HomeFolder { capability, .. } => Some(capability),
             Self::NotAsked { .. }
             | Self::NotAskedBundled { .. }
-            | Self::HomeFolder { .. }
             | Self::Instructions { .. }
             | Self::OldSnapshot { .. }
             | Self::Placement { .. } => None,
@@ -201,7 +204,7 @@ impl Denial {
 impl Permits {
     /// Returns the permits of `identity`: `asked` are the capabilities in its manifest, `grants` those of the operator.
     pub fn new(identity: Identity, asked: Vec<Capability>, grants: Vec<Grant>) -> Self {
-        Self { identity, asked, grants, workspace: WorkspaceTrust::default() }
+        Self { identity, asked, grants, workspace: WorkspaceTrust::default(), writes_home: false }
     }
 
     /// Sets the workspace of the call.
@@ -210,11 +213,18 @@ impl Permits {
         Self { workspace, ..self }
     }
 
-    /// Returns these permits with one more grant, of `capability`; `None` if the call still could not use it.
+    /// Returns these permits with a person's yes to `capability`, for one call: with one more grant, and with writing in a
+    /// home folder if that is what it is about. `None` if the call still could not use it.
     pub fn granting(&self, capability: &Capability) -> Option<Self> {
         let mut permits = self.clone();
         permits.grants.push(Grant::holding(capability.clone()));
+        permits.writes_home |= self.only_for_one_call(capability);
         permits.allows(capability).then_some(permits)
+    }
+
+    /// Returns whether a person can allow `capability` for one call only: writing in a home folder without write trust.
+    pub fn only_for_one_call(&self, capability: &Capability) -> bool {
+        *capability == Capability::WorkspaceWrite && self.workspace.keeps_writers_out()
     }
 
     /// Returns whether the call may write files with instructions for agents, such as AGENTS.md.
@@ -231,11 +241,7 @@ impl Permits {
     pub fn state(&self, capability: &Capability) -> CapabilityState {
         match self.standing(capability) {
             None => CapabilityState::NotGranted,
-            Some(Standing::Holds)
-                if *capability == Capability::WorkspaceWrite && self.workspace.keeps_writers_out() =>
-            {
-                CapabilityState::HomeFolder
-            }
+            Some(Standing::Holds) if self.only_for_one_call(capability) => CapabilityState::HomeFolder,
             Some(Standing::Holds) => CapabilityState::Granted,
             Some(_) => CapabilityState::Stale,
         }
@@ -305,7 +311,7 @@ impl Permits {
         };
         match self.standing(capability) {
             Some(Standing::Holds)
-                if *capability == Capability::WorkspaceWrite && self.workspace.keeps_writers_out() =>
+                if self.only_for_one_call(capability) && !self.writes_home =>
             {
                 Err(Denial::HomeFolder { skill, capability: wanted, command: self.trust_command() })
             }
@@ -414,6 +420,12 @@ mod tests {
             permits(&both, vec![]).in_workspace(place(true, true)).check(&write),
             Err(Denial::NotGranted { .. })
         ));
+        // A person can allow it for one call.
+        let once = home.granting(&write).unwrap();
+        assert!(home.only_for_one_call(&write) && !home.only_for_one_call(&read));
+        assert!(once.check(&write) == Ok(()) && !once.may_write_instructions());
+        let once = permits(&both, vec![]).in_workspace(place(true, false)).granting(&write).unwrap();
+        assert!(once.allows(&write) && !once.allows(&read));
         let trusted = permits(&both, granted()).in_workspace(place(true, true));
         assert!(trusted.check(&write) == Ok(()) && trusted.may_write_instructions());
         assert_eq!(permits(&both, granted()).in_workspace(place(false, false)).check(&write), Ok(()));

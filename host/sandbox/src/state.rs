@@ -59,6 +59,8 @@ struct Account {
     used: BTreeSet<Capability>,
     /// The permits with everything that a person has allowed since the call began; `None` if nothing was allowed.
     extended: Option<Arc<Permits>>,
+    /// Capabilities that were refused when a person was asked; they are not asked for again in this call.
+    refused: BTreeSet<Capability>,
 }
 
 impl CallAccess {
@@ -100,17 +102,19 @@ impl CallAccess {
         let (Some(source), Some(capability)) = (&self.services.permit_source, denial.grantable()) else {
             return false;
         };
-        // Not asked if a grant would not lift the denial.
-        if self.permits().granting(capability).is_none() {
+        // Not asked if a yes would not lift the denial, and not twice in one call.
+        if self.account().refused.contains(capability) || self.permits().granting(capability).is_none() {
             return false;
         }
         let pause = self.clock.pause();
         let allowed = source.request(capability).await;
         drop(pause);
+        let mut account = self.account();
         if allowed {
-            let mut account = self.account();
             let permits = account.extended.as_ref().unwrap_or(&self.permits).granting(capability);
             account.extended = permits.map(Arc::new).or(account.extended.take());
+        } else {
+            account.refused.insert(capability.clone());
         }
         allowed
     }

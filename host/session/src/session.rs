@@ -135,6 +135,11 @@ impl Session {
         self.agents.lock().iter().any(|agent| agent.is_answering())
     }
 
+    /// Returns whether the session has more than one agent.
+    pub fn has_several_agents(&self) -> bool {
+        self.agents.lock().unwrap_or_else(PoisonError::into_inner).iter().nth(1).is_some()
+    }
+
     /// Sets the approver that asks the user for missing grants, from the next call on. Without an approver, such a call is
     /// denied with the command that grants the capability.
     pub fn set_approver(&self, approver: Arc<dyn Approver>) {

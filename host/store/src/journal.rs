@@ -68,6 +68,8 @@ pub struct JournalRow {
     pub input_hash: Digest,
     /// The capabilities that were used, as written in grants. Sorted when stored.
     pub grants: Vec<String>,
+    /// What a person allowed for this call without a grant, in order.
+    pub approvals: Vec<RecordedApproval>,
     /// Fuel used, about one unit for each instruction.
     pub fuel: u64,
     /// Wall-clock time in microseconds.
@@ -91,6 +93,17 @@ impl JournalRow {
     pub fn outcome(&self) -> &'static str {
         self.failure.map_or("ok", Code::as_str)
     }
+}
+
+/// A person's yes to a capability that a skill was not granted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedApproval {
+    /// The capability, as written in grants.
+    pub capability: String,
+    /// For how long: `once`, `session` or `always`. A yes for the session is recorded with each call that used it.
+    pub answer: String,
+    /// The person: `person` or `person:ID`.
+    pub by: String,
 }
 
 /// A stored row of the journal.
@@ -171,7 +184,7 @@ impl Store {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(&format!(
                 "SELECT calls.id, at, call, parent, session, workspace, asker, root, skill, tool, component, input_hash, \
-                 grants, fuel, time_us, peak_memory, host_calls, output_bytes, outcome, input, output \
+                 grants, fuel, time_us, peak_memory, host_calls, output_bytes, outcome, input, output, approvals \
                  FROM calls JOIN call_sites ON call_sites.id = site \
                  WHERE calls.id > ? AND outcome IS NOT NULL{condition} ORDER BY calls.id LIMIT ?"
             ))?;
@@ -314,14 +327,14 @@ impl<'c> Inserts<'c> {
     fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
         let statement = connection.prepare_cached(
             "INSERT INTO calls (at, call, parent, site, input_hash, grants, fuel, time_us, peak_memory, host_calls, \
-             output_bytes, outcome, input, output) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             output_bytes, outcome, input, output, approvals) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )?;
         Ok(Self { connection, statement, sites: HashMap::new() })
     }
 
     fn insert(&mut self, settings: JournalSettings, row: JournalRow) -> rusqlite::Result<()> {
         let outcome = row.outcome();
-        let JournalRow { session, workspace, asker, root, skill, tool, component, mut grants, .. } = row;
+        let JournalRow { session, workspace, asker, root, skill, tool, component, mut grants, approvals, .. } = row;
         let site = self.site(Site { session, workspace, asker, root, skill, tool, component })?;
         grants.sort_unstable();
         grants.dedup();
@@ -342,17 +355,18 @@ impl<'c> Inserts<'c> {
             outcome,
             content(row.input),
             content(row.output),
+            approvals_as_json(&approvals),
         ])?;
         self.trim(settings.keep)
     }
 
     fn insert_open(&mut self, settings: JournalSettings, call: OpenCall) -> rusqlite::Result<()> {
         let OpenCall { row, agent, line } = call;
-        let JournalRow { session, workspace, asker, root, skill, tool, component, .. } = *row;
+        let JournalRow { session, workspace, asker, root, skill, tool, component, approvals, .. } = *row;
         let site = self.site(Site { session, workspace, asker, root, skill, tool, component })?;
         let mut insert = self.connection.prepare_cached(
             "INSERT INTO calls (at, call, parent, site, input_hash, fuel, time_us, peak_memory, host_calls, output_bytes, \
-             input, unsettled, agent, line) VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, 0, ?, 1, ?, ?) ON CONFLICT DO NOTHING",
+             input, unsettled, agent, line, approvals) VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, 0, ?, 1, ?, ?, ?) ON CONFLICT DO NOTHING",
         )?;
         let inserted = insert.execute(params![
             row.at,
@@ -363,6 +377,7 @@ impl<'c> Inserts<'c> {
             row.input.filter(|_| settings.content).map(cut),
             agent.to_string(),
             line,
+            approvals_as_json(&approvals),
         ])?;
         if inserted > 0 { self.trim(settings.keep) } else { Ok(()) }
     }
@@ -412,6 +427,11 @@ impl<'c> Inserts<'c> {
     }
 }
 
+/// Returns the stored form of approvals; `None` for none.
+fn approvals_as_json(approvals: &[RecordedApproval]) -> Option<String> {
+    (!approvals.is_empty()).then(|| serde_json::json!(approvals).to_string())
+}
+
 /// Cuts a text to the stored length; a cut text ends with `…`.
 fn cut(mut text: String) -> String {
     if text.len() > JournalSettings::CONTENT_BYTES {
@@ -424,6 +444,7 @@ fn cut(mut text: String) -> String {
 fn read(row: &Row<'_>) -> Result<JournalEntry, StoreError> {
     let number = |column| row.get::<_, i64>(column).map(i64::cast_unsigned);
     let grants: Option<String> = row.get(12)?;
+    let approvals: Option<String> = row.get(21)?;
     let outcome: String = row.get(18)?;
     let row = JournalEntry {
         id: number(0)?,
@@ -440,6 +461,7 @@ fn read(row: &Row<'_>) -> Result<JournalEntry, StoreError> {
             component: parse(row, 10)?,
             input_hash: bytes(row, 11)?.map(Digest::from_bytes).ok_or(BAD)?,
             grants: grants.map_or(Ok(Vec::new()), |grants| serde_json::from_str(&grants)).map_err(|_| BAD)?,
+            approvals: approvals.map_or(Ok(Vec::new()), |json| serde_json::from_str(&json)).map_err(|_| BAD)?,
             fuel: number(13)?,
             time_us: number(14)?,
             peak_memory: number(15)?,

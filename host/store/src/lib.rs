@@ -50,7 +50,7 @@ pub use error::StoreError;
 pub use exchanges::{DroppedMessage, LastMessage};
 pub use health::DatabaseHealth;
 pub use hold::Hold;
-pub use journal::{JournalEntry, JournalFilter, JournalRow, JournalSettings};
+pub use journal::{JournalEntry, JournalFilter, JournalRow, JournalSettings, RecordedApproval};
 pub use kv::{KvPlace, KvScope, KvStore, KvStoreError};
 pub use messages::{MessageRow, NewMessage};
 pub use partials::{JoinPieces, PartialPiece};
@@ -92,6 +92,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/11.sql"),
     include_str!("../migrations/patchbay/12.sql"),
     include_str!("../migrations/patchbay/13.sql"),
+    include_str!("../migrations/patchbay/14.sql"),
 ];
 
 impl Store {

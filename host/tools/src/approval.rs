@@ -2,7 +2,7 @@
 //! one, the call is denied with the command that grants the capability.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fmt,
     sync::Arc,
 };
@@ -12,10 +12,12 @@ use parking_lot::{Mutex, MutexGuard};
 use patchbay_core::{AgentId, Asker, Digest};
 use patchbay_policy::{Capability, Identity};
 use patchbay_sandbox::BoxFuture;
+use tokio::sync::Semaphore;
 
-/// Shows questions to a person. Implemented by `session`.
+/// Shows questions to a person. Implemented by fronts.
 pub trait Approver: Send + Sync {
-    /// Asks `question` and waits for the answer. If the future is dropped, the question is withdrawn.
+    /// Asks `question` and waits for the answer, which is one of [`Question::answers`] or [`Approval::Never`]; any other one
+    /// counts as no. If the future is dropped, the question is withdrawn.
     fn approve(&self, question: Question) -> BoxFuture<'_, Approval>;
 }
 
@@ -30,21 +32,93 @@ pub struct Question {
     pub skill: Identity,
     /// The full names of the running tools, from the outermost to the one that needs the capability.
     pub chain: Vec<String>,
-    /// The requested capability.
+    /// The requested capability with its scope.
     pub capability: Capability,
+    /// The canonical path of the session's workspace.
+    pub workspace: String,
+    /// The reason in the skill's manifest, cleaned, on one line of at most 200 characters; `None` if it gives none.
+    pub reason: Option<String>,
+    /// Whether the answer can be for this call only: the skill would write in the person's home folder.
+    pub only_once: bool,
+    /// What [`Approval::Always`] stores; `None` if that answer is not offered.
+    pub grant: Option<OfferedGrant>,
+}
+
+/// The grant that the answer [`Approval::Always`] stores.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferedGrant {
+    /// The command that stores the same grant.
+    pub command: String,
+    /// The digest of the skill's files, for which the grant is valid; `None` for a bundled skill, whose grants are valid for
+    /// every version of it.
+    pub digest: Option<Digest>,
+}
+
+impl Question {
+    /// Maximum length of [`Question::reason`] in characters.
+    pub const REASON: usize = 200;
+
+    /// Returns the answers that a front offers.
+    pub fn answers(&self) -> Vec<Approval> {
+        let all = [Approval::Once, Approval::Session, Approval::Always, Approval::No];
+        all.into_iter().filter(|answer| self.allows(*answer)).collect()
+    }
+
+    /// Returns whether `answer` may be given.
+    pub fn allows(&self, answer: Approval) -> bool {
+        match answer {
+            Approval::Once | Approval::No | Approval::Never => true,
+            Approval::Session => !self.only_once,
+            Approval::Always => !self.only_once && self.grant.is_some(),
+        }
+    }
 }
 
 /// A person's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// Allowed for this call.
+    /// Allowed for this call, to its end, but not for the calls that it makes.
     Once,
-    /// Allowed for this skill and its current files while this process holds the session.
+    /// Allowed for this skill and its current files while this process has the session.
     Session,
     /// Allowed and stored as a grant.
     Always,
-    /// Not allowed.
+    /// Not allowed for this call.
     No,
+    /// Not allowed for this skill and its current files while this process has the session. For editors.
+    Never,
+}
+
+impl Approval {
+    /// Returns whether the call may go on.
+    pub fn is_yes(self) -> bool {
+        matches!(self, Self::Once | Self::Session | Self::Always)
+    }
+
+    /// Returns the answer as the journal names it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Session => "session",
+            Self::Always => "always",
+            Self::No => "no",
+            Self::Never => "never",
+        }
+    }
+}
+
+/// Room for the open and waiting questions of the process.
+pub(crate) struct QuestionSlots(Arc<Semaphore>);
+
+impl QuestionSlots {
+    /// Open and waiting questions of all sessions. A further question is answered by no.
+    const QUESTIONS: usize = 8;
+}
+
+impl Default for QuestionSlots {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(Self::QUESTIONS)))
+    }
 }
 
 /// The subject of a question. Concurrent questions with equal subjects are asked once.
@@ -54,8 +128,8 @@ type Asking = Shared<BoxFuture<'static, Approval>>;
 /// The questions and answers of one session, which keeps it while it is open.
 pub struct Approvals {
     approver: Arc<dyn Approver>,
-    /// Subjects that are allowed for the session.
-    allowed: Mutex<BTreeSet<Subject>>,
+    /// Subjects that were answered for the session: by [`Approval::Session`] or [`Approval::Never`].
+    answered: Mutex<BTreeMap<Subject, Approval>>,
     /// Questions without an answer yet.
     open: Mutex<BTreeMap<Subject, WeakShared<BoxFuture<'static, Approval>>>>,
 }
@@ -85,37 +159,57 @@ impl ApprovalSlot {
 impl Approvals {
     /// Returns approvals that ask `approver`. Nothing is allowed yet.
     pub fn new(approver: Arc<dyn Approver>) -> Arc<Self> {
-        Arc::new(Self { approver, allowed: Mutex::default(), open: Mutex::default() })
+        Arc::new(Self { approver, answered: Mutex::default(), open: Mutex::default() })
     }
 
     /// Returns the answer to `question` for a skill whose files have the digest `digest`. Uses an earlier answer for the
-    /// session if there is one; concurrent calls with the same subject share one question.
-    pub(crate) async fn ask(&self, digest: Digest, question: Question) -> Approval {
+    /// session if there is one; concurrent calls with the same subject share one question. Without room in `slots`, the
+    /// answer is no.
+    pub(crate) async fn ask(&self, digest: Digest, question: Question, slots: &QuestionSlots) -> Approval {
         let subject = (question.skill.clone(), digest, question.capability.clone());
-        if lock(&self.allowed).contains(&subject) {
-            return Approval::Session;
+        let only_once = question.only_once;
+        match lock(&self.answered).get(&subject) {
+            Some(Approval::Never) => return Approval::Never,
+            Some(answer) if !only_once => return *answer,
+            _ => {}
         }
-        let answer = self.join(&subject, question).await;
-        lock(&self.open).remove(&subject);
-        if answer == Approval::Session {
-            lock(&self.allowed).insert(subject);
+        let Some(asking) = self.join(&subject, question, slots) else {
+            tracing::warn!(skill = %subject.0, capability = %subject.2, "too many questions wait; this one is answered by no");
+            return Approval::No;
+        };
+        let answer = asking.clone().await;
+        {
+            // A question that was opened since by another call stays.
+            let mut open = lock(&self.open);
+            if open.get(&subject).and_then(WeakShared::upgrade).is_none_or(|current| current.ptr_eq(&asking)) {
+                open.remove(&subject);
+            }
+        }
+        if answer == Approval::Never || answer == Approval::Session && !only_once {
+            lock(&self.answered).insert(subject, answer);
         }
         answer
     }
 
-    /// Joins the open question on `subject`, or opens one.
-    fn join(&self, subject: &Subject, question: Question) -> Asking {
+    /// Joins the open question on `subject`, or opens one; `None` without room for it.
+    fn join(&self, subject: &Subject, question: Question, slots: &QuestionSlots) -> Option<Asking> {
         let mut open = lock(&self.open);
         if let Some(asking) = open.get(subject).and_then(WeakShared::upgrade) {
-            return asking;
+            return Some(asking);
         }
+        let slot = Arc::clone(&slots.0).try_acquire_owned().ok()?;
         let approver = Arc::clone(&self.approver);
-        let asking = async move { approver.approve(question).await };
+        let asking = async move {
+            let _slot = slot;
+            let asked = question.clone();
+            let answer = approver.approve(question).await;
+            if asked.allows(answer) { answer } else { Approval::No }
+        };
         let asking: Asking = (Box::pin(asking) as BoxFuture<'static, Approval>).shared();
         if let Some(weak) = asking.downgrade() {
             open.insert(subject.clone(), weak);
         }
-        asking
+        Some(asking)
     }
 }
 
@@ -158,14 +252,21 @@ mod tests {
             skill: Identity::new(Root::User, "", "notes".parse().unwrap()),
             chain: vec!["notes__add".to_owned()],
             capability,
+            workspace: "/w".to_owned(),
+            reason: None,
+            only_once: false,
+            grant: None,
         }
+    }
+
+    async fn ask(approvals: &Approvals, files: &[u8], capability: Capability) -> Approval {
+        approvals.ask(Digest::of(files), question(capability), &QuestionSlots::default()).await
     }
 
     #[tokio::test]
     async fn equal_questions_are_asked_once() {
         let (person, approvals) = approvals(Approval::Once);
-        let digest = Digest::of(b"files");
-        let ask = |capability| approvals.ask(digest, question(capability));
+        let ask = |capability| ask(&approvals, b"files", capability);
         let answers = tokio::join!(ask(Capability::Kv), ask(Capability::Kv), ask(Capability::Tools));
         assert_eq!(answers, (Approval::Once, Approval::Once, Approval::Once));
         assert_eq!(person.asked.load(Ordering::Relaxed), 2);
@@ -175,22 +276,64 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn session_approval_applies_to_the_same_files() {
-        let (person, approvals) = approvals(Approval::Session);
-        for files in [b"one", b"one", b"two"] {
-            assert_eq!(approvals.ask(Digest::of(files), question(Capability::Kv)).await, Approval::Session);
+    async fn answers_for_the_session_apply_to_the_same_files() {
+        for answer in [Approval::Session, Approval::Never] {
+            let (person, approvals) = approvals(answer);
+            for files in [b"one", b"one", b"two"] {
+                assert_eq!(ask(&approvals, files, Capability::Kv).await, answer);
+            }
+            assert_eq!(person.asked.load(Ordering::Relaxed), 2, "{answer:?}");
         }
-        assert_eq!(person.asked.load(Ordering::Relaxed), 2);
     }
 
     #[tokio::test]
     async fn question_outlives_its_first_call() {
         let (person, approvals) = approvals(Approval::Once);
-        let digest = Digest::of(b"files");
-        let ask = || approvals.ask(digest, question(Capability::Kv));
+        let ask = || ask(&approvals, b"files", Capability::Kv);
         let first = tokio::time::timeout(Duration::from_millis(5), ask());
         let (first, second) = tokio::join!(first, ask());
         assert!(first.is_err() && second == Approval::Once);
         assert_eq!(person.asked.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn answer_that_is_not_offered_is_no() {
+        let digest = Digest::of(b"files");
+        let grant = OfferedGrant { command: "patchbay grant add notes kv".to_owned(), digest: Some(digest) };
+        let offered = [(None, true), (None, false), (Some(grant), false)].map(|(grant, only_once)| Question {
+            grant,
+            only_once,
+            ..question(Capability::Kv)
+        });
+        let answers = offered.each_ref().map(Question::answers);
+        let (once, session, always, no) = (Approval::Once, Approval::Session, Approval::Always, Approval::No);
+        assert_eq!(answers, [vec![once, no], vec![once, session, no], vec![once, session, always, no]]);
+        for (question, given) in offered.into_iter().zip([session, always, always]) {
+            let expected = if question.grant.is_some() { always } else { no };
+            let (_, approvals) = approvals(given);
+            assert_eq!(approvals.ask(digest, question, &QuestionSlots::default()).await, expected);
+        }
+        // An earlier yes for the session does not extend to where only one call can be allowed.
+        let (person, approvals) = approvals(session);
+        ask(&approvals, b"files", Capability::Kv).await;
+        let in_home = Question { only_once: true, ..question(Capability::Kv) };
+        assert_eq!(approvals.ask(digest, in_home, &QuestionSlots::default()).await, no);
+        assert_eq!(person.asked.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn questions_of_all_sessions_are_limited() {
+        let sessions = [(); 2].map(|()| approvals(Approval::Once));
+        let slots = QuestionSlots::default();
+        let ask = |number: usize| {
+            let (approvals, slots) = (&sessions[number % 2].1, &slots);
+            async move { approvals.ask(Digest::of(&[number as u8]), question(Capability::Kv), slots).await }
+        };
+        let answers = futures_util::future::join_all((0..QuestionSlots::QUESTIONS + 2).map(ask)).await;
+        let (asked, denied) = answers.split_at(QuestionSlots::QUESTIONS);
+        assert!(asked.iter().all(|answer| *answer == Approval::Once), "{answers:?}");
+        assert_eq!(denied, [Approval::No; 2]);
+        // An answered question makes room.
+        assert_eq!(ask(0).await, Approval::Once);
     }
 }

@@ -48,7 +48,7 @@ use patchbay_skill::{Skill, Snapshot, changed_files};
 use patchbay_store::{KvStore, Rules, Store, StoreError};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
-pub use approval::{Approval, ApprovalSlot, Approvals, Approver, Question};
+pub use approval::{Approval, ApprovalSlot, Approvals, Approver, OfferedGrant, Question};
 pub use call::{CallContext, EffectFlag, ResolvedTool, SkillTool, ToolInvocation};
 pub use describe::{DescribeOutcome, Described, Group, blocked_problem, describe_component};
 pub use error::ToolError;
@@ -56,6 +56,7 @@ pub use input::{InputError, input_from_text};
 pub use internal::{Internal, InternalError};
 pub use ledger::StoreLedger;
 
+use approval::QuestionSlots;
 use ready_cache::ReadyCache;
 use workspaces::Workspaces;
 
@@ -80,6 +81,7 @@ pub struct Tools {
     bundled_answers: BTreeMap<Digest, Arc<[ToolSpec]>>,
     ready_cache: ReadyCache,
     workspaces: Workspaces,
+    question_slots: QuestionSlots,
 }
 
 impl Tools {
@@ -104,6 +106,7 @@ impl Tools {
             bundled_answers,
             ready_cache: ReadyCache::default(),
             workspaces: Workspaces::default(),
+            question_slots: QuestionSlots::default(),
         }
     }
 

@@ -12,7 +12,7 @@ use std::{
 use parking_lot::Mutex;
 use patchbay_core::{Asker, CallId, Code, Digest};
 use patchbay_sandbox::{Content, Finished};
-use patchbay_store::{JournalRow, OpenCall, Store, StoreError};
+use patchbay_store::{JournalRow, OpenCall, RecordedApproval, Store, StoreError};
 
 use crate::{CallContext, ResolvedTool, ToolError, ToolInvocation, call::SkillTool, internal};
 
@@ -73,6 +73,7 @@ impl CallRecord {
             component: name.component,
             input_hash: Digest::of(input.as_bytes()),
             grants: Vec::new(),
+            approvals: Vec::new(),
             fuel: 0,
             time_us: 0,
             peak_memory: 0,
@@ -150,6 +151,15 @@ impl CallRecord {
     /// Returns this call and those around it, the innermost first.
     fn and_callers(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |record| record.parent.as_deref())
+    }
+
+    /// Notes that a person allowed a capability.
+    pub(crate) fn note_approval(&self, approval: RecordedApproval) {
+        if let Some(row) = self.row.lock().unwrap_or_else(PoisonError::into_inner).as_deref_mut()
+            && !row.approvals.contains(&approval)
+        {
+            row.approvals.push(approval);
+        }
     }
 
     fn take_row(&self) -> Option<Box<JournalRow>> {

@@ -481,7 +481,10 @@ async fn person_is_asked_for_missing_grants() {
     let (mut state, person) = asking(false, 10_000, &[Capability::Kv]);
     let denied = state.get(kv::Scope::User, "k".into()).await.unwrap().unwrap_err();
     assert!(denied.message.ends_with("To grant it: patchbay grant add test kv"), "{}", denied.message);
-    assert!(state.take_denial().is_some() && person.asked.lock().unwrap().len() == 1);
+    assert!(state.take_denial().is_some());
+    // No applies to the rest of the call, too.
+    state.get(kv::Scope::User, "k".into()).await.unwrap().unwrap_err();
+    assert_eq!(person.asked.lock().unwrap().len(), 1);
 
     // The manifest does not ask for it: no answer would help.
     let (mut state, person) = asking(true, 10_000, &[]);

@@ -19,6 +19,7 @@ fn row(session: SessionId, parent: Option<CallId>) -> Box<JournalRow> {
         component: Digest::of(b"x"),
         input_hash: Digest::of(b"{}"),
         grants: Vec::new(),
+        approvals: Vec::new(),
         fuel: 0,
         time_us: 0,
         peak_memory: 0,

@@ -23,6 +23,7 @@ fn row(skill: &str, session: SessionId) -> JournalRow {
         component: Digest::of(skill.as_bytes()),
         input_hash: Digest::of(b"{}"),
         grants: Vec::new(),
+        approvals: Vec::new(),
         fuel: 1,
         time_us: 2,
         peak_memory: 3,
@@ -50,6 +51,12 @@ fn journal_row_round_trips() {
             parent: Some(outer.call),
             asker: Asker::Tool("plan__run".to_owned()),
             grants: ["kv", "http:b", "kv", "clock"].map(str::to_owned).to_vec(),
+            approvals: vec![RecordedApproval {
+                capability: "kv".to_owned(),
+                answer: "once".to_owned(),
+                by: "person".to_owned(),
+            }],
+            approvals: Vec::new(),
             fuel: u64::MAX,
             failure: Some(Code::LimitFuel),
             ..row("calc", session)
@@ -213,6 +220,7 @@ fn unreadable_journal_row_is_an_error() {
     for spoil in [
         "calls SET outcome = 'well'",
         "calls SET grants = '{'",
+        "calls SET approvals = '{'",
         "calls SET call = x'00'",
         "calls SET input_hash = x''",
         "call_sites SET asker = 'me'",

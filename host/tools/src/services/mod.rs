@@ -35,7 +35,9 @@ impl CallServices {
         let owner = Identity::new(skill.root, &context.workspace, skill.name.clone());
         let workspaces = &tools.workspaces;
         let files = LocalFiles::new(workspaces.access(&context.workspace, permits.may_write_instructions()));
-        let written = if permits.allows(&Capability::WorkspaceWrite) {
+        // A person may allow writing during the call, so that the request in the manifest decides.
+        let asks_to_write = skill.manifest.capabilities.iter().any(|it| it.capability == Capability::WorkspaceWrite);
+        let written = if asks_to_write {
             workspaces.written(context.hold.session(), &owner)
         } else {
             Arc::default()
