@@ -4,6 +4,7 @@
 
 mod adapters;
 mod artefacts;
+mod asking;
 mod blocks;
 mod building;
 mod bundled;

@@ -16,6 +16,7 @@ use patchbay_tests::{calls::SAY, guest::Guest, services};
 use patchbay_tools::{
     Approval, Approvals, Approver, CallContext, Question, ResolvedTool, ToolError, ToolInvocation, Tools,
 };
+use patchbay_workspace::{HomeFolder, ProtectedPaths};
 use serde_json::json;
 
 use crate::{
@@ -39,17 +40,30 @@ impl Approver for FakePerson {
     }
 }
 
-/// Returns a user's skill that requests `kv` and puts an entry.
+/// A user's skill that requests a capability and uses it.
 struct Host {
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     store: Store,
     tools: Arc<Tools>,
     snapshot: Arc<Snapshot>,
     hold: Hold,
 }
 
+const PUT: &str = "(call $use (i32.const 2) (i32.const 310) (i32.const 1) (i32.const 300) (i32.const 4) (i32.const 0) (i64.const 0) (i32.const 512))";
+const IMPORT_PUT: &str =
+    "\n(import \"patchbay:host/kv@0.1.0\" \"put\" (func $use (param i32 i32 i32 i32 i32 i32 i64 i32)))\n";
+const WRITE: &str = "(call $use (i32.const 310) (i32.const 1) (i32.const 300) (i32.const 4) (i32.const 512))";
+const IMPORT_WRITE: &str =
+    "\n(import \"patchbay:host/workspace-write@0.1.0\" \"write\" (func $use (param i32 i32 i32 i32 i32)))\n";
+
 impl Host {
+    /// Returns a host whose skill puts an entry.
     async fn new() -> Self {
+        Self::using("kv", PUT, IMPORT_PUT).await
+    }
+
+    /// Returns a host whose skill uses `capability` twice by `function`. Its workspace is the user's home folder.
+    async fn using(capability: &str, function: &str, import: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         let kv = KvStore::open(folder.path(), store.clone()).unwrap();
@@ -57,21 +71,21 @@ impl Host {
         let credentials = Credentials::open(folder.path(), BTreeMap::new());
         // Less time than a person takes to answer.
         let sandbox = Sandbox::new(Limits { time_ms: 1_000, ..small_limits() });
-        let tools = Arc::new(Tools::new(Arc::new(sandbox), store.clone(), kv, egress, credentials, &[]));
-        let put = "(call $put (i32.const 2) (i32.const 310) (i32.const 1) (i32.const 300) (i32.const 4) (i32.const 0) (i64.const 0) (i32.const 512))";
+        let tools = Tools::new(Arc::new(sandbox), store.clone(), kv, egress, credentials, &[]);
+        let home = HomeFolder::new(folder.path());
+        let tools = Arc::new(tools.with_protection(ProtectedPaths::default(), home));
         let denied = failure((300, 4), (300, 4));
         let body = format!(
-            "{put} (if (i32.load8_u (i32.const 512)) (then (return {denied}))) (call $say (i32.const 300) (i32.const 4))"
+            "{function} {function} (if (i32.load8_u (i32.const 512)) (then (return {denied}))) (call $say (i32.const 300) (i32.const 4))"
         );
-        let import =
-            "\n(import \"patchbay:host/kv@0.1.0\" \"put\" (func $put (param i32 i32 i32 i32 i32 i32 i64 i32)))\n";
         let guest = Guest::calling(&body)
             .with(import)
             .with(SAY)
             .with("\n(data (i32.const 300) \"done\")\n(data (i32.const 310) \"k\")\n");
         let skills = folder.path().join("skills");
         std::fs::create_dir(&skills).unwrap();
-        std::fs::write(skills.join("keeper.wasm"), guest.packaged("---\ncapabilities: [{name: kv}]\n---\n")).unwrap();
+        let manifest = format!("---\ncapabilities: [{{name: {capability}, reason: \"It\\u202e keeps.\"}}]\n---\n");
+        std::fs::write(skills.join("keeper.wasm"), guest.packaged(&manifest)).unwrap();
         let found = discover(Root::User, &skills, &NoCache, &RootAllowance::default()).unwrap().found;
         let candidate = found[0].candidate.as_ref().unwrap();
         let component = candidate.component.clone().unwrap();
@@ -97,12 +111,13 @@ impl Host {
         };
         let snapshot = Arc::new(build(&found, 1, &rules));
         let hold = services::session(&store).await;
-        Self { _folder: folder, store, tools, snapshot, hold }
+        Self { folder, store, tools, snapshot, hold }
     }
 
     async fn call(&self, approvals: Option<&Arc<Approvals>>) -> Result<Vec<Content>, ToolError> {
         let asker = Asker::Person(PrincipalId::LOCAL);
-        let context = services::context(asker, self.hold.clone(), "/w", &self.snapshot);
+        let workspace = self.folder.path().canonicalize().unwrap();
+        let context = services::context(asker, self.hold.clone(), workspace.to_str().unwrap(), &self.snapshot);
         let context = CallContext { approvals: approvals.cloned(), ..Arc::into_inner(context).unwrap() };
         let context = Arc::new(context);
         let tool = ResolvedTool::find(&self.snapshot, &[], "keeper__run")?;
@@ -133,6 +148,11 @@ async fn answer_of_a_person_decides_and_the_clock_waits() {
         let [question] = &asked[..] else { panic!("{asked:?}") };
         assert_eq!((question.skill.name.as_str(), &question.chain[..]), ("keeper", &["keeper__run".to_owned()][..]));
         assert_eq!((question.capability.to_string(), question.asker.to_string()), ("kv".into(), "person".into()));
+        // The reason is cleaned; `always` is shown as the command and the digest of the grant.
+        assert_eq!((question.reason.as_deref(), question.answers().len()), (Some("It keeps."), 4));
+        let grant = question.grant.as_ref().unwrap();
+        let digest = host.snapshot.skill("keeper").unwrap().digest;
+        assert_eq!((&*grant.command, grant.digest), ("patchbay grant add keeper kv", Some(digest)));
     }
 
     // Concurrent calls share one question. A later call asks again, because the answer was only for those calls.
@@ -163,4 +183,41 @@ async fn yes_for_ever_is_a_grant() {
     host.call(None).await.unwrap();
     host.call(Some(&always)).await.unwrap();
     assert_eq!(person.asked.lock().unwrap().len(), 1);
+}
+
+/// Writing in the home folder is allowed for one call at most, whatever the answer and whatever is granted.
+#[tokio::test]
+async fn writing_in_the_home_folder_is_allowed_for_one_call_only() {
+    let host = Host::using("workspace-write", WRITE, IMPORT_WRITE).await;
+    let home = host.folder.path().canonicalize().unwrap();
+    let file = home.join("k");
+    let not_granted = DENIED.replace("'kv'", "'workspace-write'").replace("keeper kv", "keeper workspace-write");
+    let (person, once) = approvals(Approval::Once);
+    host.call(Some(&once)).await.unwrap();
+    assert_eq!(std::fs::read(&file).unwrap(), b"done");
+    std::fs::remove_file(&file).unwrap();
+    {
+        let asked = person.asked.lock().unwrap();
+        assert_eq!(asked.len(), 1);
+        assert_eq!(asked[0].answers(), [Approval::Once, Approval::No]);
+        assert!(asked[0].only_once && asked[0].grant.is_none());
+    }
+    // Answers that were not offered are no.
+    for answer in [Approval::Session, Approval::Always] {
+        let (_, not_offered) = approvals(answer);
+        assert_eq!(host.call(Some(&not_offered)).await.unwrap_err().to_string(), not_granted);
+    }
+    assert!(!file.exists());
+    assert_eq!(host.store.grants().await.unwrap().len(), 1);
+    // With a grant, too.
+    let clock = host.store.grants().await.unwrap().remove(0);
+    let files = host.store.skill_files(&host.snapshot.skill("keeper").unwrap().digest).await.unwrap().unwrap();
+    let grant = GrantRow { capability: "workspace-write".to_owned(), ..clock };
+    host.store.add_grant(grant, files).await.unwrap();
+    let command = format!("patchbay trust add --write {}", home.display());
+    let (_, no) = approvals(Approval::No);
+    let denied = host.call(Some(&no)).await.unwrap_err().to_string();
+    assert!(denied.ends_with(&format!("holds your home folder. To allow it: {command}")), "{denied}");
+    host.call(Some(&once)).await.unwrap();
+    assert!(file.exists());
 }

@@ -43,6 +43,17 @@ pub struct ToolCall {
     pub input: String,
 }
 
+impl ToolCall {
+    /// Returns the texts at these keys of the input; `None` for a key that is missing or no text.
+    pub fn text_arguments<const N: usize>(&self, keys: [&str; N]) -> [Option<String>; N] {
+        let mut input: serde_json::Value = serde_json::from_str(&self.input).unwrap_or_default();
+        keys.map(|key| match input.get_mut(key).map(serde_json::Value::take) {
+            Some(serde_json::Value::String(text)) => Some(text),
+            _ => None,
+        })
+    }
+}
+
 /// A piece of a tool's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {

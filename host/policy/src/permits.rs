@@ -310,9 +310,7 @@ impl Permits {
             Err(Denial::Stale { skill: skill.clone(), capability: wanted.clone(), advice })
         };
         match self.standing(capability) {
-            Some(Standing::Holds)
-                if self.only_for_one_call(capability) && !self.writes_home =>
-            {
+            Some(Standing::Holds) if self.only_for_one_call(capability) && !self.writes_home => {
                 Err(Denial::HomeFolder { skill, capability: wanted, command: self.trust_command() })
             }
             Some(Standing::Holds) => Ok(()),
@@ -450,7 +448,9 @@ mod tests {
         assert_eq!(not_asked.check(&Capability::Kv).unwrap_err().grantable(), None);
         assert!(not_asked.granting(&Capability::Kv).is_none());
         let home = WorkspaceTrust { path: "/home/me".to_owned(), holds_home: true, write: false };
-        assert!(permits(&asked, vec![]).in_workspace(home).granting(&write).is_none());
+        let home = permits(&asked, vec![]).in_workspace(home);
+        assert!(home.only_for_one_call(&write) && home.granting(&write).unwrap().allows(&write));
+        assert!(!home.granting(&Capability::Kv).unwrap().allows(&write));
     }
 
     #[test]

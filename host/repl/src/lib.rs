@@ -54,8 +54,15 @@ pub fn run(runtime: &Handle, session: Arc<Session>, options: Options<'_>) -> Res
     Ok(true)
 }
 
-/// Returns the lines that the terminal prints first.
-async fn greeting(session: &Session, version: &str) -> Result<Vec<String>, ReplError> {
+/// What the terminal prints first.
+struct Welcome {
+    /// Texts of the host.
+    lines: Vec<String>,
+    /// The last exchange of a resumed session, as it was written.
+    exchange: Vec<String>,
+}
+
+async fn greeting(session: &Session, version: &str) -> Result<Welcome, ReplError> {
     let skills = session.snapshot().skills().len();
     let mut lines = vec![format!("Patchbay {version} - session {}, {skills} skills", session.id().short())];
     lines.extend(session.exclusions());
@@ -63,8 +70,7 @@ async fn greeting(session: &Session, version: &str) -> Result<Vec<String>, ReplE
     lines.push(session.model_line().await);
     lines.push("/commands lists what works, Tab completes, /quit leaves.".to_owned());
     let exchange = session.last_exchange().await.map_err(|error| ReplError::Store(error.to_string()))?;
-    lines.extend(exchange.iter().map(|line| terminal::faint(line)));
-    Ok(lines)
+    Ok(Welcome { lines, exchange })
 }
 
 /// Subscribes to the events that follow.

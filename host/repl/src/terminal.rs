@@ -4,6 +4,7 @@
 mod answer;
 mod busy;
 mod composer;
+mod diff;
 #[cfg(test)]
 mod fake_terminal;
 mod front_command;
@@ -13,6 +14,7 @@ mod live;
 mod marks;
 mod menu;
 mod paste;
+mod prose;
 mod questions;
 mod raw_mode;
 mod results;
@@ -40,7 +42,7 @@ use tokio::{
     sync::{mpsc, watch},
 };
 
-use crate::{ReplError, events_from_here};
+use crate::{ReplError, Welcome, events_from_here};
 use busy::Busy;
 use composer::Composer;
 use history::InputHistory;
@@ -50,7 +52,6 @@ use questions::{PendingQuestion, Questions};
 use raw_mode::RawMode;
 use screen::CommandHelp;
 use search::HistorySearch;
-pub(crate) use style::faint;
 use transcript::Transcript;
 
 /// Shortest time between two frames.
@@ -64,7 +65,7 @@ const BURST: usize = 512;
 pub(crate) async fn run(
     session: Arc<Session>,
     history: &Path,
-    greeting: Vec<String>,
+    greeting: Welcome,
     compiling: watch::Receiver<Option<String>>,
 ) -> Result<(), ReplError> {
     let mut front = Front::new(session, InputHistory::open(history)?, greeting, compiling).await?;
@@ -152,6 +153,8 @@ struct Front {
     /// Whether the window is in front; true where the terminal does not tell.
     focused: bool,
     interrupted: Option<Instant>,
+    /// Lines that run and are a bare `/help`, whose error gets a hint.
+    bare_help: Vec<LineId>,
     /// A short message below the composer, until the next key.
     hint: Option<String>,
     /// A sequence that copies to the clipboard, to be written with the next frame.
@@ -166,7 +169,7 @@ impl Front {
     async fn new(
         session: Arc<Session>,
         history: InputHistory,
-        greeting: Vec<String>,
+        greeting: Welcome,
         compiling: watch::Receiver<Option<String>>,
     ) -> Result<Self, ReplError> {
         let (columns, rows) = crossterm::terminal::size()?;
@@ -174,7 +177,8 @@ impl Front {
         session.set_approver(Arc::new(sender));
         let events = events_from_here(&session);
         let mut transcript = Transcript::new(columns.into());
-        greeting.iter().for_each(|line| transcript.print(line));
+        greeting.lines.iter().for_each(|line| transcript.prose(line));
+        greeting.exchange.iter().for_each(|line| transcript.aside(line));
         let model = session.model_in_use().await;
         Ok(Self {
             events,
@@ -200,6 +204,7 @@ impl Front {
             rows: rows.into(),
             focused: true,
             interrupted: None,
+            bare_help: Vec::new(),
             hint: None,
             clipboard: None,
             drawn: None,
@@ -291,6 +296,12 @@ impl Front {
             return Ok(());
         }
         self.transcript.outcome(outcome, self.busy.is_idle() || outcome.code == Code::Answered);
+        if self.bare_help.contains(&id) {
+            self.bare_help.retain(|help| *help != id);
+            if !outcome.is_ok() {
+                self.transcript.notice(front_command::HELP_HINT);
+            }
+        }
         if !self.focused && took.is_some_and(|took| took >= marks::LONG) {
             raw_mode::write(marks::BELL)?;
         }
@@ -306,6 +317,9 @@ impl Front {
     fn submit(&mut self, line: &str) {
         let submitted: Submitted = self.session.submit(line);
         let id = submitted.id();
+        if line.trim() == "/help" {
+            self.bare_help.push(id);
+        }
         self.queue = self.session.queue();
         if !self.queue.lines.iter().any(|waiting| waiting.id == id) {
             self.transcript.entered(line);

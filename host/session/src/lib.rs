@@ -61,6 +61,7 @@ mod workspace_path;
 pub use patchbay_agent::{CompactionSettings, INTERNAL_TOOLS};
 pub use patchbay_command::RESERVED;
 pub use patchbay_events::{Received, Subscription};
+pub use patchbay_policy::{Capability, Identity, Root};
 pub use patchbay_tools::{Approval, Approver, OfferedGrant, Question};
 
 pub use building::{Observer, Unobserved};

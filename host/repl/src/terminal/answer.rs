@@ -3,7 +3,7 @@
 
 use patchbay_markdown::{MarkdownRenderer, Palette, RenderOptions, StyledLine};
 
-use super::live::Row;
+use super::{live::Row, style};
 
 /// One block of text of an answer.
 pub(crate) struct StreamedAnswer {
@@ -40,13 +40,11 @@ impl StreamedAnswer {
     }
 }
 
-/// Prose is broken one column before the edge, as all live rows are. Colours are left out where `NO_COLOR` is set to a
-/// value (<https://no-color.org>, read 2026-11-22).
+/// Prose is broken one column before the edge, as all live rows are. Colours are left out where `NO_COLOR` is set.
 fn options(columns: usize) -> RenderOptions {
-    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     RenderOptions {
         columns: columns.saturating_sub(1),
-        palette: if no_colour { Palette::NoColour } else { Palette::Colour },
+        palette: if style::is_colourless() { Palette::NoColour } else { Palette::Colour },
         ..RenderOptions::default()
     }
 }

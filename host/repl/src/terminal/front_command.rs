@@ -17,6 +17,9 @@ Ctrl+G opens the text in $EDITOR, Ctrl+L draws again, Ctrl+Z suspends.
 /// The names of the terminal's own commands.
 pub(crate) const NAMES: &[&str] = &["copy", "show"];
 
+/// Printed below the error of `/help` without an argument.
+pub(crate) const HELP_HINT: &str = "? lists the keys, /commands the commands.";
+
 /// Runs `line` if it is a command of the terminal. Returns false if it is not.
 pub(crate) fn run(front: &mut Front, line: &str) -> bool {
     let line = line.trim();
@@ -24,7 +27,7 @@ pub(crate) fn run(front: &mut Front, line: &str) -> bool {
     match name {
         "?" if argument.is_empty() => {
             front.transcript.entered(line);
-            front.transcript.print(HELP);
+            front.transcript.prose(HELP);
         }
         "/show" => {
             front.transcript.entered(line);

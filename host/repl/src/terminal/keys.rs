@@ -16,8 +16,8 @@ impl Front {
             return self.interrupt(now);
         }
         if self.questions.is_open() {
-            if let Some(line) = self.questions.key(key.code, now) {
-                self.transcript.aside(&line);
+            if let Some(line) = self.questions.key(key, now) {
+                self.transcript.notice(&line);
             }
             return;
         }

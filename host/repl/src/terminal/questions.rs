@@ -1,4 +1,4 @@
-//! Questions of the host to the person: may a skill use a capability? [`Asker`] is given to the session; the loop in
+//! Questions of the host to the person: may a skill use a capability? The session has the [`QuestionSender`]; the loop in
 //! `terminal` shows one question at a time and passes keys.
 
 use std::{
@@ -6,17 +6,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crossterm::event::KeyCode;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use patchbay_core::text;
 use patchbay_session::{Approval, Approver, Question};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{live::Row, style, wrap::cut};
+use super::{live::Row, prose, style, wrap::cut};
 
 /// Keys are ignored until this time has passed without one: they were meant for the composer.
 const DEAF: Duration = Duration::from_millis(400);
-/// Questions of a session that are open or waiting. Further ones are denied.
+/// Questions on their way to the loop; the host asks no more at once.
 const WAITING: usize = 8;
+/// Rows of one part of a question, such as the reason that a skill gives.
+const PART_ROWS: usize = 3;
 
 /// Passes questions to the loop.
 pub(crate) struct QuestionSender(mpsc::Sender<PendingQuestion>);
@@ -58,14 +60,12 @@ impl Questions {
         Self { waiting: VecDeque::new(), deaf_since: now }
     }
 
-    /// Adds a question behind those that wait.
+    /// Adds a question behind those that wait. The host bounds their number.
     pub(crate) fn add(&mut self, question: PendingQuestion, now: Instant) {
         if self.waiting.is_empty() {
             self.deaf_since = now;
         }
-        if self.waiting.len() < WAITING {
-            self.waiting.push_back(question);
-        }
+        self.waiting.push_back(question);
     }
 
     /// Removes questions whose calls have ended. Returns true if the open one was among them.
@@ -82,47 +82,229 @@ impl Questions {
         !self.waiting.is_empty()
     }
 
-    /// Answers the open question if the key is an answer and was not typed ahead. Returns the line for the transcript.
-    pub(crate) fn key(&mut self, key: KeyCode, now: Instant) -> Option<String> {
-        if now.saturating_duration_since(self.deaf_since) < DEAF {
+    /// Answers the open question if the key is an offered answer and was not typed ahead. Returns the line for the
+    /// transcript.
+    pub(crate) fn key(&mut self, key: KeyEvent, now: Instant) -> Option<String> {
+        if self.withdraw(now) || now.saturating_duration_since(self.deaf_since) < DEAF {
             self.deaf_since = now;
             return None;
         }
-        let approval = match key {
+        let approval = match key.code {
+            _ if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => return None,
             KeyCode::Char('1') => Approval::Once,
             KeyCode::Char('2') => Approval::Session,
             KeyCode::Char('3') => Approval::Always,
             KeyCode::Char('4' | 'n') | KeyCode::Esc => Approval::No,
             _ => return None,
         };
+        if !self.waiting.front()?.question.allows(approval) {
+            return None;
+        }
         let pending = self.waiting.pop_front()?;
         self.deaf_since = now;
         let Question { skill, capability, .. } = &pending.question;
+        let subject = format!("the {} skill '{}'", skill.root, skill.name);
         let line = match approval {
-            Approval::Once => format!("Allowed for this call: skill '{skill}' may use '{capability}'."),
-            Approval::Session => format!("Allowed for this session: skill '{skill}' may use '{capability}'."),
-            Approval::Always => format!("Allowed from now on: skill '{skill}' may use '{capability}'."),
-            Approval::No => format!("Not allowed: skill '{skill}' may not use '{capability}'."),
+            Approval::Once => format!("Allowed for this call: {subject} may use '{capability}'."),
+            Approval::Session => format!("Allowed for this session: {subject} may use '{capability}'."),
+            Approval::Always => format!("Allowed from now on: {subject} may use '{capability}'."),
+            Approval::No | Approval::Never => format!("Not allowed: {subject} may not use '{capability}'."),
         };
         // The call may have ended in the meantime.
         let _ = pending.answer.send(approval);
         Some(line)
     }
 
-    /// Returns the rows of the open question.
-    pub(crate) fn rows(&self, columns: usize) -> Vec<Row> {
+    /// Returns the rows of the open question, at most `height`: where there is little room, its details are left out. The
+    /// agent is named if the session `has_several_agents`.
+    pub(crate) fn rows(&self, columns: usize, height: usize, has_several_agents: bool) -> Vec<Row> {
         let Some(PendingQuestion { question, .. }) = self.waiting.front() else { return Vec::new() };
         let limit = columns.saturating_sub(1);
-        let row = |text: String| cut(&text::clean_line(&text), limit);
-        let mut rows = vec![Row::styled(
-            style::BOLD,
-            &row(format!("May skill '{}' use '{}'?", question.skill.name, question.capability)),
-        )];
-        rows.push(Row::styled(style::FAINT, &row(format!("for {}", question.chain.join(" → ")))));
-        rows.push(Row::plain(row("1 this call  2 this session  3 always  Esc no".to_owned())));
+        let mut title: Vec<Row> = broken(&title(question), limit).map(|row| Row::styled(style::BOLD, &row)).collect();
+        let mut foot: Vec<Row> = keys(question, limit).iter().map(|row| Row::plain(cut(row, limit))).collect();
         if self.waiting.len() > 1 {
-            rows.push(Row::styled(style::FAINT, &row(format!("{} more questions wait", self.waiting.len() - 1))));
+            let count = self.waiting.len() - 1;
+            let more = format!("further questions: {count}");
+            foot.push(Row::styled(style::FAINT, &cut(&more, limit)));
         }
-        rows
+        foot.truncate(height);
+        title.truncate(height - foot.len());
+        let room = height - foot.len() - title.len();
+        let details = details(question, has_several_agents);
+        let details = details.iter().flat_map(|detail| broken(detail, limit)).take(room);
+        let details: Vec<Row> = details.map(|row| Row::styled(style::FAINT, &row)).collect();
+        title.into_iter().chain(details).chain(foot).collect()
+    }
+}
+
+fn title(question: &Question) -> String {
+    let Question { skill, capability, .. } = question;
+    format!("May the {} skill '{}' use '{capability}'?", skill.root, skill.name)
+}
+
+/// Returns what the person should know before answering, the most important first.
+fn details(question: &Question, has_several_agents: bool) -> Vec<String> {
+    let mut details = vec![format!("for {}", question.chain.join(" → "))];
+    if let Some(grant) = &question.grant {
+        details.push(format!("3 is {}", grant.command));
+        details.extend(grant.digest.map(|digest| format!("for the skill's files {digest}")));
+    }
+    if question.only_once {
+        details.push("This workspace is or holds your home folder: a yes is for this call only.".to_owned());
+    }
+    details.extend(question.reason.as_ref().map(|reason| format!("the skill's reason: {reason}")));
+    if question.capability.to_string().starts_with("workspace-") {
+        details.push(format!("in {}", question.workspace));
+    }
+    if has_several_agents {
+        details.push(format!("for agent {}", question.agent.short()));
+    }
+    details
+}
+
+/// Returns how an answer is offered; `None` for one that the terminal does not offer.
+fn key_of(answer: Approval) -> Option<&'static str> {
+    match answer {
+        Approval::Once => Some("1 this call"),
+        Approval::Session => Some("2 this session"),
+        Approval::Always => Some("3 always"),
+        Approval::No => Some("Esc no"),
+        Approval::Never => None,
+    }
+}
+
+/// Returns the rows with the keys that answer.
+fn keys(question: &Question, limit: usize) -> Vec<String> {
+    let mut rows: Vec<String> = Vec::new();
+    for key in question.answers().into_iter().filter_map(key_of) {
+        match rows.last_mut() {
+            Some(row) if row.len() + 2 + key.len() <= limit => *row += &format!("  {key}"),
+            _ => rows.push(key.to_owned()),
+        }
+    }
+    rows
+}
+
+/// Breaks a part of a question into rows; one that is too long ends with `…`.
+fn broken(part: &str, limit: usize) -> impl Iterator<Item = String> {
+    let mut rows = prose::rows(&text::clean_line(part), limit);
+    if rows.len() > PART_ROWS {
+        let rest = rows.split_off(PART_ROWS - 1).join(" ");
+        rows.push(cut(&rest, limit));
+    }
+    rows.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_core::{AgentId, Asker, Digest, PrincipalId};
+    use patchbay_session::{Identity, OfferedGrant, Root};
+
+    use super::*;
+
+    fn question() -> Question {
+        Question {
+            agent: AgentId::from_bytes([0xab; 16]),
+            asker: Asker::Person(PrincipalId::LOCAL),
+            skill: Identity::new(Root::User, "", "keeper".parse().unwrap()),
+            chain: vec!["ask__run".to_owned(), "keeper__run".to_owned()],
+            capability: "kv".parse().unwrap(),
+            workspace: "/w".to_owned(),
+            reason: Some("keeps your notes".to_owned()),
+            only_once: false,
+            grant: Some(OfferedGrant {
+                command: "patchbay grant add keeper kv".to_owned(),
+                digest: Some(Digest::from_bytes([0x11; 32])),
+            }),
+        }
+    }
+
+    fn opened(question: Question, now: Instant) -> (Questions, oneshot::Receiver<Approval>) {
+        let (answer, answered) = oneshot::channel();
+        let mut questions = Questions::new(now);
+        questions.add(PendingQuestion { question, answer }, now);
+        (questions, answered)
+    }
+
+    fn texts(rows: &[Row]) -> Vec<String> {
+        let plain = |row: &Row| {
+            ["\x1b[1m", "\x1b[2m", "\x1b[0m"].iter().fold(row.text.clone(), |text, it| text.replace(it, ""))
+        };
+        rows.iter().map(plain).collect()
+    }
+
+    fn press(questions: &mut Questions, code: KeyCode, now: Instant) -> Option<String> {
+        questions.key(KeyEvent::new(code, KeyModifiers::NONE), now)
+    }
+
+    #[test]
+    fn question_shows_skill_chain_grant_and_reason() {
+        let now = Instant::now();
+        let (questions, _answered) = opened(question(), now);
+        let digest = format!("for the skill's files sha256:{}", "11".repeat(32));
+        let rows = questions.rows(120, 20, false);
+        let expected = [
+            "May the user skill 'keeper' use 'kv'?",
+            "for ask__run → keeper__run",
+            "3 is patchbay grant add keeper kv",
+            &digest,
+            "the skill's reason: keeps your notes",
+            "1 this call  2 this session  3 always  Esc no",
+        ];
+        assert_eq!(texts(&rows), expected);
+        assert_eq!(texts(&questions.rows(120, 20, true))[5], "for agent abababab");
+        // The answers are shown in the smallest window, and no row is wider than it.
+        let small = ["May the user skill 'keeper' use 'kv'?", "1 this call  2 this session  3 always", "Esc no"];
+        assert_eq!(texts(&questions.rows(40, 3, true)), small);
+        assert!(questions.rows(40, 20, true).iter().all(|row| row.width < 40));
+    }
+
+    #[test]
+    fn only_offered_answers_are_shown_and_accepted() {
+        let start = Instant::now();
+        let now = start + DEAF;
+        let capability = "workspace-write".parse().unwrap();
+        let in_home = Question { only_once: true, grant: None, capability, ..question() };
+        let (mut questions, mut answered) = opened(in_home, start);
+        let rows = texts(&questions.rows(120, 20, false));
+        assert_eq!(rows.last().unwrap(), "1 this call  Esc no");
+        assert!(rows.contains(&"in /w".to_owned()), "{rows:?}");
+        for key in ['2', '3', 'x'] {
+            assert_eq!(press(&mut questions, KeyCode::Char(key), now), None);
+        }
+        let alt = KeyEvent::new(KeyCode::Char('1'), KeyModifiers::ALT);
+        assert_eq!(questions.key(alt, now), None);
+        assert!(questions.is_open());
+        let line = press(&mut questions, KeyCode::Char('1'), now).unwrap();
+        assert_eq!(line, "Allowed for this call: the user skill 'keeper' may use 'workspace-write'.");
+        assert_eq!((answered.try_recv(), questions.is_open()), (Ok(Approval::Once), false));
+    }
+
+    #[test]
+    fn keys_that_were_typed_ahead_are_ignored() {
+        let start = Instant::now();
+        let (mut questions, mut answered) = opened(question(), start);
+        let after = |ms| start + Duration::from_millis(ms);
+        for ms in [100, 400, 700] {
+            assert_eq!(press(&mut questions, KeyCode::Char('3'), after(ms)), None, "{ms}");
+        }
+        assert!(answered.try_recv().is_err());
+        assert!(press(&mut questions, KeyCode::Esc, after(1_100)).unwrap().starts_with("Not allowed: "));
+        assert_eq!(answered.try_recv(), Ok(Approval::No));
+    }
+
+    #[test]
+    fn withdrawn_question_gives_way_to_the_next() {
+        let start = Instant::now();
+        let (mut questions, answered) = opened(question(), start);
+        let (answer, mut second) = oneshot::channel();
+        questions.add(PendingQuestion { question: question(), answer }, start);
+        assert_eq!(texts(&questions.rows(120, 20, false)).last().unwrap(), "further questions: 1");
+        drop(answered);
+        let later = start + Duration::from_secs(5);
+        // A key that was meant for the withdrawn question does not answer the next one.
+        assert_eq!(press(&mut questions, KeyCode::Char('3'), later), None);
+        assert!(questions.is_open() && !questions.withdraw(later));
+        assert!(second.try_recv().is_err());
     }
 }

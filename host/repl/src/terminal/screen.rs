@@ -63,7 +63,8 @@ impl Front {
             below.push(Row::styled(style::FAINT, &cut(&status, limit)));
         }
         below.truncate(room);
-        let mut above = self.questions.rows(self.columns);
+        let question_height = room.saturating_sub(below.len());
+        let mut above = self.questions.rows(self.columns, question_height, self.session.has_several_agents());
         if above.is_empty() {
             let busy = self.busy.text(
                 self.model.as_ref().map(|model| model.name.as_str()),

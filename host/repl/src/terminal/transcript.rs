@@ -6,7 +6,14 @@ use std::time::{Duration, Instant};
 use patchbay_core::{AssistantPart, Code, DeltaKind, DeltaPosition, EventKind, MessageKind, Outcome, text};
 use patchbay_session::Received;
 
-use super::{answer::StreamedAnswer, live::Row, marks, results::Results, style, wrap};
+use super::{
+    answer::StreamedAnswer,
+    diff::{self, DiffLine},
+    live::Row,
+    marks, prose,
+    results::Results,
+    style, wrap,
+};
 
 /// Length limit in characters of a shown tool input or result.
 const SHOWN: usize = 100;
@@ -29,6 +36,8 @@ pub(crate) struct Transcript {
     last_answer: String,
     /// Tokens of the conversation after the last answer.
     context_tokens: Option<u64>,
+    /// What the calls of the last answer change in files, by the id of the call.
+    diffs: Vec<(String, Vec<DiffLine>)>,
 }
 
 /// The turn and the index of an answer in it.
@@ -51,6 +60,7 @@ impl Transcript {
             results: Results::default(),
             last_answer: String::new(),
             context_tokens: None,
+            diffs: Vec::new(),
         }
     }
 
@@ -72,6 +82,16 @@ impl Transcript {
     /// The tokens of the conversation after the last answer; `None` if they are not known.
     pub(crate) fn context_tokens(&self) -> Option<u64> {
         self.context_tokens
+    }
+
+    /// Adds a text of the host: broken at words, with each command alone on its line.
+    pub(crate) fn prose(&mut self, text: &str) {
+        self.finished.extend(prose::lines(text, self.columns));
+    }
+
+    /// Like [`Transcript::prose`], in faint style.
+    pub(crate) fn notice(&mut self, text: &str) {
+        self.finished.extend(prose::lines(text, self.columns).iter().map(|line| style::faint(line)));
     }
 
     /// The results of tools, for `/show`.
@@ -127,7 +147,7 @@ impl Transcript {
             EventKind::Delta { block: DeltaKind::Thinking, text, .. } => self.thinking(&text, now),
             EventKind::Notice { text } => {
                 // The answer goes on below the notice.
-                self.aside(&text);
+                self.notice(&text);
             }
             EventKind::Message { kind: MessageKind::Assistant, content, .. } => {
                 let shown = self.received.take().map_or(0, |(_, bytes)| usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -139,15 +159,20 @@ impl Transcript {
                     self.last_answer = text::clean(&content);
                 }
                 self.context_tokens = answer.as_ref().map(|answer| answer.usage.total()).filter(|total| *total > 0);
+                self.diffs.clear();
                 for call in answer.iter().flat_map(|answer| &answer.parts).filter_map(AssistantPart::tool_call) {
                     let (name, input) = (text::excerpt(&call.name, SHOWN), text::excerpt(&call.input, SHOWN));
                     self.aside(&format!("→ {name} {input}"));
+                    let diff = diff::of_call(&call);
+                    if !diff.is_empty() {
+                        self.diffs.push((call.id, diff));
+                    }
                 }
             }
             EventKind::Message { kind: MessageKind::Tool, content, .. } => {
                 let content = text::clean(&content);
                 let excerpt = text::excerpt(&content, SHOWN);
-                if result.is_some_and(|result| result.error.is_some()) {
+                if result.as_ref().is_some_and(|result| result.error.is_some()) {
                     self.aside(&format!("✗ {excerpt}"));
                 } else {
                     let lines = content.lines().count();
@@ -156,6 +181,9 @@ impl Transcript {
                         0 | 1 => format!("← {number}  {excerpt}"),
                         _ => format!("← {number}  {lines} lines: {excerpt}"),
                     });
+                    if let Some((_, diff)) = result.and_then(|result| self.take_diff(&result.call_id)) {
+                        self.finished.extend(diff.iter().map(style::diff_line));
+                    }
                 }
             }
             EventKind::Message { .. }
@@ -179,7 +207,15 @@ impl Transcript {
         if ends_block {
             self.end();
         }
-        self.print(&outcome.line());
+        match outcome.is_ok() {
+            true => self.print(&outcome.line()),
+            false => self.finished.extend(prose::commands_apart(&outcome.line()).into_iter().map(str::to_owned)),
+        }
+    }
+
+    fn take_diff(&mut self, call: &str) -> Option<(String, Vec<DiffLine>)> {
+        let index = self.diffs.iter().position(|(id, _)| id == call)?;
+        Some(self.diffs.remove(index))
     }
 
     /// Returns the rows of the block that is being received, at most `height`.

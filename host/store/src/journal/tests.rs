@@ -56,7 +56,6 @@ fn journal_row_round_trips() {
                 answer: "once".to_owned(),
                 by: "person".to_owned(),
             }],
-            approvals: Vec::new(),
             fuel: u64::MAX,
             failure: Some(Code::LimitFuel),
             ..row("calc", session)

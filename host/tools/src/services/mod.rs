@@ -37,11 +37,7 @@ impl CallServices {
         let files = LocalFiles::new(workspaces.access(&context.workspace, permits.may_write_instructions()));
         // A person may allow writing during the call, so that the request in the manifest decides.
         let asks_to_write = skill.manifest.capabilities.iter().any(|it| it.capability == Capability::WorkspaceWrite);
-        let written = if asks_to_write {
-            workspaces.written(context.hold.session(), &owner)
-        } else {
-            Arc::default()
-        };
+        let written = if asks_to_write { workspaces.written(context.hold.session(), &owner) } else { Arc::default() };
         let services = Arc::new(Self { tools: Arc::clone(tools), owner, record: Arc::clone(record), files });
         let inference = context.inference.is_some().then(|| Arc::clone(&services) as Arc<dyn Inference>);
         let permit_source = context.approvals.is_some().then(|| Arc::clone(&services) as Arc<dyn PermitSource>);

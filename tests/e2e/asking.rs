@@ -1,0 +1,211 @@
+//! Questions in the terminal: a call whose skill lacks a grant asks the person and goes on with the answer.
+
+use std::{io::Write as _, process::Stdio, thread, time::Duration};
+
+use patchbay_tests::{
+    answers::json_lines,
+    binary::{Patchbay, ran},
+    calls::SAY,
+    guest::Guest,
+};
+
+use crate::editor::{CTRL_C, CTRL_D, Terminal};
+
+const ESC: &str = "\x1b";
+const QUESTION: &str = "May the user skill 'keeper' use 'kv'?";
+const ANSWERS: &str = "1 this call  2 this session  3 always  Esc no";
+const DENIED: &str =
+    "Error: skill 'keeper' may not use 'kv': it is not granted. To grant it: patchbay grant add keeper kv";
+
+/// Returns a guest that puts an entry into its store and returns `stored`. It fails if that is denied.
+fn keeper() -> Guest {
+    Guest::calling(
+        "(call $put (i32.const 1) (i32.const 300) (i32.const 6) (i32.const 300) (i32.const 6) (i32.const 0) (i64.const 0) (i32.const 160))
+    (if (i32.load8_u (i32.const 160)) (then
+      (i32.store8 (i32.const 0) (i32.const 1))
+      (i32.store (i32.const 4) (i32.const 300)) (i32.store (i32.const 8) (i32.const 6))
+      (i32.store (i32.const 12) (i32.const 300)) (i32.store (i32.const 16) (i32.const 6))
+      (return (i32.const 0))))
+    (call $say (i32.const 300) (i32.const 6))",
+    )
+    .with("\n(import \"patchbay:host/kv@0.1.0\" \"put\" (func $put (param i32 i32 i32 i32 i32 i32 i64 i32)))\n")
+    .with(SAY)
+    .with("\n(data (i32.const 300) \"stored\")\n")
+}
+
+fn with_keeper() -> Patchbay {
+    let patchbay = Patchbay::new();
+    patchbay.add_command("keeper", &keeper(), "capabilities: [{name: kv, reason: keeps your notes}]\n");
+    patchbay
+}
+
+fn open(patchbay: &Patchbay) -> Terminal {
+    let terminal = Terminal::open(patchbay, &[]);
+    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal
+}
+
+/// Types a key after the time in which a question ignores keys.
+fn answer(terminal: &Terminal, key: &str) {
+    terminal.wait_for_text(ANSWERS);
+    thread::sleep(Duration::from_millis(600));
+    terminal.press(key);
+}
+
+fn leave(terminal: Terminal) {
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.wait_for_exit(), 0);
+}
+
+#[test]
+fn answered_question_lets_the_call_go_on() {
+    let patchbay = with_keeper();
+    let terminal = open(&patchbay);
+    terminal.press("/keeper\r");
+    for line in
+        [QUESTION, "for keeper__run", "3 is patchbay grant add keeper kv", "the skill's reason: keeps your notes"]
+    {
+        terminal.wait_for_text(line);
+    }
+    terminal.wait_for_prefix("for the skill's files sha256:");
+    answer(&terminal, "1");
+    terminal.wait_for_text("Allowed for this call: the user skill 'keeper' may use 'kv'.");
+    terminal.wait_for_text("stored");
+    // The yes was for that call only.
+    terminal.press("/keeper\r");
+    answer(&terminal, "3");
+    terminal.wait_for_text("Allowed from now on: the user skill 'keeper' may use 'kv'.");
+    terminal.wait_for_prompt();
+    terminal.press("/calc 6 * 7\r");
+    terminal.wait_for_text("42");
+    let digest = patchbay.answers(&["/help keeper"])[0].data()["digest"].as_str().unwrap().to_owned();
+    assert_eq!(patchbay.run(&["grant", "list"]).out, format!("keeper user skill: kv {digest}\n"));
+    leave(terminal);
+    let rows = json_lines(&patchbay.run(&["journal", "--json", "--plugin", "keeper"]).out);
+    let approval = |answer| serde_json::json!([{"capability": "kv", "answer": answer, "by": "person"}]);
+    assert_eq!(
+        rows.iter().map(|row| row["approvals"].clone()).collect::<Vec<_>>(),
+        [approval("once"), approval("always")]
+    );
+    let table = patchbay.run(&["journal", "--plugin", "keeper"]).out;
+    assert!(table.contains("kv (once by person)\n") && table.contains("kv (always by person)\n"), "{table}");
+    assert_eq!(patchbay.line("/keeper"), "stored");
+}
+
+#[test]
+fn refused_call_fails_as_without_a_terminal() {
+    let patchbay = with_keeper();
+    let terminal = open(&patchbay);
+    terminal.press("/keeper\r");
+    answer(&terminal, ESC);
+    terminal.wait_for_text("Not allowed: the user skill 'keeper' may not use 'kv'.");
+    terminal.wait_for_text("Error: skill 'keeper' may not use 'kv': it is not granted. To grant it:");
+    // The command stands alone on its line.
+    terminal.wait_for_text("patchbay grant add keeper kv");
+    // A stop withdraws the question.
+    terminal.press("/keeper\r");
+    terminal.wait_for_text(ANSWERS);
+    terminal.press(CTRL_C);
+    terminal.wait_for_prefix("Cancelled.");
+    terminal.wait_for_prompt();
+    assert!(!terminal.lines().iter().any(|line| line == ANSWERS), "{:?}", terminal.lines());
+    leave(terminal);
+    assert_eq!(patchbay.run(&["grant", "list"]).out, "No grants.\n");
+}
+
+#[test]
+fn typed_ahead_keys_do_not_answer() {
+    let patchbay = with_keeper();
+    let terminal = open(&patchbay);
+    terminal.press("/keeper\r");
+    terminal.wait_for_text(ANSWERS);
+    for _ in 0..20 {
+        terminal.press("3");
+        thread::sleep(Duration::from_millis(30));
+    }
+    terminal.wait_for_text(ANSWERS);
+    answer(&terminal, ESC);
+    terminal.wait_for_text("patchbay grant add keeper kv");
+    terminal.wait_for_prompt();
+    leave(terminal);
+    assert_eq!(patchbay.run(&["grant", "list"]).out, "No grants.\n");
+}
+
+/// The person answers after three times the time limit of the calls.
+#[test]
+fn clocks_of_nested_calls_wait_for_the_answer() {
+    let patchbay = with_keeper();
+    patchbay.write("home/config/config.toml", "[limits]\ntime_ms = 1000\n");
+    patchbay.add_relay("ask", "keeper__run", "{}");
+    let terminal = open(&patchbay);
+    terminal.press("/ask\r");
+    terminal.wait_for_text(QUESTION);
+    terminal.wait_for_text("for ask__run → keeper__run");
+    thread::sleep(Duration::from_secs(3));
+    answer(&terminal, "1");
+    terminal.wait_for_text("stored");
+    leave(terminal);
+    let rows = json_lines(&patchbay.run(&["journal", "--json"]).out);
+    let outcomes: Vec<_> =
+        rows.iter().map(|row| (row["skill"].as_str().unwrap(), row["outcome"].as_str().unwrap())).collect();
+    assert_eq!(outcomes, [("keeper", "ok"), ("ask", "ok")]);
+}
+
+#[test]
+fn scripts_are_denied_without_a_question() {
+    let patchbay = with_keeper();
+    assert_eq!(patchbay.line("/keeper"), DENIED);
+    let mut child = patchbay.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"/keeper\n1\n").unwrap();
+    let piped = ran(child.wait_with_output().unwrap());
+    assert!(piped.err.contains(DENIED) && !piped.out.contains("stored"), "{piped:?}");
+}
+
+#[test]
+fn skills_of_an_untrusted_workspace_never_ask() {
+    let patchbay = Patchbay::new();
+    let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand: keeper\ncommand_tool: run\ncapabilities: [kv]\n---\n";
+    patchbay.write("workspace/.patchbay/skills/keeper.wasm", keeper().packaged(skill_md));
+    let terminal = open(&patchbay);
+    terminal.press("/keeper\r");
+    terminal.wait_for_text("Error: skill 'keeper' may not use 'kv': it is not granted. To grant it:");
+    assert_eq!(patchbay.run(&["trust", "add"]).code, Some(0));
+    terminal.press("/keeper\r");
+    terminal.wait_for_text("May the workspace skill 'keeper' use 'kv'?");
+    answer(&terminal, "1");
+    terminal.wait_for_text("stored");
+    leave(terminal);
+}
+
+/// A model's calls ask, too, and a yes for the session is asked for once.
+#[test]
+fn edits_are_shown_as_a_diff() {
+    let patchbay = Patchbay::quick();
+    let terminal = open(&patchbay);
+    terminal.press("call files__write {\"path\":\"a.txt\",\"text\":\"one\\ntwo\\n\"}\r");
+    terminal.wait_for_text("May the bundled skill 'files' use 'workspace-write'?");
+    terminal.wait_for_text("3 is patchbay grant add --root bundled files workspace-write");
+    answer(&terminal, "2");
+    terminal.wait_for_prefix("← 1  Created 'a.txt': 2 lines, 8 bytes.");
+    terminal.wait_for_text("+ one");
+    terminal.wait_for_text("+ two");
+    terminal.wait_for_prompt();
+    terminal.press("call files__edit {\"path\":\"a.txt\",\"old\":\"two\\n\",\"new\":\"2\\n\"}\r");
+    terminal.wait_for_text("- two");
+    terminal.wait_for_text("+ 2");
+    terminal.wait_for_prompt();
+    leave(terminal);
+    assert_eq!(std::fs::read_to_string(patchbay.workspace().join("a.txt")).unwrap(), "one\n2\n");
+}
+
+#[test]
+fn bare_help_gets_a_hint_in_the_terminal_only() {
+    let patchbay = Patchbay::new();
+    let hint = "? lists the keys, /commands the commands.";
+    let terminal = open(&patchbay);
+    terminal.press("/help\r");
+    terminal.wait_for_prefix("Error: /help requires");
+    terminal.wait_for_text(hint);
+    leave(terminal);
+    assert!(!patchbay.line("/help").contains(hint));
+}
