@@ -137,7 +137,7 @@ impl Session {
 
     /// Returns whether the session has more than one agent.
     pub fn has_several_agents(&self) -> bool {
-        self.agents.lock().unwrap_or_else(PoisonError::into_inner).iter().nth(1).is_some()
+        self.agents.lock().iter().nth(1).is_some()
     }
 
     /// Sets the approver that asks the user for missing grants, from the next call on. Without an approver, such a call is

@@ -1,11 +1,7 @@
 //! Asks a person for capabilities that a skill is not granted. A session with a front provides an [`Approver`]; without
 //! one, the call is denied with the command that grants the capability.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use futures_util::future::{FutureExt as _, Shared, WeakShared};
 use parking_lot::{Mutex, MutexGuard};

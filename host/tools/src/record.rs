@@ -155,7 +155,7 @@ impl CallRecord {
 
     /// Notes that a person allowed a capability.
     pub(crate) fn note_approval(&self, approval: RecordedApproval) {
-        if let Some(row) = self.row.lock().unwrap_or_else(PoisonError::into_inner).as_deref_mut()
+        if let Some(row) = self.row.lock().as_deref_mut()
             && !row.approvals.contains(&approval)
         {
             row.approvals.push(approval);
