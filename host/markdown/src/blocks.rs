@@ -392,6 +392,8 @@ impl BlockSplitter {
             self.emit_rows([Vec::new()]);
         }
         self.containers.truncate(depth);
+        // The empty line that is due stands before the container that follows.
+        self.blank = self.blank.map(|blank| blank.min(depth));
     }
 
     /// Prints rows after the prefix of their containers.

@@ -85,6 +85,7 @@ fn loose_lists_keep_their_blank_lines() {
 #[test]
 fn quotes_keep_their_marks() {
     assert_eq!(text("> a\nlazy\n>\n> > b\n\nc"), ["> a lazy", ">", "> > b", "", "c"]);
+    assert_eq!(text("- a\n\n> b"), ["- a", "", "> b"]);
     assert_eq!(text("> - a\n>   b\n> ```\n> code\n> ```"), ["> - a b", ">", "> code"]);
 }
 
