@@ -22,6 +22,8 @@ mod screen;
 mod search;
 mod style;
 mod suspend;
+#[cfg(test)]
+mod tests;
 mod transcript;
 mod wrap;
 
@@ -492,8 +494,9 @@ impl Front {
         self.changed = true;
     }
 
-    /// Prints what is finished and removes the live area.
+    /// Prints what was received and removes the live area.
     fn leave(mut self) -> Result<(), ReplError> {
+        self.transcript.end();
         self.clear_area()
     }
 }

@@ -8,10 +8,13 @@ use super::Front;
 const HELP: &str = "\
 Enter sends; Ctrl+J, Alt+Enter, Shift+Enter or \\ and Enter break the line.
 Esc stops what runs; Ctrl+C clears the text, then stops; Ctrl+D leaves.
-/ lists commands, @ files; Tab completes, Up and Down go through the history, Ctrl+R searches it.
+/ lists commands, @ files; Tab completes.
+Up and Down go through the history, Ctrl+R searches it.
 Ctrl+G opens the text in $EDITOR, Ctrl+L draws again, Ctrl+Z suspends.
-/show N prints the result of a tool in full, /show thinking the thinking before the last answer.
-/copy copies the last answer, /copy N a result, /copy code the last block of code.
+/show N prints the result of a tool in full,
+/show thinking the thinking before the last answer.
+/copy copies the last answer, /copy N a result,
+/copy code the last block of code.
 /commands lists all other commands.";
 
 /// The names of the terminal's own commands.

@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
 /// One row of the live area. It is narrower than the terminal and contains no line feed.
@@ -47,6 +48,8 @@ pub(crate) struct LiveArea {
     rewraps: bool,
 }
 
+/// A beginning of a row that has fewer bytes is written again: moving behind it would take as many.
+const SHORT: usize = 8;
 const BEGIN: &str = "\x1b[?2026h";
 const END: &str = "\x1b[?2026l";
 
@@ -117,8 +120,7 @@ impl LiveArea {
                 Some(same) if same == row => continue,
                 Some(before) => {
                     vertical(out, at, index);
-                    out.push('\r');
-                    out.push_str(&row.text);
+                    out.push_str(&changed_end(&before.text, &row.text));
                     if row.width < before.width {
                         out.push_str("\x1b[K");
                     }
@@ -156,6 +158,18 @@ impl LiveArea {
         // A cursor right behind the edge is left on its row by some terminals.
         above + column.saturating_sub(1) / columns
     }
+}
+
+/// Returns the bytes that turn the row `before` into `after`. An answer that grows is not written again for each word.
+fn changed_end(before: &str, after: &str) -> String {
+    let same = before.graphemes(true).zip(after.graphemes(true)).take_while(|(before, after)| before == after);
+    let kept: usize = same.map(|(_, after)| after.len()).sum();
+    let (kept, changed) = after.split_at(kept);
+    // Behind a sequence, the style is not the default one.
+    if kept.len() < SHORT || kept.contains('\x1b') {
+        return format!("\r{after}");
+    }
+    format!("\x1b[{}G{changed}", kept.width() + 1)
 }
 
 /// Moves the cursor from row `from` to row `to`.

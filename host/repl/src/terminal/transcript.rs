@@ -279,7 +279,8 @@ impl Transcript {
         }
     }
 
-    fn end(&mut self) {
+    /// Finishes the open block: nothing more of it is shown.
+    pub(crate) fn end(&mut self) {
         self.end_at(Instant::now());
     }
 

@@ -40,6 +40,22 @@ fn only_changed_rows_are_written() {
 }
 
 #[test]
+fn growing_row_is_written_from_its_change_on() {
+    let mut area = LiveArea::new(true);
+    area.frame(80, &[], view(&["a 世界 growing", "> "], (1, 2)));
+    let next = area.frame(80, &[], view(&["a 世界 growing row", "> "], (1, 2)));
+    assert_eq!(next, "\x1b[?2026h\x1b[1A\x1b[15G row\x1b[1B\x1b[3G\x1b[?2026l");
+    // Behind a sequence, all is written.
+    let styled = |text: &str| LiveView { rows: vec![Row::styled("\x1b[2m", text)], cursor: (0, 0) };
+    let mut area = LiveArea::new(true);
+    area.frame(80, &[], styled("a growing"));
+    assert_eq!(
+        area.frame(80, &[], styled("a growing row")),
+        "\x1b[?2026h\r\x1b[2ma growing row\x1b[0m\x1b[1G\x1b[?2026l"
+    );
+}
+
+#[test]
 fn narrowing_moves_up_by_the_rewrapped_rows() {
     let mut terminal = FakeTerminal::new(20, 10);
     let mut area = LiveArea::new(true);
