@@ -1,126 +1,18 @@
-//! The interactive terminal in a pseudo-terminal, [`Terminal`]: keys that are typed and the text on the screen.
+//! The interactive terminal as a user works with it: completion, history, notices, several lines at once.
 
 use std::{
-    io::{Read as _, Write},
-    num::NonZeroU16,
-    sync::{Arc, Mutex},
     thread,
     time::{Duration, Instant},
 };
 
 use patchbay_tests::{
-    binary::{self, Patchbay},
+    binary::Patchbay,
     guest::Guest,
+    terminal::{CTRL_C, CTRL_D, ENTER, ESC, TAB, Terminal, UP},
 };
-use portable_pty::{Child, CommandBuilder, PtySize, native_pty_system};
 
-const ROWS: u16 = 40;
-const COLUMNS: u16 = 120;
-/// The time limit of all `wait_for_…` functions.
+/// How long a test waits for what must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-fn nonzero(size: u16) -> NonZeroU16 {
-    NonZeroU16::new(size).unwrap()
-}
-
-/// The binary in a pseudo-terminal.
-pub(crate) struct Terminal {
-    screen: Arc<Mutex<vt100::Parser>>,
-    keys: Mutex<Box<dyn Write + Send>>,
-    /// Everything that the program wrote.
-    written: Arc<Mutex<Vec<u8>>>,
-    child: Box<dyn Child + Send + Sync>,
-}
-
-impl Terminal {
-    pub(crate) fn open(patchbay: &Patchbay, arguments: &[&str]) -> Self {
-        Self::open_with(patchbay, arguments, &[])
-    }
-
-    /// As [`Terminal::open`], with environment variables.
-    pub(crate) fn open_with(patchbay: &Patchbay, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        let size = PtySize { rows: ROWS, cols: COLUMNS, pixel_width: 0, pixel_height: 0 };
-        let pair = native_pty_system().openpty(size).unwrap();
-        let mut command = CommandBuilder::new(binary::path());
-        command.args(arguments);
-        command.cwd(patchbay.workspace());
-        command.env("PATCHBAY_HOME", patchbay.home());
-        command.env("TERM", "xterm-256color");
-        variables.iter().for_each(|(name, value)| command.env(name, value));
-        let child = pair.slave.spawn_command(command).unwrap();
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(nonzero(ROWS), nonzero(COLUMNS), 0)));
-        let keys = Mutex::new(pair.master.take_writer().unwrap());
-        let mut output = pair.master.try_clone_reader().unwrap();
-        let output_bytes: Arc<Mutex<Vec<u8>>> = Arc::default();
-        let (drawn, written) = (Arc::clone(&screen), Arc::clone(&output_bytes));
-        thread::spawn(move || {
-            // Kept open: closing the terminal would end the process.
-            let _master = pair.master;
-            let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = output.read(&mut bytes) {
-                drawn.lock().unwrap().process(&bytes[..count]);
-                written.lock().unwrap().extend_from_slice(&bytes[..count]);
-            }
-        });
-        Self { screen, keys, written: output_bytes, child }
-    }
-
-    /// Types keys, without waiting for their effect.
-    pub(crate) fn press(&self, keys: &str) {
-        self.keys.lock().unwrap().write_all(keys.as_bytes()).unwrap();
-    }
-
-    /// Returns the non-empty lines of the screen.
-    pub(crate) fn lines(&self) -> Vec<String> {
-        let screen = self.screen.lock().unwrap();
-        let rows = screen.screen().rows(0, COLUMNS);
-        rows.map(|row| row.trim_end().to_owned()).filter(|row| !row.is_empty()).collect()
-    }
-
-    /// Waits until a line of the screen equals `expected`.
-    pub(crate) fn wait_for_text(&self, expected: &str) {
-        self.wait_for_line(expected, |line| line == expected);
-    }
-
-    /// Waits until a line of the screen begins with `expected`.
-    pub(crate) fn wait_for_prefix(&self, expected: &str) {
-        self.wait_for_line(expected, |line| line.starts_with(expected));
-    }
-
-    /// Waits until a line of the screen contains `expected`.
-    pub(crate) fn wait_for_containing(&self, expected: &str) {
-        self.wait_for_line(expected, |line| line.contains(expected));
-    }
-
-    fn wait_for_line(&self, expected: &str, is_it: impl Fn(&str) -> bool) {
-        let start = Instant::now();
-        while !self.lines().iter().any(|line| is_it(line)) {
-            assert!(start.elapsed() < PATIENCE, "{expected:?} is not on the screen:\n{}", self.lines().join("\n"));
-            thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    /// Waits until the composer is empty.
-    pub(crate) fn wait_for_prompt(&self) {
-        self.wait_for_text(">");
-    }
-
-    /// Returns everything that the program wrote.
-    pub(crate) fn written(&self) -> String {
-        String::from_utf8_lossy(&self.written.lock().unwrap()).into_owned()
-    }
-
-    pub(crate) fn wait_for_exit(mut self) -> u32 {
-        self.child.wait().unwrap().exit_code()
-    }
-}
-
-const TAB: &str = "\t";
-pub(crate) const ENTER: &str = "\r";
-const UP: &str = "\x1b[A";
-const ESC: &str = "\x1b";
-pub(crate) const CTRL_C: &str = "\x03";
-pub(crate) const CTRL_D: &str = "\x04";
 
 #[test]
 fn commands_are_completed_hinted_and_run() {
@@ -171,13 +63,7 @@ fn history_persists_across_terminals() {
     terminal.press(ENTER);
     terminal.wait_for_text("121");
     terminal.press(CTRL_D);
-    // Wider than the screen: the program is named by its argument 0.
-    terminal.wait_for_prefix(
-        &format!("The session is kept. To go on: {}", binary::path().display())
-            .chars()
-            .take(COLUMNS.into())
-            .collect::<String>(),
-    );
+    terminal.wait_for_text(&format!("The session is kept. To go on: patchbay --session {}", &session[..8]));
     assert_eq!(terminal.wait_for_exit(), 0);
 }
 

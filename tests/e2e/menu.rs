@@ -1,8 +1,9 @@
 //! The interactive terminal: the menu of files and models, and what the busy row and the terminal's tab show meanwhile.
 
-use patchbay_tests::binary::Patchbay;
-
-use crate::editor::{CTRL_C, CTRL_D, ENTER, Terminal};
+use patchbay_tests::{
+    binary::Patchbay,
+    terminal::{CTRL_C, CTRL_D, ENTER, Terminal},
+};
 
 const TAB: &str = "\t";
 const DOWN: &str = "\x1b[B";

@@ -10,9 +10,8 @@ use std::{
 use patchbay_tests::{
     binary::{Patchbay, ran},
     guest::Guest,
+    terminal::{CTRL_C, CTRL_D, ENTER, Terminal},
 };
-
-use crate::editor::{CTRL_C, CTRL_D, ENTER, Terminal};
 
 /// Returns a skill with so much code that compiling it takes seconds.
 fn slow(n: usize) -> Vec<u8> {

@@ -82,6 +82,11 @@ impl Patchbay {
         self.variables.push((variable.to_owned(), value.to_owned()));
     }
 
+    /// The environment variables of all runs.
+    pub(crate) fn variables(&self) -> &[(String, String)] {
+        &self.variables
+    }
+
     /// Writes a file and creates its folders. `path` is relative to the temporary folder: `home/…` or `workspace/…`.
     ///
     /// # Panics

@@ -13,6 +13,7 @@
 //! | [`server`] | `Server`: an HTTP server on the loopback address that records its requests | where a test sends requests |
 //! | [`services`] | `unavailable`, `context`, `session`: what a call of the sandbox needs | to call the sandbox or the tools directly |
 //! | [`schemas`] | `hostile`: JSON schemas that would exhaust time, memory or stack | to test validators |
+//! | [`terminal`] | `Terminal`: the binary in a pseudo-terminal | to type keys and to look at the screen |
 //! | [`paths`] | `local_paths_in`: paths of this machine in a file | to test that builds are reproducible |
 //!
 //! Names say what a helper does: `assert_…` fails the test, `wait_for_…` polls for up to a minute and then fails it.
@@ -30,3 +31,5 @@ pub mod paths;
 pub mod schemas;
 pub mod server;
 pub mod services;
+#[cfg(unix)]
+pub mod terminal;
