@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: run test test-interop build plugins guests format lint deny advisories fuzz reproduce bench docs release install target
+.PHONY: run test test-interop test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install target
 
 run: build ## Build everything, and open a terminal
 	@$(PATCHBAY)
@@ -108,6 +108,14 @@ bench: plugins guests ## Measure, and write docs/benchmarks.md
 	@echo "== measuring"
 	@$(FAST) $(CARGO) build --workspace
 	@target/debug/patchbay-bench
+
+test-terminal: build ## Check what the terminal shows at all its moments, in windows of 40, 80 and 120 columns
+	@echo "== checking the screens of the terminal"
+	@TERMINAL_TESTS=all $(CARGO) test --workspace --test terminal -- --nocapture
+
+screens: build ## Write the screens of the terminal again, and docs/terminal.md with them
+	@TERMINAL_TESTS=all UPDATE_SCREENS=1 $(CARGO) test --workspace --test terminal -- moments --nocapture
+	@UPDATE_DOCS=1 $(CARGO) test --workspace --test terminal -- document --quiet
 
 docs: build ## Write the generated documents again
 	@UPDATE_DOCS=1 $(CARGO) test --workspace --test architecture --bin patchbay

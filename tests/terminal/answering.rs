@@ -1,0 +1,304 @@
+//! Moments while a model answers, and the answers: the busy row, the queue, Markdown, stopping, hostile text.
+
+use std::{thread, time::Duration};
+
+use patchbay_tests::terminal::{CTRL_C, ENTER, ESC, Terminal, UP, paste};
+
+use crate::{model::Script, stage::Stage};
+
+/// An answer with the constructs of Markdown.
+const MARKDOWN: &str = "# Moving the shop\n\nThe database moves in **three steps**, and the shop stays *open*. \
+    The longest one is `pg_restore`, which takes a night.\n\n1. Copy the rows.\n2. Compare both sides:\n   - counts\n   - \
+    checksums\n3. Switch over.\n\n> Do not skip the comparison.\n\nSee [the manual](https://example.org/manual).\n";
+
+const CODE: &str = "```rust\nfn main() {\n    let greeting = \"a line of code that is longer than a narrow window\";\n    \
+    println!(\"{greeting}\");\n}\n```\n";
+
+const TABLE: &str = "| Step | Minutes | Who |\n| :--- | ---: | :---: |\n| Copy the rows of all tables | 240 | cron |\n| Compare \
+    | 15 | you |\n| Switch | 1 | 日本 |\n\nThat is all.\n";
+
+/// Counts the rows of scrollback and screen that equal `row`.
+fn count(terminal: &Terminal, row: &str) -> usize {
+    terminal.all_rows().iter().filter(|shown| *shown == row).count()
+}
+
+/// Removes sequences that set attributes and colours.
+fn without_styles(written: &str) -> String {
+    let mut parts = written.split("\x1b[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| match part.split_once('m') {
+        Some((codes, rest)) if codes.bytes().all(|byte| byte.is_ascii_digit() || byte == b';') => text + rest,
+        _ => text + "\x1b[" + part,
+    })
+}
+
+/// Before the first word there is a busy row.
+pub(crate) fn busy(stage: &Stage) {
+    let terminal = stage.open(stage.model(|| Script::new().stall()));
+    terminal.press("Are you there?\r");
+    terminal.wait_for_prefix("* openai-compatible:local-1 · ");
+    stage.screen(&terminal);
+}
+
+/// The last lines of thinking are shown, then one line stays.
+pub(crate) fn thinking(stage: &Stage) {
+    let thought = "First.\nThe rows are many.\nA copy takes long.\nThe shop must stay open. ";
+    let thinking = stage.open(stage.model(move || Script::new().thinking(thought).stall()));
+    thinking.press("How do I move the shop?\r");
+    thinking.wait_for_prefix("* openai-compatible:local-1 · t");
+    thinking.wait_for_text("A copy takes long.");
+    assert!(!thinking.lines().iter().any(|line| line == "First."), "{:?}", thinking.lines());
+    let folded = stage.open(stage.model(move || Script::new().thinking(thought).text("Step by step.").end()));
+    folded.press("How do I move the shop?\r");
+    folded.wait_for_text("Step by step.");
+    folded.wait_for_prefix("thought ");
+    folded.wait_until_idle();
+    stage.screen(&folded);
+    folded.press("/show thinking\r");
+    folded.wait_for_text("First.");
+    folded.wait_for_text("The shop must stay open.");
+}
+
+/// Typed text stays in the composer and never enters the answer.
+pub(crate) fn draft(stage: &Stage) {
+    let terminal = stage.open(stage.model(|| Script::new().text("The database moves ").stall()));
+    terminal.press("How do I move the shop?\r");
+    terminal.wait_for_prefix("The database moves");
+    terminal.press("and what does it cost");
+    terminal.wait_for_text("> and what does it cost");
+    terminal.wait_for_prefix("* openai-compatible:local-1 · a");
+    stage.screen(&terminal);
+}
+
+/// Lines that are entered wait in sight; a command that needs no model runs at once.
+pub(crate) fn queue(stage: &Stage) {
+    let terminal = stage.open(stage.model(|| Script::new().text("The database moves ").stall()));
+    terminal.press("How do I move the shop?\r");
+    terminal.wait_for_prefix("The database moves");
+    for message in ["What does it cost?", "When?", "Who must know?", "And then?"] {
+        terminal.press(message);
+        terminal.press(ENTER);
+        terminal.wait_for_prompt();
+    }
+    terminal.wait_for_text("queued: 1 more");
+    terminal.press("/calc 6 * 7\r");
+    terminal.wait_for_text("42");
+    terminal.wait_until("the command is not in the busy row", || {
+        !terminal.lines().iter().any(|line| line.starts_with("* /calc"))
+    });
+    stage.screen(&terminal);
+}
+
+/// Up takes the last waiting line back.
+pub(crate) fn taken_back(stage: &Stage) {
+    let terminal = stage.open(stage.model(|| Script::new().text("The database moves ").stall()));
+    terminal.press("How do I move the shop?\r");
+    terminal.wait_for_prefix("The database moves");
+    for message in ["What does it cost?", "When?"] {
+        terminal.press(message);
+        terminal.press(ENTER);
+        terminal.wait_for_text(&format!("queued: {message}"));
+    }
+    terminal.press(UP);
+    terminal.wait_for_text("> When?");
+    assert!(!terminal.lines().iter().any(|line| line == "queued: When?"), "{:?}", terminal.lines());
+    stage.screen(&terminal);
+}
+
+/// After Esc the queue is held, and Enter on an empty composer sends it.
+pub(crate) fn held(stage: &Stage) {
+    let patchbay = stage.home("[providers.demo]\noptions = { delay-ms = \"30\" }\n");
+    let terminal = stage.open(patchbay);
+    // One word: how much came does not matter.
+    terminal.press("repeat 5000 x\r");
+    terminal.wait_for_prefix("x x x");
+    for message in ["one", "two"] {
+        terminal.press(message);
+        terminal.press(ENTER);
+        terminal.wait_for_text(&format!("queued: {message}"));
+    }
+    terminal.press(ESC);
+    terminal.wait_for_text("held: one");
+    terminal.wait_for_prefix("Cancelled.");
+    terminal.press(ENTER);
+    terminal.wait_for_text("You said: one");
+    terminal.wait_for_text("You said: two");
+    terminal.wait_for_prompt();
+    assert_eq!(["> one", "> two"].map(|row| count(&terminal, row)), [1, 1], "{:?}", terminal.all_rows());
+    // The same, without an answer of a length that depends on time.
+    let terminal = stage.open(stage.model(|| Script::new().text("The database moves ").stall()));
+    terminal.press("How do I move the shop?\r");
+    terminal.wait_for_prefix("The database moves");
+    terminal.press("What does it cost?\r");
+    terminal.wait_for_text("queued: What does it cost?");
+    terminal.press(ESC);
+    terminal.wait_for_text("held: What does it cost?");
+    terminal.wait_for_prefix("Cancelled.");
+    terminal.wait_until_idle();
+    stage.screen(&terminal);
+}
+
+pub(crate) fn markdown(stage: &Stage) {
+    let terminal = stage.open(stage.model(|| Script::new().text(MARKDOWN).end()));
+    terminal.press("How do I move the shop?\r");
+    terminal.wait_for_containing("https://example.org/manual");
+    terminal.wait_until_idle();
+    assert!(terminal.cell("Moving the shop").bold(), "the heading is not bold");
+    stage.screen(&terminal);
+}
+
+/// Code is at column 0 and never broken by the program, so that it can be copied.
+pub(crate) fn code(stage: &Stage) {
+    let terminal = stage.open(stage.model(|| Script::new().text(CODE).end()));
+    terminal.press("Show me code.\r");
+    terminal.wait_for_prefix("    println!");
+    terminal.wait_until_idle();
+    stage.screen(&terminal);
+    let line = "\n    let greeting = \"a line of code that is longer than a narrow window\";\r\n";
+    let written = without_styles(&terminal.written());
+    assert!(written.contains(line), "{written:?}");
+}
+
+pub(crate) fn table(stage: &Stage) {
+    let terminal = stage.open(stage.model(|| Script::new().text(TABLE).end()));
+    terminal.press("Show me a table.\r");
+    terminal.wait_for_text("That is all.");
+    terminal.wait_until_idle();
+    stage.screen(&terminal);
+}
+
+pub(crate) fn stopped(stage: &Stage) {
+    let terminal = stage.open(stage.model(|| Script::new().text("The database moves in ").stall()));
+    terminal.press("How do I move the shop?\r");
+    terminal.wait_for_prefix("The database moves in");
+    terminal.press("a draft");
+    terminal.wait_for_text("> a draft");
+    terminal.press(ESC);
+    terminal.wait_for_text("Cancelled. What came is kept.");
+    stage.screen(&terminal);
+    assert!(!terminal.written().contains("^["), "a key was echoed");
+}
+
+/// Ctrl+C clears a draft, then stops, then says how to leave, then leaves.
+pub(crate) fn ctrl_c(stage: &Stage) {
+    let mut terminal = stage.open(stage.model(|| Script::new().text("The database moves in ").stall()));
+    terminal.press("How do I move the shop?\r");
+    terminal.wait_for_prefix("The database moves in");
+    terminal.press("a draft");
+    terminal.wait_for_text("> a draft");
+    terminal.press(CTRL_C);
+    terminal.wait_for_prompt();
+    terminal.wait_for_prefix("* ");
+    terminal.press(CTRL_C);
+    terminal.wait_for_text("Cancelled. What came is kept.");
+    thread::sleep(Duration::from_millis(1_100));
+    terminal.press(CTRL_C);
+    terminal.wait_for_text("Ctrl+D leaves.");
+    stage.screen(&terminal);
+    terminal.press(CTRL_C);
+    assert_eq!(terminal.wait_for_end(), 0);
+}
+
+pub(crate) fn failed(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    terminal.press(&paste("say red green blue\nfail server never after 2"));
+    terminal.press(ENTER);
+    terminal.wait_for_text("red green");
+    terminal.wait_for_prefix("Error: ");
+    terminal.wait_until_idle();
+    stage.screen(&terminal);
+}
+
+/// A long answer is whole in the scrollback, once and in order.
+pub(crate) fn long_answer(stage: &Stage) {
+    let lines: String = (1..=2_000).map(|number| format!("line number {number}\n\n")).collect();
+    let terminal = stage.open(stage.model(move || Script::new().text(&lines).end()));
+    terminal.press("Count.\r");
+    terminal.wait_for_text("line number 2000");
+    terminal.wait_for_prompt();
+    let all = terminal.all_rows();
+    let shown: Vec<&String> = all.iter().filter(|row| row.starts_with("line number ")).collect();
+    let expected: Vec<String> = (1..=2_000).map(|number| format!("line number {number}")).collect();
+    assert!(shown.iter().zip(&expected).all(|(shown, expected)| *shown == expected), "{shown:?}");
+    assert_eq!(shown.len(), expected.len());
+}
+
+/// While an answer streams, the window becomes narrower and wider. What stood before is there, and one copy of the answer.
+pub(crate) fn resize(stage: &Stage) {
+    let lines: String = (1..=40).map(|number| format!("answer {number}\n\n")).collect();
+    let mut patchbay = stage.model(move || Script::slow(10).text(&lines).end());
+    // The terminal of the tests does not wrap its lines again.
+    patchbay.set("XTERM_VERSION", "XTerm(370)");
+    let terminal = stage.script(patchbay, "seq -f 'shell %g' 1 60; exec patchbay");
+    terminal.wait_for_prompt();
+    terminal.press("Count.\r");
+    terminal.wait_for_containing("answer 3");
+    terminal.press("a draft");
+    for columns in [stage.columns - 10, 30, 50, 25, stage.columns] {
+        terminal.resize(columns, 24);
+        thread::sleep(Duration::from_millis(120));
+    }
+    terminal.wait_for_text("answer 40");
+    terminal.wait_for_text("> a draft");
+    // A row of the live area may remain as a ghost: the window can change while a frame is under way.
+    terminal.wait_for_stillness(str::to_owned);
+    let all = terminal.all_rows();
+    for (word, last) in [("shell", 60), ("answer", 40)] {
+        let shown: Vec<&str> =
+            all.iter().filter(|row| row.starts_with(&format!("{word} "))).map(|row| &**row).collect();
+        let expected: Vec<String> = (1..=last).map(|number| format!("{word} {number}")).collect();
+        assert_eq!(shown, expected, "{}", all.join("\n"));
+    }
+}
+
+/// Sequences in an answer are shown as text or removed.
+pub(crate) fn hostile_answer(stage: &Stage) {
+    let hostile = "a\u{1b}]0;OWNED\u{7}b\n\n\u{1b}[2J\u{1b}[3J\u{1b}[Hc\n\n\u{1b}]52;c;T1dORUQ=\u{7}d\n\n```\n\u{9b}2J\u{1b}cx\n```\n\n\
+        | \u{1b}[31mred | \u{202e}left |\n| --- | --- |\n\nThe end.\n";
+    let terminal = stage.open(stage.model(move || Script::new().thinking("\u{1b}]0;OWNED\u{7}").text(hostile).end()));
+    terminal.press("Attack.\r");
+    terminal.wait_for_text("The end.");
+    terminal.wait_until_idle();
+    stage.screen(&terminal);
+    assert_harmless(&terminal);
+}
+
+/// Asserts that no sequence of a model or a tool was written.
+pub(crate) fn assert_harmless(terminal: &Terminal) {
+    let written = terminal.written();
+    for sequence in ["\x1b]0;", "\x1b]52;", "\x1b[2J", "\x1b[3J", "\x1b[H", "\x1bc", "\u{9b}", "\x1b[31m", "\u{202e}"] {
+        assert!(!written.contains(sequence), "{sequence:?} was written: {written:?}");
+    }
+}
+
+/// With NO_COLOR there are attributes but no colours. Without it, code has the terminal's own colours.
+pub(crate) fn no_color(stage: &Stage) {
+    let answer = format!("# Title\n\n**bold** text\n\n{CODE}\nThe end.\n");
+    for (is_set, colours) in [(false, true), (true, false)] {
+        let answer = answer.clone();
+        let mut patchbay = stage.model(move || Script::new().text(&answer).end());
+        if is_set {
+            patchbay.set("NO_COLOR", "1");
+        }
+        let terminal = stage.open(patchbay);
+        terminal.press("Show me code.\r");
+        terminal.wait_for_text("The end.");
+        terminal.press("/skills");
+        terminal.wait_for_text("> /skills");
+        let written = terminal.written();
+        let codes = styles(&written);
+        let is_colour = |code: &u16| (30..=49).contains(code) || (90..=107).contains(code);
+        assert_eq!(codes.iter().any(is_colour), colours, "NO_COLOR is set: {is_set}; {codes:?}");
+        assert!(codes.contains(&1) && codes.contains(&2), "no attributes: {codes:?}");
+        // What is typed never has a colour.
+        assert_eq!(terminal.cell("/skills").fgcolor(), vt100::Color::Default);
+    }
+}
+
+/// Returns the parameters of all sequences that set attributes and colours.
+fn styles(written: &str) -> Vec<u16> {
+    let sequences = written.split("\x1b[").skip(1).filter_map(|part| Some(part.split_once('m')?.0));
+    sequences
+        .flat_map(|codes| codes.split(';').map(str::parse).collect::<Result<Vec<_>, _>>().unwrap_or_default())
+        .collect()
+}

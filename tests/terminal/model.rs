@@ -1,0 +1,76 @@
+//! A model on the loopback address whose answers come piece by piece: [`Script`].
+
+use patchbay_tests::{
+    binary::Patchbay,
+    format::{CHAT, KEY, event_stream},
+    server::{Server, Step},
+};
+use serde_json::{Value, json};
+
+use crate::stage::Stage;
+
+/// Long enough to look at the screen.
+const LONG_MS: u64 = 300_000;
+
+/// One answer in the format of Chat Completions.
+pub(crate) struct Script {
+    steps: Vec<Step>,
+    /// The pause after each piece in milliseconds.
+    pause: u64,
+}
+
+impl Script {
+    pub(crate) fn new() -> Self {
+        Self { steps: vec![Step::Bytes(event_stream(b""))], pause: 0 }
+    }
+
+    /// As [`Script::new`], with a pause after each piece.
+    pub(crate) fn slow(pause_ms: u64) -> Self {
+        Self { pause: pause_ms, ..Self::new() }
+    }
+
+    /// Sends text in pieces of one word.
+    pub(crate) fn text(self, text: &str) -> Self {
+        text.split_inclusive(' ').fold(self, |script, piece| script.piece(&json!({ "content": piece })))
+    }
+
+    /// Sends thinking in pieces of one word.
+    pub(crate) fn thinking(self, text: &str) -> Self {
+        text.split_inclusive(' ').fold(self, |script, piece| script.piece(&json!({ "reasoning_content": piece })))
+    }
+
+    fn piece(mut self, delta: &Value) -> Self {
+        let event =
+            json!({"id": "c", "model": "local-1", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
+        self.steps.push(Step::Bytes(format!("data: {event}\n\n").into_bytes()));
+        if self.pause > 0 {
+            self.steps.push(Step::Pause(self.pause));
+        }
+        self
+    }
+
+    /// Sends nothing more, but does not end.
+    pub(crate) fn stall(mut self) -> Vec<Step> {
+        self.steps.push(Step::Pause(LONG_MS));
+        self.steps
+    }
+
+    /// Ends the answer.
+    pub(crate) fn end(mut self) -> Vec<Step> {
+        let end =
+            json!({"id": "c", "model": "local-1", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+        self.steps.push(Step::Bytes(format!("data: {end}\n\ndata: [DONE]\n\n").into_bytes()));
+        self.steps
+    }
+}
+
+impl Stage {
+    /// Creates a home in which a model answers with `script`.
+    pub(crate) fn model(&self, script: impl Fn() -> Vec<Step> + Send + 'static) -> Patchbay {
+        let server = Server::scripted(move |_| script());
+        let table = CHAT.table(&server);
+        let mut patchbay = self.home(&format!("default_model = \"{}\"\n{table}", CHAT.model));
+        patchbay.set(CHAT.variable, KEY);
+        patchbay
+    }
+}

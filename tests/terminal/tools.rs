@@ -1,0 +1,90 @@
+//! Moments of tools: they run, succeed, fail, and need a permission.
+
+use std::{thread, time::Duration};
+
+use patchbay_tests::{
+    calls::relaying,
+    guest::Guest,
+    terminal::{ENTER, ESC, paste},
+};
+
+use crate::{answering::assert_harmless, stage::Stage};
+
+/// The busy row names the tool and shows its progress.
+pub(crate) fn running(stage: &Stage) {
+    let patchbay = stage
+        .home("[providers.demo]\noptions = { delay-ms = \"0\" }\n[limits]\nfuel = 9000000000000\ntime_ms = 600000\n");
+    patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
+    let terminal = stage.open(patchbay);
+    terminal.press("call spin__run {\"done\": 7}\r");
+    terminal.wait_for_prefix("→ spin__run ");
+    terminal.wait_for_prefix("* demo:demo-1 · spin__run ");
+    if stage.columns > 40 {
+        terminal.wait_for_containing(" · {\"done\":7} · ");
+    }
+    stage.screen(&terminal);
+    terminal.press(ESC);
+    terminal.wait_for_prefix("Cancelled.");
+}
+
+pub(crate) fn succeeded(stage: &Stage) {
+    let patchbay = stage.demo();
+    patchbay.add_command("lines", &Guest::answering("alpha\nbeta\ngamma"), "");
+    let terminal = stage.open(patchbay);
+    terminal.press(&paste("call calc__eval {\"expression\": \"2^100 / 3\"}\ncall lines__run {}\nthen say It is done."));
+    terminal.press(ENTER);
+    terminal.wait_for_text("It is done.");
+    terminal.wait_until_idle();
+    terminal.press("/show 2\r");
+    terminal.wait_for_text("gamma");
+    terminal.wait_until_idle();
+    stage.screen(&terminal);
+}
+
+pub(crate) fn failed(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    terminal.press(&paste("call calc__eval {\"expression\": \"1 MB + 1 s\"}\nthen say It cannot be done."));
+    terminal.press(ENTER);
+    terminal.wait_for_text("It cannot be done.");
+    terminal.wait_until_idle();
+    stage.screen(&terminal);
+}
+
+/// Sequences in a result are shown as text or removed, also by `/show`.
+pub(crate) fn hostile(stage: &Stage) {
+    let patchbay = stage.demo();
+    let text = "a\x1b]0;OWNED\x07\n\x1b[2J\x1b[3J\x1b[Hb\n\x1b]52;c;T1dORUQ=\x07c \u{9b}2J \x1bc \x1b[31m \u{202e}d";
+    patchbay.add_command("attack", &Guest::answering(text), "");
+    let terminal = stage.open(patchbay);
+    terminal.press(&paste("call attack__run {}\nthen say The end."));
+    terminal.press(ENTER);
+    terminal.wait_for_text("The end.");
+    terminal.wait_until_idle();
+    terminal.press("/show 1\r");
+    terminal.wait_until_idle();
+    terminal.press("/attack\r");
+    terminal.wait_until_idle();
+    stage.screen(&terminal);
+    assert_harmless(&terminal);
+}
+
+/// A call without its grant asks. Keys that were typed ahead are no answer; the draft is kept.
+pub(crate) fn question(stage: &Stage) {
+    let patchbay = stage.demo();
+    let ask = relaying("calc__eval", r#"{"expression":"6 * 7"}"#);
+    patchbay.add_command("ask", &ask, "capabilities: [{name: tools}]\n");
+    let terminal = stage.open(patchbay);
+    terminal.press("/ask\r");
+    terminal.wait_for_prefix("May skill 'ask' use 'tools'?");
+    terminal.press("1");
+    stage.screen(&terminal);
+    thread::sleep(Duration::from_millis(600));
+    terminal.press("1");
+    terminal.wait_for_text("42");
+    terminal.wait_until_idle();
+    terminal.press("/ask\r");
+    terminal.wait_for_prefix("May skill 'ask' use 'tools'?");
+    thread::sleep(Duration::from_millis(600));
+    terminal.press(ESC);
+    terminal.wait_for_prefix("Error: skill 'ask' may not use");
+}

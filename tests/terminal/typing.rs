@@ -1,0 +1,192 @@
+//! Moments before a line is entered: the start, the menu, completion, several lines, pasted text, the history.
+
+use patchbay_tests::terminal::{
+    ALT_ENTER, CTRL_C, CTRL_D, CTRL_G, CTRL_J, CTRL_L, CTRL_R, DOWN, ENTER, TAB, UP, paste,
+};
+
+use crate::stage::Stage;
+
+pub(crate) fn start(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    stage.screen(&terminal);
+}
+
+/// `/` opens the menu, and further letters filter it.
+pub(crate) fn menu(stage: &Stage) {
+    let patchbay = stage.demo();
+    let terminal = stage.open(patchbay);
+    terminal.press("/");
+    terminal.wait_for_prefix("… ");
+    terminal.press("s");
+    terminal.wait_for_prefix("/skills");
+    stage.screen(&terminal);
+    assert!(!terminal.lines().iter().any(|line| line.starts_with("/model")), "{:?}", terminal.lines());
+}
+
+/// The usage stands behind the completed command, in faint.
+pub(crate) fn completed(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    terminal.press("/mo");
+    terminal.press(TAB);
+    terminal.wait_for_prefix("> /model MODEL");
+    assert!(terminal.cell("/model MODEL").bold(), "the command is not bold");
+    assert!(terminal.cell("MODEL").dim(), "the usage is not faint");
+    stage.screen(&terminal);
+}
+
+pub(crate) fn models(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    terminal.press("/model demo");
+    terminal.wait_for_prefix("demo-1");
+    stage.screen(&terminal);
+}
+
+/// Down and Up go through the menu; without a menu they go through the history.
+pub(crate) fn arrows(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    terminal.press("/calc 1 + 1\r");
+    terminal.wait_for_text("2");
+    terminal.wait_until_idle();
+    terminal.press("/sk");
+    terminal.wait_for_prefix("/skills");
+    terminal.press(DOWN);
+    terminal.press(DOWN);
+    terminal.wait_until("the second item is chosen", || {
+        terminal.lines().iter().any(|line| line.starts_with("/skill ")) && terminal.cell("/skill ").inverse()
+    });
+    stage.screen(&terminal);
+    terminal.press(UP);
+    terminal.press(ENTER);
+    terminal.wait_for_prefix("calc - ");
+    terminal.wait_for_prompt();
+    terminal.press(UP);
+    terminal.wait_for_text("> /skills");
+    terminal.press(UP);
+    terminal.wait_for_text("> /calc 1 + 1");
+    terminal.press(DOWN);
+    terminal.press(DOWN);
+    terminal.wait_for_prompt();
+}
+
+/// An unknown command is underlined before it is entered.
+pub(crate) fn unknown(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    terminal.press("/nope");
+    terminal.wait_for_text("> /nope");
+    assert!(terminal.cell("/nope").underline(), "the command is not underlined");
+    terminal.press(ENTER);
+    terminal.wait_for_prefix("Error: unknown command '/nope'.");
+    stage.screen(&terminal);
+}
+
+pub(crate) fn help(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    terminal.press("?\r");
+    terminal.wait_for_prefix("/commands lists all other");
+    stage.screen(&terminal);
+}
+
+/// Ctrl+J, Alt+Enter, and Enter after a backslash break the line; Enter sends it.
+pub(crate) fn newlines(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    for (line, key) in [("one", CTRL_J), ("two", ALT_ENTER), ("three", "\\\r"), ("four", "")] {
+        terminal.press(line);
+        terminal.press(key);
+    }
+    for row in ["> one", "  two", "  three", "  four"] {
+        terminal.wait_for_text(row);
+    }
+    stage.screen(&terminal);
+    terminal.press(ENTER);
+    // One line break in Markdown is a blank.
+    terminal.wait_for_text("You said: one two three four");
+}
+
+pub(crate) fn pasted(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    let text: String = (1..=50).map(|number| format!("line {number}\n")).collect();
+    terminal.press(&paste(&text));
+    terminal.wait_for_text("> [paste 1: 50 lines]");
+    terminal.press(ENTER);
+    terminal.wait_until("all lines are sent", || terminal.all_rows().join(" ").contains("line 48 line 49 line 50"));
+    terminal.wait_until_idle();
+    let all = terminal.all_rows();
+    for row in ["> line 1", "line 3", "… 47 more lines"] {
+        assert!(all.iter().any(|shown| shown == row), "{row:?} is missing: {all:?}");
+    }
+    // A second paste of the same text shows it whole.
+    terminal.press(&paste(&text));
+    terminal.wait_for_text("> [paste 1: 50 lines]");
+    stage.screen(&terminal);
+    terminal.press(&paste(&text));
+    terminal.wait_for_text("  line 50");
+    terminal.press(CTRL_C);
+    terminal.wait_for_prompt();
+}
+
+pub(crate) fn search(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    for (line, result) in [("/calc 1 + 1", "2"), ("/calc 2 * 3", "6"), ("a message", "You said: a message")] {
+        terminal.press(line);
+        terminal.press(ENTER);
+        terminal.wait_for_text(result);
+        terminal.wait_until_idle();
+    }
+    terminal.press(CTRL_R);
+    terminal.press("calc");
+    terminal.wait_for_text("search: calc");
+    stage.screen(&terminal);
+    terminal.press(CTRL_R);
+    terminal.press(ENTER);
+    terminal.wait_for_text("> /calc 1 + 1");
+}
+
+/// Wide characters are typed, deleted and wrapped, and the cursor stands behind them.
+pub(crate) fn wide(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    terminal.press("漢字かな交じり文 ");
+    terminal.press(&"日本語".repeat(10));
+    terminal.press("x\x7f");
+    terminal.press("é終");
+    terminal.wait_for_containing("é終");
+    stage.screen(&terminal);
+    let column = terminal.cursor().1;
+    terminal.press("\x7f");
+    terminal.wait_until("the cursor goes back by two columns", || terminal.cursor().1 == column - 2);
+    terminal.press(ENTER);
+    terminal.wait_for_prefix("You said: ");
+    terminal.wait_for_prompt();
+    let text = terminal.all_rows().concat();
+    assert!(text.matches(&"日本語".repeat(3)).count() >= 4, "{text}");
+}
+
+/// Ctrl+G opens the text in the editor.
+pub(crate) fn editor(stage: &Stage) {
+    let mut patchbay = stage.demo();
+    patchbay.set("EDITOR", "sed -i s/rough/polished/");
+    let terminal = stage.open(patchbay);
+    terminal.press("a rough text");
+    terminal.wait_for_text("> a rough text");
+    terminal.press(CTRL_G);
+    terminal.wait_for_text("> a polished text");
+    stage.screen(&terminal);
+    terminal.press(ENTER);
+    terminal.wait_for_text("You said: a polished text");
+}
+
+/// Ctrl+L draws the live area again. Finished lines stay, and nothing is doubled.
+pub(crate) fn redraw(stage: &Stage) {
+    let mut terminal = stage.open(stage.demo());
+    terminal.press("hello\r");
+    terminal.wait_for_text("You said: hello");
+    terminal.press("a draft");
+    terminal.wait_for_text("> a draft");
+    let before = terminal.wait_for_stillness(str::to_owned);
+    let written = terminal.written().len();
+    terminal.press(CTRL_L);
+    terminal.wait_until("something is written", || terminal.written().len() > written);
+    assert_eq!(terminal.wait_for_stillness(str::to_owned), before);
+    terminal.press(CTRL_C);
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.wait_for_end(), 0);
+}
