@@ -7,11 +7,9 @@ use patchbay_tests::{
     binary::{Patchbay, ran},
     calls::SAY,
     guest::Guest,
+    terminal::{CTRL_C, CTRL_D, ESC, Terminal},
 };
 
-use crate::editor::{CTRL_C, CTRL_D, Terminal};
-
-const ESC: &str = "\x1b";
 const QUESTION: &str = "May the user skill 'keeper' use 'kv'?";
 const ANSWERS: &str = "1 this call  2 this session  3 always  Esc no";
 const DENIED: &str =
