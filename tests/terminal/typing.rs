@@ -18,7 +18,8 @@ pub(crate) fn menu(stage: &Stage) {
     terminal.press("/");
     terminal.wait_for_prefix("… ");
     terminal.press("s");
-    terminal.wait_for_prefix("/skills");
+    terminal.wait_for_text("> /s");
+    terminal.wait_until("the menu is filtered", || !terminal.lines().iter().any(|line| line.starts_with("/agent")));
     stage.screen(&terminal);
     assert!(!terminal.lines().iter().any(|line| line.starts_with("/model")), "{:?}", terminal.lines());
 }

@@ -229,6 +229,8 @@ impl Front {
             Event::Resize(columns, rows) => {
                 (self.columns, self.rows) = (columns.into(), rows.into());
                 self.transcript.resize(self.columns);
+                // The window may have the old width again, after another one that was never drawn.
+                self.area.invalidate();
             }
             Event::FocusGained => self.focused = true,
             Event::FocusLost => self.focused = false,
