@@ -75,7 +75,7 @@ pub(crate) fn question(stage: &Stage) {
     patchbay.add_command("ask", &ask, "capabilities: [{name: tools}]\n");
     let terminal = stage.open(patchbay);
     terminal.press("/ask\r");
-    terminal.wait_for_prefix("May skill 'ask' use 'tools'?");
+    terminal.wait_for_prefix("May the user skill 'ask' use 'tools'?");
     terminal.press("1");
     stage.screen(&terminal);
     thread::sleep(Duration::from_millis(600));
@@ -83,7 +83,7 @@ pub(crate) fn question(stage: &Stage) {
     terminal.wait_for_text("42");
     terminal.wait_until_idle();
     terminal.press("/ask\r");
-    terminal.wait_for_prefix("May skill 'ask' use 'tools'?");
+    terminal.wait_for_prefix("May the user skill 'ask' use 'tools'?");
     thread::sleep(Duration::from_millis(600));
     terminal.press(ESC);
     terminal.wait_for_prefix("Error: skill 'ask' may not use");

@@ -56,8 +56,10 @@ use screen::CommandHelp;
 use search::HistorySearch;
 use transcript::Transcript;
 
-/// Shortest time between two frames.
+/// Shortest time between two frames, after a key or the end of a line.
 const FRAME: Duration = Duration::from_millis(33);
+/// Shortest time between two frames that only show more of an answer: each frame costs bytes.
+const STREAM_FRAME: Duration = Duration::from_millis(50);
 /// How often the seconds of the busy row and withdrawn questions are looked at.
 const TICK: Duration = Duration::from_millis(250);
 /// Events that are handled before the next frame.
@@ -163,6 +165,8 @@ struct Front {
     clipboard: Option<String>,
     drawn: Option<Instant>,
     changed: bool,
+    /// Whether the user waits for the next frame: a key was pressed, or a line has ended.
+    urgent: bool,
     leaving: bool,
     away: Option<Away>,
 }
@@ -211,6 +215,7 @@ impl Front {
             clipboard: None,
             drawn: None,
             changed: true,
+            urgent: true,
             leaving: false,
             away: None,
             session,
@@ -218,7 +223,7 @@ impl Front {
     }
 
     fn terminal_event(&mut self, event: Event) {
-        self.changed = true;
+        (self.changed, self.urgent) = (true, true);
         match event {
             Event::Key(KeyEvent { kind: KeyEventKind::Release, .. }) => {}
             Event::Key(key) => self.key(key, Instant::now()),
@@ -313,7 +318,7 @@ impl Front {
         // The command may have changed what commands there are.
         self.command_help = CommandHelp::default();
         self.leaving |= outcome.code == Code::Quit;
-        self.changed = true;
+        (self.changed, self.urgent) = (true, true);
         Ok(())
     }
 
@@ -434,10 +439,14 @@ impl Front {
         self.edited();
     }
 
+    fn frame_time(&self) -> Duration {
+        if self.urgent { FRAME } else { STREAM_FRAME }
+    }
+
     /// Waits until something has to be drawn again.
     fn wait_for_frame(&self) -> BoxFuture<'static, ()> {
         let wait = match (self.changed, self.drawn) {
-            (true, Some(drawn)) => FRAME.saturating_sub(drawn.elapsed()),
+            (true, Some(drawn)) => self.frame_time().saturating_sub(drawn.elapsed()),
             (true, None) => Duration::ZERO,
             (false, _) if !self.busy.is_idle() || self.questions.is_open() => TICK,
             (false, _) => return pending().boxed(),
@@ -448,7 +457,7 @@ impl Front {
     /// Draws a frame if something changed and the last frame is old enough.
     fn draw(&mut self) -> Result<(), ReplError> {
         let now = Instant::now();
-        if self.drawn.is_some_and(|drawn| now.saturating_duration_since(drawn) < FRAME) {
+        if self.drawn.is_some_and(|drawn| now.saturating_duration_since(drawn) < self.frame_time()) {
             return Ok(());
         }
         self.questions.withdraw(now);
@@ -456,7 +465,7 @@ impl Front {
         let finished = self.transcript.take_finished();
         let view = self.view(now);
         let frame = self.area.frame(self.columns, &finished, view);
-        self.changed = false;
+        (self.changed, self.urgent) = (false, false);
         if let Some(sequence) = self.clipboard.take() {
             raw_mode::write(&sequence)?;
         }
