@@ -56,7 +56,7 @@ pub fn measure(report: &mut Report) {
     eprintln!("new: {} ms; Cranelift alone: {} ms", ms(new), ms(alone));
     // Files that changed within the last two seconds are read again each time, so that no change is missed.
     thread::sleep(Duration::from_secs(3));
-    runtime.block_on(session.submit("/reload_skills"));
+    runtime.block_on(async { session.submit("/reload_skills").await });
     drop((session, runtime));
 
     let fresh = Samples::new(
@@ -75,7 +75,7 @@ pub fn measure(report: &mut Report) {
         (0..RELOADS)
             .map(|_| {
                 let start = Instant::now();
-                let outcome = runtime.block_on(session.submit("/reload_skills"));
+                let outcome = runtime.block_on(async { session.submit("/reload_skills").await });
                 let time = nanoseconds(start);
                 assert!(outcome.is_ok() && !outcome.message.contains('\n'), "{}", outcome.message);
                 time

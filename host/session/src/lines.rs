@@ -152,6 +152,9 @@ impl Session {
     /// its outcome is also published as [`EventKind::LineEnded`]. Commands run concurrently, also during a turn. Messages, and
     /// commands that begin a turn, run one after another in the order of their lines: during a turn they wait in the queue
     /// ([`Session::queue`]). A message or such a command also releases a held queue and runs after its lines.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime.
     pub fn submit(self: &Arc<Self>, line: &str) -> Submitted {
         self.submit_to(line, false)
     }
