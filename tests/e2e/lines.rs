@@ -1,57 +1,20 @@
 //! Lines of a session, as fronts submit them: each has an id, runs in the background, and can be stopped.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use patchbay_core::{EventKind, LineId, MessageKind, Outcome};
+use patchbay_core::{EventKind, LineId, MessageKind};
 use patchbay_provider::Settings;
 use patchbay_sandbox::{BoxFuture, Limits};
-use patchbay_session::{Approval, Approver, Question, Received, Session, Submitted, Subscription};
+use patchbay_session::{Approval, Approver, Question, Session, Submitted};
 use patchbay_tests::{
     binary::Patchbay,
     guest::{ECHO, Guest},
     host::{host, host_with},
+    session_events::{stored_texts, wait_for_answer_start, wait_for_end, wait_for_event},
 };
-use tokio::time::timeout;
 
 /// A message whose answer takes two minutes unless it is stopped.
 const LONG: &str = "repeat 6000 word";
-
-async fn wait_for_end(line: Submitted) -> Outcome {
-    timeout(Duration::from_secs(60), line).await.expect("the line ends")
-}
-
-/// Waits for the next event that `wanted` accepts.
-async fn wait_for_event(events: &mut Subscription, wanted: impl Fn(&EventKind) -> bool) -> EventKind {
-    let waiting = async {
-        loop {
-            match events.next().await.unwrap() {
-                Some(Received::Event(event)) if wanted(&event.kind) => return event.kind,
-                Some(_) => {}
-                None => panic!("the session ended first"),
-            }
-        }
-    };
-    timeout(Duration::from_secs(60), waiting).await.expect("the event comes")
-}
-
-async fn wait_for_answer_start(events: &mut Subscription) {
-    wait_for_event(events, |kind| matches!(kind, EventKind::Delta { .. })).await;
-}
-
-/// Returns the texts of all stored messages of `kind`.
-async fn stored_texts(session: &Session, kind: MessageKind) -> Vec<String> {
-    let mut events = session.subscribe(1);
-    let mut rows = Vec::new();
-    while let Some(received) = events.try_next().await.unwrap() {
-        if let Received::Event(event) = received
-            && let EventKind::Message { kind: of, content, .. } = event.kind
-            && of == kind
-        {
-            rows.push(content);
-        }
-    }
-    rows
-}
 
 async fn session(patchbay: &Patchbay) -> Arc<Session> {
     host(patchbay, Settings::default()).new_session(&patchbay.workspace()).await.unwrap()

@@ -1,12 +1,15 @@
 //! Lines that wait for their turn: their order, taking them back, and when they are held.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use patchbay_core::{DequeueReason, EventKind, MessageKind, Outcome};
+use patchbay_core::{DequeueReason, EventKind, MessageKind};
 use patchbay_provider::Settings;
-use patchbay_session::{QueueView, Received, Session, Submitted, Subscription};
-use patchbay_tests::{binary::Patchbay, host::host};
-use tokio::time::timeout;
+use patchbay_session::{QueueView, Received, Session, Submitted};
+use patchbay_tests::{
+    binary::Patchbay,
+    host::host,
+    session_events::{stored_texts, wait_for_answer_start, wait_for_end, wait_for_event},
+};
 
 /// A message whose answer takes two minutes unless it is stopped.
 const LONG: &str = "repeat 6000 word";
@@ -15,33 +18,15 @@ async fn session(patchbay: &Patchbay) -> Arc<Session> {
     host(patchbay, Settings::default()).new_session(&patchbay.workspace()).await.unwrap()
 }
 
-async fn wait_for_end(line: Submitted) -> Outcome {
-    timeout(Duration::from_secs(60), line).await.expect("the line ends")
-}
-
 async fn code(line: Submitted) -> String {
     wait_for_end(line).await.code.to_string()
-}
-
-/// Waits for the next event that `wanted` accepts.
-async fn wait_for_event(events: &mut Subscription, wanted: impl Fn(&EventKind) -> bool) {
-    let waiting = async {
-        loop {
-            match events.next().await.unwrap() {
-                Some(Received::Event(event)) if wanted(&event.kind) => return,
-                Some(_) => {}
-                None => panic!("the session ended first"),
-            }
-        }
-    };
-    timeout(Duration::from_secs(60), waiting).await.expect("the event comes");
 }
 
 /// Submits a message with a long answer and waits until the answer starts.
 async fn long_turn(session: &Arc<Session>) -> Submitted {
     let mut events = session.subscribe(session.last_seq() + 1);
     let running = session.submit(LONG);
-    wait_for_event(&mut events, |kind| matches!(kind, EventKind::Delta { .. })).await;
+    wait_for_answer_start(&mut events).await;
     running
 }
 
@@ -56,21 +41,6 @@ async fn queued(session: &Arc<Session>, line: &str) -> Submitted {
 
 fn texts(queue: &QueueView) -> Vec<&str> {
     queue.lines.iter().map(|line| line.text.as_str()).collect()
-}
-
-/// Returns the texts of the stored messages of `kind`.
-async fn stored(session: &Session, kind: MessageKind) -> Vec<String> {
-    let mut events = session.subscribe(1);
-    let mut rows = Vec::new();
-    while let Some(received) = events.try_next().await.unwrap() {
-        if let Received::Event(event) = received
-            && let EventKind::Message { kind: of, content, .. } = event.kind
-            && of == kind
-        {
-            rows.push(content);
-        }
-    }
-    rows
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,7 +61,7 @@ async fn messages_during_a_turn_wait_and_run_in_order() {
     for line in lines {
         assert_eq!(code(line).await, "answered");
     }
-    assert_eq!(stored(&session, MessageKind::User).await, ["repeat 100 word", "one", " two\n", "three"]);
+    assert_eq!(stored_texts(&session, MessageKind::User).await, ["repeat 100 word", "one", " two\n", "three"]);
     assert_eq!(session.queue(), QueueView::default());
     let mut began = 0;
     while let Some(Received::Event(event)) = events.try_next().await.unwrap() {
@@ -127,7 +97,7 @@ async fn waiting_line_can_be_taken_back() {
     wait_for_end(running).await;
     assert!(session.release_queue());
     assert_eq!(code(kept).await, "answered");
-    assert_eq!(stored(&session, MessageKind::User).await, [LONG, "kept"]);
+    assert_eq!(stored_texts(&session, MessageKind::User).await, [LONG, "kept"]);
     assert_eq!(host.store().queued_lines(session.id()).await.unwrap(), []);
 }
 
@@ -145,7 +115,7 @@ async fn queue_is_held_after_a_stop() {
     assert!(session.queue().held && !session.is_answering());
     // The model can be changed while lines are held.
     assert_eq!(code(session.submit("/model demo-big")).await, "model_set");
-    assert_eq!(stored(&session, MessageKind::User).await, [LONG]);
+    assert_eq!(stored_texts(&session, MessageKind::User).await, [LONG]);
     assert!(session.release_queue());
     wait_for_event(&mut events, |kind| *kind == EventKind::QueueHeld { held: false }).await;
     assert_eq!(code(waiting).await, "answered");
@@ -162,7 +132,7 @@ async fn message_after_a_failed_turn_runs_behind_held_lines() {
     assert_eq!((texts(&session.queue()), session.queue().held), (vec!["first"], true));
     let next = session.submit("second");
     assert_eq!((code(waiting).await, code(next).await), ("answered".to_owned(), "answered".to_owned()));
-    assert_eq!(stored(&session, MessageKind::User).await[1..], ["first", "second"]);
+    assert_eq!(stored_texts(&session, MessageKind::User).await[1..], ["first", "second"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -187,8 +157,8 @@ async fn waiting_lines_are_held_after_a_restart() {
     assert_eq!(resumed.queue(), queue);
     let last = resumed.submit("last");
     assert_eq!(code(last).await, "answered");
-    assert_eq!(stored(&resumed, MessageKind::User).await, [LONG, "script", "one", "last"]);
-    assert_eq!(stored(&resumed, MessageKind::Skill).await, ["say The way to the sea."]);
+    assert_eq!(stored_texts(&resumed, MessageKind::User).await, [LONG, "script", "one", "last"]);
+    assert_eq!(stored_texts(&resumed, MessageKind::Skill).await, ["say The way to the sea."]);
     resumed.close().await;
     let again = host(&patchbay, Settings::default()).resume(session.id()).await.unwrap();
     assert_eq!(again.queue(), QueueView::default());
@@ -252,7 +222,7 @@ async fn retry_runs_before_the_held_lines() {
     assert_eq!(code(session.submit("/model demo-1")).await, "model_set");
     assert_eq!(wait_for_end(session.submit("/retry")).await.message, "You said: Hello!");
     assert_eq!(wait_for_end(waiting).await.message, "You said: And you?");
-    assert_eq!(stored(&session, MessageKind::User).await, ["Hello!", "And you?"]);
+    assert_eq!(stored_texts(&session, MessageKind::User).await, ["Hello!", "And you?"]);
     // Lines that are submitted while `/retry` finds no message run after it.
     let (nothing, after) = (session.submit("/retry"), session.submit("After."));
     assert_eq!((code(nothing).await, code(after).await), ("nothing_unanswered".to_owned(), "answered".to_owned()));

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use patchbay_core::SessionId;
 use patchbay_session::Observer;
 use tokio::{runtime::Handle, sync::watch};
@@ -59,7 +59,7 @@ impl ProgressLine {
 
     /// Stops writing to standard error and returns the text of the line as it changes: the caller draws it.
     pub(crate) fn hand_over(&self) -> watch::Receiver<Option<String>> {
-        let mut line = lock(&self.line);
+        let mut line = self.line.lock();
         line.end();
         line.style = Style::Silent;
         self.text.subscribe()
@@ -69,18 +69,18 @@ impl ProgressLine {
 impl Observer for ProgressLine {
     fn compiling(&self, _: SessionId, done: usize, total: usize) {
         self.text.send_replace(Some(text(done, total)));
-        if let Some(wait) = lock(&self.line).count(done, total) {
+        if let Some(wait) = self.line.lock().count(done, total) {
             let line = Arc::clone(&self.line);
             self.runtime.spawn(async move {
                 tokio::time::sleep(PATIENCE).await;
-                lock(&line).show(wait);
+                line.lock().show(wait);
             });
         }
     }
 
     fn compiled(&self, _: SessionId) {
         self.text.send_replace(None);
-        lock(&self.line).end();
+        self.line.lock().end();
     }
 }
 
@@ -88,10 +88,6 @@ impl Observer for ProgressLine {
 fn text(done: usize, total: usize) -> String {
     let what = if total == 1 { "component" } else { "components" };
     format!("Compiling {total} new {what}… {done}/{total}")
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 /// The state of the line, visible or not.

@@ -3,6 +3,7 @@
 
 mod answer;
 mod busy;
+mod completion;
 mod composer;
 mod diff;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod raw_mode;
 mod results;
 mod screen;
 mod search;
+mod signals;
 mod style;
 mod suspend;
 #[cfg(test)]
@@ -37,12 +39,9 @@ use std::{
 
 use crossterm::event::{Event, EventStream, KeyEvent, KeyEventKind};
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
-use patchbay_core::{Code, DequeueReason, EventKind, LineId, Outcome};
+use patchbay_core::{Code, DequeueReason, EventKind, LineId, Outcome, text};
 use patchbay_session::{ModelInUse, QueueView, Received, Session, Submitted, Subscription, Suggestion};
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    sync::{mpsc, watch},
-};
+use tokio::sync::{mpsc, watch};
 
 use crate::{ReplError, Welcome, events_from_here};
 use busy::Busy;
@@ -54,6 +53,7 @@ use questions::{PendingQuestion, Questions};
 use raw_mode::RawMode;
 use screen::CommandHelp;
 use search::HistorySearch;
+use signals::{Signalled, Signals};
 use transcript::Transcript;
 
 /// Shortest time between two frames, after a key or the end of a line.
@@ -251,7 +251,12 @@ impl Front {
     /// Handles an event and those that are there already.
     async fn received(&mut self, received: Received) -> Result<(), ReplError> {
         self.show(received);
-        for _ in 0..BURST {
+        self.drain(BURST).await
+    }
+
+    /// Handles the events that are there already, at most `limit`.
+    async fn drain(&mut self, limit: usize) -> Result<(), ReplError> {
+        for _ in 0..limit {
             match self.events.try_next().await {
                 Ok(Some(received)) => self.show(received),
                 Ok(None) => break,
@@ -290,13 +295,7 @@ impl Front {
 
     /// Shows the outcome of a line, after its events.
     async fn ended(&mut self, id: LineId, outcome: &Outcome) -> Result<(), ReplError> {
-        loop {
-            match self.events.try_next().await {
-                Ok(Some(received)) => self.show(received),
-                Ok(None) => break,
-                Err(error) => return Err(ReplError::Store(error.to_string())),
-            }
-        }
+        self.drain(usize::MAX).await?;
         let now = Instant::now();
         let took = self.busy.duration(now);
         self.busy.end(id);
@@ -361,84 +360,6 @@ impl Front {
         }
     }
 
-    /// The text was edited: what is shown below it may change.
-    fn edited(&mut self) {
-        self.hint = None;
-        self.menu = None;
-        self.tab = false;
-        self.completing = None;
-        self.request_completion();
-    }
-
-    fn request_completion(&mut self) {
-        if self.composer.is_recalled() || self.composer.is_empty() {
-            return;
-        }
-        let (session, typed) = (Arc::clone(&self.session), self.composer.text().to_owned());
-        let cursor = self.composer.cursor();
-        self.completing = Some(Box::pin(async move {
-            let suggestions = session.complete_at(&typed, cursor).await;
-            (typed, suggestions)
-        }));
-    }
-
-    /// Opens the menu, unless the text has changed or is complete.
-    fn completed(&mut self, typed: &str, suggestions: Vec<Suggestion>) {
-        self.completing = None;
-        if typed != self.composer.text() {
-            return;
-        }
-        self.changed = true;
-        self.menu = Menu::of(suggestions);
-        if std::mem::take(&mut self.tab) {
-            self.complete();
-        } else if self
-            .menu
-            .as_ref()
-            .and_then(Menu::only)
-            .is_some_and(|only| typed.get(only.start..) == Some(&only.text))
-        {
-            self.menu = None;
-        }
-    }
-
-    /// Completes the text from the menu as far as it is unambiguous, then goes through the menu. Where the typed text is
-    /// not the beginning of the suggestions, the chosen one or the first one is accepted.
-    fn complete(&mut self) {
-        let Some(menu) = &mut self.menu else {
-            self.tab = true;
-            if self.completing.is_none() {
-                self.request_completion();
-            }
-            return;
-        };
-        if let Some(only) = menu.only().cloned() {
-            return self.accept(&only);
-        }
-        let best = menu.best().clone();
-        let prefix = menu.common_prefix();
-        let typed = self.composer.text().get(best.start..best.end).unwrap_or_default();
-        if !prefix.starts_with(typed) {
-            self.accept(&best);
-        } else if typed.len() < prefix.len() {
-            self.accept(&Suggestion { text: prefix, takes_argument: false, ..best });
-        } else {
-            menu.next();
-        }
-    }
-
-    /// Replaces a part of the text by a suggestion.
-    fn accept(&mut self, suggestion: &Suggestion) {
-        let text = self.composer.text();
-        let before = text.get(..suggestion.start).unwrap_or_default();
-        let after = text.get(suggestion.end..).unwrap_or_default();
-        let blank = if suggestion.takes_argument && !after.starts_with(char::is_whitespace) { " " } else { "" };
-        let kept = format!("{before}{}{blank}", suggestion.text);
-        let text = format!("{kept}{after}");
-        self.composer.replace(&text, kept.len());
-        self.edited();
-    }
-
     fn frame_time(&self) -> Duration {
         if self.urgent { FRAME } else { STREAM_FRAME }
     }
@@ -491,7 +412,7 @@ impl Front {
             Away::Suspended => suspend::suspend(),
             Away::Editor => match suspend::edit(&self.composer.expanded()) {
                 Ok(text) => {
-                    self.composer.set(text.trim_end_matches('\n'));
+                    self.composer.set(text::clean(&text).trim_end_matches('\n'));
                     self.edited();
                 }
                 Err(error) => self.transcript.print(&format!("Error: {error}")),
@@ -510,38 +431,6 @@ impl Front {
         self.transcript.end();
         self.clear_area()
     }
-}
-
-/// Signals of the system.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hang_up: Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
-        })
-    }
-
-    async fn next(&mut self) -> Signalled {
-        tokio::select! {
-            _ = self.interrupt.recv() => Signalled::Interrupt,
-            _ = self.terminate.recv() => Signalled::Leave,
-            _ = self.hang_up.recv() => Signalled::Leave,
-        }
-    }
-}
-
-/// What a signal asks for.
-enum Signalled {
-    /// The same as Ctrl+C.
-    Interrupt,
-    Leave,
 }
 
 /// Waits for a future that may be absent.

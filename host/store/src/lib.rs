@@ -129,4 +129,6 @@ fn now() -> i64 {
 }
 
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;

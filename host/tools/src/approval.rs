@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use futures_util::future::{FutureExt as _, Shared, WeakShared};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use patchbay_core::{AgentId, Asker, Digest};
 use patchbay_policy::{Capability, Identity};
 use patchbay_sandbox::BoxFuture;
@@ -143,12 +143,12 @@ impl fmt::Debug for ApprovalSlot {
 impl ApprovalSlot {
     /// Makes `approver` answer all questions from the next call on.
     pub fn set(&self, approver: Arc<dyn Approver>) {
-        *lock(&self.0) = Some(Approvals::new(approver));
+        *self.0.lock() = Some(Approvals::new(approver));
     }
 
     /// Returns the approvals; `None` if no front can ask a person.
     pub fn get(&self) -> Option<Arc<Approvals>> {
-        lock(&self.0).clone()
+        self.0.lock().clone()
     }
 }
 
@@ -164,7 +164,7 @@ impl Approvals {
     pub(crate) async fn ask(&self, digest: Digest, question: Question, slots: &QuestionSlots) -> Approval {
         let subject = (question.skill.clone(), digest, question.capability.clone());
         let only_once = question.only_once;
-        match lock(&self.answered).get(&subject) {
+        match self.answered.lock().get(&subject) {
             Some(Approval::Never) => return Approval::Never,
             Some(answer) if !only_once => return *answer,
             _ => {}
@@ -176,20 +176,20 @@ impl Approvals {
         let answer = asking.clone().await;
         {
             // A question that was opened since by another call stays.
-            let mut open = lock(&self.open);
+            let mut open = self.open.lock();
             if open.get(&subject).and_then(WeakShared::upgrade).is_none_or(|current| current.ptr_eq(&asking)) {
                 open.remove(&subject);
             }
         }
         if answer == Approval::Never || answer == Approval::Session && !only_once {
-            lock(&self.answered).insert(subject, answer);
+            self.answered.lock().insert(subject, answer);
         }
         answer
     }
 
     /// Joins the open question on `subject`, or opens one; `None` without room for it.
     fn join(&self, subject: &Subject, question: Question, slots: &QuestionSlots) -> Option<Asking> {
-        let mut open = lock(&self.open);
+        let mut open = self.open.lock();
         if let Some(asking) = open.get(subject).and_then(WeakShared::upgrade) {
             return Some(asking);
         }
@@ -207,10 +207,6 @@ impl Approvals {
         }
         Some(asking)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::{
 };
 
 use lru::LruCache;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use patchbay_core::{Digest, ToolSpec};
 use patchbay_skill::DescribedTools;
 
@@ -33,32 +33,28 @@ impl Default for ReadyCache {
 impl ReadyCache {
     /// Returns the component `digest` if it is ready, and marks it as used.
     pub(crate) fn get(&self, digest: &Digest) -> Option<Arc<ReadyComponent>> {
-        lock(&self.ready).get(digest).cloned()
+        self.ready.lock().get(digest).cloned()
     }
 
     pub(crate) fn insert(&self, digest: Digest, component: Arc<ReadyComponent>) {
         // The evicted component is dropped after the lock is released.
-        let _evicted = lock(&self.ready).push(digest, component);
+        let _evicted = self.ready.lock().push(digest, component);
     }
 
     /// Returns the tools of those of `components` that a snapshot in memory uses, so that a new snapshot need not read them
     /// again.
     pub(crate) fn tools<'a>(&self, components: impl Iterator<Item = &'a Digest>) -> BTreeMap<Digest, DescribedTools> {
-        let tools = lock(&self.tools);
+        let tools = self.tools.lock();
         components.filter_map(|digest| Some((*digest, Ok(tools.get(digest)?.upgrade()?)))).collect()
     }
 
     /// Adds weak references to the tools in `new`; only snapshots keep them alive.
     pub(crate) fn add_tools(&self, new: &BTreeMap<Digest, DescribedTools>) {
-        let mut tools = lock(&self.tools);
+        let mut tools = self.tools.lock();
         tools.retain(|_, tools| tools.strong_count() > 0);
         let new = new.iter().filter_map(|(digest, tools)| Some((*digest, Arc::downgrade(tools.as_ref().ok()?))));
         tools.extend(new);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 #[cfg(test)]

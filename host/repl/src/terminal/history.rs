@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use patchbay_core::text;
 use reedline::{FileBackedHistory, History as _, HistoryItem, SearchDirection, SearchQuery};
 
 /// Lines that the history file keeps.
@@ -17,7 +18,7 @@ pub(crate) struct InputHistory {
 }
 
 impl InputHistory {
-    /// Reads the history from `file`, which need not exist.
+    /// Reads the history from `file`, which need not exist. Entries are cleaned, since they are drawn.
     ///
     /// # Errors
     /// The file cannot be read or created.
@@ -25,7 +26,11 @@ impl InputHistory {
         let failed = |error: reedline::ReedlineError| std::io::Error::other(error.to_string());
         let file = FileBackedHistory::with_file(KEPT, file.to_owned()).map_err(failed)?;
         let items = file.search(SearchQuery::everything(SearchDirection::Forward, None)).map_err(failed)?;
-        Ok(Self { file, entries: items.into_iter().map(|item| item.command_line).collect(), browsing: None })
+        Ok(Self {
+            file,
+            entries: items.into_iter().map(|item| text::clean(&item.command_line)).collect(),
+            browsing: None,
+        })
     }
 
     /// Adds an entered line, unless it repeats the last one. The file is written at once, so that a killed process keeps it.
@@ -75,7 +80,7 @@ impl InputHistory {
         self.browsing.is_some()
     }
 
-    /// The shown text is edited: it is no entry any more.
+    /// Ends browsing: the user has edited the shown entry.
     pub(crate) fn leave(&mut self) {
         self.browsing = None;
     }

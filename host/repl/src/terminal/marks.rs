@@ -84,7 +84,7 @@ fn knows_progress(variable: impl Fn(&str) -> String) -> bool {
         || variable("VTE_VERSION").parse::<u32>().is_ok_and(|version| version >= 7_900)
 }
 
-/// Returns the three numbers of a version such as `3.6.6` or `3.6.7beta1`; what is no number counts as 0.
+/// Returns major, minor and patch of a version such as `3.6.6` or `3.6.7beta1`. A part without a number counts as 0.
 fn version(text: &str) -> [u32; 3] {
     let mut parts = text.split('.').map(|part| {
         let end = part.find(|character: char| !character.is_ascii_digit()).unwrap_or(part.len());

@@ -4,7 +4,7 @@
 use std::{mem, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use patchbay_core::text;
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::{
@@ -53,7 +53,7 @@ impl GuestOutput {
     }
 
     fn print(&self, level: LogLevel, line: &[u8]) {
-        let mut room = lock(&self.room);
+        let mut room = self.room.lock();
         let words = text::clean_line(&String::from_utf8_lossy(line));
         self.log.keep(&words);
         if room.lines == 0 {
@@ -71,13 +71,13 @@ impl GuestOutput {
     }
 
     fn is_full(&self) -> bool {
-        lock(&self.room).lines == 0
+        self.room.lock().lines == 0
     }
 }
 
 impl Stream {
     fn write(&self, mut bytes: &[u8]) {
-        let mut line = lock(&self.line);
+        let mut line = self.line.lock();
         if self.output.is_full() && bytes.len() > LastLines::BYTES {
             // Only the last lines matter now; the host does not process the rest.
             bytes = &bytes[bytes.len() - LastLines::BYTES..];
@@ -90,14 +90,14 @@ impl Stream {
             bytes = &bytes[end + 1..];
         }
         // An unfinished line is cut where neither the log nor the last lines would take more.
-        let most = lock(&self.output.room).bytes.saturating_add(1).max(LastLines::BYTES);
+        let most = self.output.room.lock().bytes.saturating_add(1).max(LastLines::BYTES);
         let room = most.saturating_sub(line.bytes.len());
         line.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
     /// Prints the unfinished line.
     pub(super) fn end_line(&self) {
-        lock(&self.line).end();
+        self.line.lock().end();
     }
 }
 
@@ -113,10 +113,6 @@ impl Drop for PendingLine {
     fn drop(&mut self) {
         self.end();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 /// Maximum bytes of one write.
@@ -221,7 +217,7 @@ mod tests {
             for _ in 0..1000 {
                 out.write(b"no end of it ");
             }
-            assert!(lock(&out.line).bytes.len() <= LastLines::BYTES);
+            assert!(out.line.lock().bytes.len() <= LastLines::BYTES);
         });
         assert_eq!(heard, ["Warn the rest of what it printed is left out (limits.log_lines, limits.log_bytes)"]);
     }

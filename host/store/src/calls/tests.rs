@@ -3,7 +3,7 @@
 use patchbay_core::{Code, Digest, PrincipalId};
 
 use super::*;
-use crate::{JournalFilter, JournalSettings, NewSnapshot, SessionRow};
+use crate::{JournalFilter, JournalSettings, testing::new_session};
 
 fn row(session: SessionId, parent: Option<CallId>) -> Box<JournalRow> {
     Box::new(JournalRow {
@@ -35,20 +35,6 @@ fn open(row: &JournalRow, line: Option<&str>) -> OpenCall {
     OpenCall { row: Box::new(row.clone()), agent: AgentId::from_bytes([7; 16]), line: line.map(str::to_owned) }
 }
 
-async fn held(store: &Store) -> Hold {
-    let snapshot = NewSnapshot::empty(Digest::of(b"s"), "s".to_owned(), store.retain_components().unwrap());
-    let row = SessionRow {
-        id: SessionId::random(),
-        workspace: "/w".to_owned(),
-        agent: AgentId::random(),
-        persona: "{}".to_owned(),
-        snapshot: snapshot.digest,
-        snapshot_version: 1,
-        owner: PrincipalId::LOCAL,
-    };
-    store.create_session(row, snapshot).await.unwrap()
-}
-
 async fn finished(store: &Store) -> Vec<(CallId, Option<Code>)> {
     let rows = store.journal_rows(&JournalFilter::default(), 0, 1_000).await.unwrap();
     rows.into_iter().map(|entry| (entry.row.call, entry.row.failure)).collect()
@@ -66,7 +52,7 @@ async fn settle_all(store: &Store, calls: Vec<CallId>) {
 async fn open_call_is_not_in_the_journal_until_it_ends() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
-    let hold = held(&store).await;
+    let (hold, _) = new_session(&store).await;
     let session = hold.session();
     let outer = row(session, None);
     let inner = row(session, Some(outer.call));
@@ -99,7 +85,7 @@ async fn open_call_is_not_in_the_journal_until_it_ends() {
 async fn interrupted_call_ends_as_unknown_once() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
-    let hold = held(&store).await;
+    let (hold, _) = new_session(&store).await;
     let row = row(hold.session(), None);
     store.begin_calls(&hold, vec![open(&row, None)]).await.unwrap();
     settle_all(&store, vec![row.call, row.call]).await;
@@ -113,7 +99,7 @@ async fn interrupted_call_ends_as_unknown_once() {
 async fn call_with_dropped_begin_has_one_row() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
-    let hold = held(&store).await;
+    let (hold, _) = new_session(&store).await;
     let session = hold.session();
     for committed in [true, false] {
         let row = row(session, Some(CallId::random()));
@@ -131,7 +117,7 @@ async fn call_with_dropped_begin_has_one_row() {
 async fn unsettled_calls_are_never_trimmed() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap().with_journal(JournalSettings { content: false, keep: 1 });
-    let hold = held(&store).await;
+    let (hold, _) = new_session(&store).await;
     let session = hold.session();
     let call = row(session, None);
     store.begin_calls(&hold, vec![open(&call, None)]).await.unwrap();
@@ -147,7 +133,7 @@ async fn unsettled_calls_are_never_trimmed() {
 async fn call_of_a_fenced_session_does_not_begin() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
-    let old = held(&store).await;
+    let (old, _) = new_session(&store).await;
     let new = store.hold(old.session()).await.unwrap();
     let row = row(old.session(), None);
     assert!(matches!(store.begin_calls(&old, vec![open(&row, None)]).await, Err(StoreError::Fenced(_))));

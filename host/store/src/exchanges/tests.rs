@@ -1,10 +1,9 @@
 //! Tests of the last message and of dropped messages.
 
-use patchbay_core::{Digest, PrincipalId};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Hold, NewMessage, NewSnapshot, SessionChange, SessionRow};
+use crate::{Hold, NewMessage, SessionChange, testing::new_session};
 
 /// A session with one agent in its own store.
 struct Conversation {
@@ -18,18 +17,7 @@ impl Conversation {
     async fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
-        let snapshot = NewSnapshot::empty(Digest::of(b""), String::new(), store.retain_components().unwrap());
-        let row = SessionRow {
-            id: SessionId::random(),
-            workspace: "/w".to_owned(),
-            agent: AgentId::random(),
-            persona: "{}".to_owned(),
-            snapshot: snapshot.digest,
-            snapshot_version: 1,
-            owner: PrincipalId::LOCAL,
-        };
-        let agent = row.agent;
-        let hold = store.create_session(row, snapshot).await.unwrap();
+        let (hold, agent) = new_session(&store).await;
         Self { _home: home, store, hold, agent }
     }
 

@@ -1,27 +1,9 @@
 //! Tests of holds: writes of earlier holds, session state and partial answers.
 
-use patchbay_core::{AgentId, Digest, MessageKind, PrincipalId, SessionId};
+use patchbay_core::{AgentId, MessageKind, PrincipalId, SessionId};
 
 use super::*;
-use crate::{
-    KvPlace, KvScope, KvStore, KvStoreError, NewMessage, NewSnapshot, PartialPiece, SessionChange, SessionRow,
-};
-
-async fn session(store: &Store) -> (Hold, AgentId) {
-    let components = store.retain_components().unwrap();
-    let snapshot = NewSnapshot::empty(Digest::of(b""), String::new(), components);
-    let row = SessionRow {
-        id: SessionId::random(),
-        workspace: "/w".to_owned(),
-        agent: AgentId::random(),
-        persona: "{}".to_owned(),
-        snapshot: snapshot.digest,
-        snapshot_version: 1,
-        owner: PrincipalId::LOCAL,
-    };
-    let agent = row.agent;
-    (store.create_session(row, snapshot).await.unwrap(), agent)
-}
+use crate::{KvPlace, KvScope, KvStore, KvStoreError, NewMessage, PartialPiece, SessionChange, testing::new_session};
 
 fn says(agent: AgentId, texts: &[&str]) -> SessionChange {
     let message = |text: &&str| NewMessage { agent, kind: MessageKind::User, content: (*text).to_owned(), data: None };
@@ -45,7 +27,7 @@ async fn writes_of_an_earlier_hold_are_rejected() {
     let home = tempfile::tempdir().unwrap();
     // Two stores of one folder share only the files, like two processes.
     let (ours, theirs) = (Store::open(home.path()).unwrap(), Store::open(home.path()).unwrap());
-    let (old, agent) = session(&ours).await;
+    let (old, agent) = new_session(&ours).await;
     ours.commit(&old, says(agent, &["a", "b"])).await.unwrap();
     let new = theirs.hold(old.session()).await.unwrap();
     fenced(ours.check_hold(&old).await);
@@ -68,7 +50,7 @@ async fn session_state_needs_the_current_hold() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let kv = KvStore::open(home.path(), store.clone()).unwrap();
-    let (old, _) = session(&store).await;
+    let (old, _) = new_session(&store).await;
     let scope = |place| KvScope { root: "user", workspace: String::new(), skill: "notes".to_owned(), place };
     let of = |hold: &Hold| scope(KvPlace::Session(hold.clone()));
     kv.put(of(&old), "k".to_owned(), b"1".to_vec(), None).await.unwrap();
@@ -89,7 +71,7 @@ async fn session_state_needs_the_current_hold() {
 async fn hold_counts_rows_of_older_builds() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
-    let (hold, agent) = session(&store).await;
+    let (hold, agent) = new_session(&store).await;
     store.commit(&hold, says(agent, &["a"])).await.unwrap();
     let other = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
     let sql = "INSERT INTO messages (session, seq, agent, kind, content, created_at) VALUES (?, 2, ?, 'user', 'b', 0)";
@@ -103,8 +85,8 @@ async fn hold_counts_rows_of_older_builds() {
 async fn partial_answers_are_recovered_once_in_order() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
-    let (hold, agent) = session(&store).await;
-    let (other, _) = session(&store).await;
+    let (hold, agent) = new_session(&store).await;
+    let (other, _) = new_session(&store).await;
     // A cancelled attempt, and eleven pieces of the final answer.
     store.checkpoint(&hold, vec![piece(agent, 0, "given up"), piece(agent, 1, ".")]).await.unwrap();
     let pieces = (0..11).map(|n| piece(agent, n, &format!("{n} "))).collect();

@@ -1,24 +1,9 @@
 //! Tests of waiting lines.
 
-use patchbay_core::{Digest, MessageKind, PrincipalId};
+use patchbay_core::MessageKind;
 
 use super::*;
-use crate::{NewMessage, NewSnapshot, SessionChange, SessionRow};
-
-async fn session(store: &Store) -> (Hold, AgentId) {
-    let snapshot = NewSnapshot::empty(Digest::of(b""), String::new(), store.retain_components().unwrap());
-    let row = SessionRow {
-        id: SessionId::random(),
-        workspace: "/w".to_owned(),
-        agent: AgentId::random(),
-        persona: "{}".to_owned(),
-        snapshot: snapshot.digest,
-        snapshot_version: 1,
-        owner: PrincipalId::LOCAL,
-    };
-    let agent = row.agent;
-    (store.create_session(row, snapshot).await.unwrap(), agent)
-}
+use crate::{NewMessage, SessionChange, testing::new_session};
 
 fn row(agent: AgentId, position: i64, text: &str) -> QueueRow {
     QueueRow { line: LineId::random(), agent, position, text: text.to_owned() }
@@ -32,7 +17,7 @@ async fn texts(store: &Store, session: SessionId) -> Vec<String> {
 async fn waiting_lines_survive_a_restart_in_their_order() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
-    let (hold, agent) = session(&store).await;
+    let (hold, agent) = new_session(&store).await;
     let (second, first) = (row(agent, 1, " second\n"), row(agent, -1, "first"));
     for line in [&second, &first] {
         store.queue_line(&hold, line.clone()).await.unwrap();
@@ -51,7 +36,7 @@ async fn waiting_lines_survive_a_restart_in_their_order() {
 async fn line_leaves_the_queue_in_the_commit_of_its_rows() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
-    let (hold, agent) = session(&store).await;
+    let (hold, agent) = new_session(&store).await;
     let line = row(agent, 0, "hello");
     store.queue_line(&hold, line.clone()).await.unwrap();
     let change = |agent| SessionChange {
@@ -72,7 +57,7 @@ async fn line_leaves_the_queue_in_the_commit_of_its_rows() {
 async fn earlier_holds_cannot_change_the_queue() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
-    let (old, agent) = session(&store).await;
+    let (old, agent) = new_session(&store).await;
     let line = row(agent, 0, "kept");
     store.queue_line(&old, line.clone()).await.unwrap();
     store.hold(old.session()).await.unwrap();

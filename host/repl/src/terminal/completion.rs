@@ -1,0 +1,88 @@
+//! Completion of the typed text: asks the session, opens the menu, and inserts what the user chooses. `keys` calls it for
+//! each edit and for Tab, the loop in `terminal` when suggestions have arrived.
+
+use std::sync::Arc;
+
+use patchbay_session::Suggestion;
+
+use super::{Front, menu::Menu};
+
+impl Front {
+    /// The text was edited: what is shown below it may change.
+    pub(super) fn edited(&mut self) {
+        self.hint = None;
+        self.menu = None;
+        self.tab = false;
+        self.completing = None;
+        self.request_completion();
+    }
+
+    fn request_completion(&mut self) {
+        if self.composer.is_recalled() || self.composer.is_empty() {
+            return;
+        }
+        let (session, typed) = (Arc::clone(&self.session), self.composer.text().to_owned());
+        let cursor = self.composer.cursor();
+        self.completing = Some(Box::pin(async move {
+            let suggestions = session.complete_at(&typed, cursor).await;
+            (typed, suggestions)
+        }));
+    }
+
+    /// Opens the menu, unless the text has changed or is complete.
+    pub(super) fn completed(&mut self, typed: &str, suggestions: Vec<Suggestion>) {
+        self.completing = None;
+        if typed != self.composer.text() {
+            return;
+        }
+        self.changed = true;
+        self.menu = Menu::of(suggestions);
+        if std::mem::take(&mut self.tab) {
+            self.complete();
+        } else if self
+            .menu
+            .as_ref()
+            .and_then(Menu::only)
+            .is_some_and(|only| typed.get(only.start..) == Some(&only.text))
+        {
+            self.menu = None;
+        }
+    }
+
+    /// Completes the text from the menu as far as it is unambiguous, then goes through the menu. Where the typed text is
+    /// not the beginning of the suggestions, the chosen one or the first one is accepted.
+    pub(super) fn complete(&mut self) {
+        let Some(menu) = &mut self.menu else {
+            self.tab = true;
+            if self.completing.is_none() {
+                self.request_completion();
+            }
+            return;
+        };
+        if let Some(only) = menu.only().cloned() {
+            return self.accept(&only);
+        }
+        let best = menu.best().clone();
+        let prefix = menu.common_prefix();
+        let typed = self.composer.text().get(best.start..best.end).unwrap_or_default();
+        if !prefix.starts_with(typed) {
+            self.accept(&best);
+        } else if typed.len() < prefix.len() {
+            self.accept(&Suggestion { text: prefix, takes_argument: false, ..best });
+        } else {
+            menu.next();
+        }
+    }
+
+    /// Replaces a part of the text by a suggestion.
+    pub(super) fn accept(&mut self, suggestion: &Suggestion) {
+        let text = self.composer.text();
+        let before = text.get(..suggestion.start).unwrap_or_default();
+        let after = text.get(suggestion.end..).unwrap_or_default();
+        let blank = if suggestion.takes_argument && !after.starts_with(char::is_whitespace) { " " } else { "" };
+        let kept = format!("{before}{}{blank}", suggestion.text);
+        let text = format!("{kept}{after}");
+        self.composer.replace(&text, kept.len());
+        self.edited();
+    }
+}
