@@ -114,7 +114,7 @@ impl ConversationBuilder<'_> {
                     self.result(&answer);
                 }
             }
-            MessageKind::Compaction | MessageKind::Command | MessageKind::Notice => {}
+            MessageKind::Compaction | MessageKind::Command | MessageKind::Notice | MessageKind::Capture => {}
         }
         None
     }

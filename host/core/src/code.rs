@@ -44,6 +44,18 @@ codes! {
         MessageDropped = "message_dropped", "`/drop`: the last message is no longer sent to the model.";
         HistoryListed = "history_listed", "`/history`: the last messages of the agent in view and their answers.";
         HistoryEmpty = "history_empty", "`/history`: the agent in view has no messages.";
+        Forked = "forked", "`/fork`: the session has a new agent, which is in view.";
+        Killed = "killed", "`/kill`: the agent and its descendants are dead.";
+        AgentsListed = "agents_listed", "`/agents`: the tree of agents.";
+        Switched = "switched", "`/switch`: another agent is in view.";
+        CaptureStarted = "capture_started", "`/capture`: lines to this agent are kept and not sent to a model.";
+        Captured = "captured", "The line was captured.";
+        CaptureCancelled = "capture_cancelled", "`/cancel`: capturing has ended; nothing was sent.";
+        MailSent = "mail_sent", "`/mail-send`: the mail is in the inbox of its recipient.";
+        MailListed = "mail_listed", "`/mail-check`, `/mail-filter`: the inbox of the agent in view.";
+        MailEmpty = "mail_empty", "`/mail-check`, `/mail-filter`: there is no such mail.";
+        MailRead = "mail_read", "`/mail-read`: one mail, which is marked as read.";
+        MailDeleted = "mail_deleted", "`/mail-delete`: the mail is deleted.";
         Quit = "quit", "`/quit`: the front should leave. Nothing is lost.";
     }
     "A line was refused" {
@@ -65,11 +77,29 @@ codes! {
         QueueFull = "queue_full", "100 lines or 1 MiB of lines wait for their turns; the line was not stored.";
         LineTakenBack = "line_taken_back", "The waiting line was taken back; it did not run.";
         LineWaits = "line_waits", "The session was closed while the line waited for its turn; the line is stored with the session.";
+        AgentNotFound = "agent_not_found", "The session has no agent with that UUID.";
+        AgentDead = "agent_dead", "The agent was killed; it can be looked at, not talked to.";
+        AmbiguousUuid = "ambiguous_uuid", "Several agents of the session have UUIDs with that beginning.";
+        NoParent = "no_parent", "The root agent has no parent.";
+        KillRoot = "kill_root", "The root agent cannot be killed.";
+        KillAncestor = "kill_ancestor", "An agent cannot kill itself or its ancestors.";
+        LimitAgents = "limit_agents", "The session has as many living agents as it may have (`limits.agents`).";
+        LimitDepth = "limit_depth", "The agent is too far below the root to have children (`limits.agent_depth`).";
+        UnclosedQuote = "unclosed_quote", "A quoted text has no closing quote.";
+        CaptureActive = "capture_active", "`/capture`: the agent is already capturing.";
+        CaptureInactive = "capture_inactive", "`/cancel`: the agent is not capturing.";
+        MailNotFound = "mail_not_found", "The inbox has no mail with that number.";
+        MailTooLong = "mail_too_long", "The mail is longer than 64 KiB.";
+        LimitMail = "limit_mail", "The inbox of the recipient is full (`limits.mails`).";
+        ModelValidationFailed = "model_validation_failed", "`set_agent_model`: the model did not answer a test; nothing was changed.";
         LineTooLong = "line_too_long", "The line is longer than the limit; nothing of it was stored.";
     }
     "A turn ended early" {
         TurnCancelled = "turn_cancelled", "The turn was cancelled; the partial answer is kept.";
         TurnRounds = "turn_rounds", "The turn reached its limit of requests to the model (`limits.turn_requests`).";
+        LimitRequests = "limit_requests", "The agents of the session made as many requests since the last message as they may (`limits.tree_requests`).";
+        LimitWakes = "limit_wakes", "Mail woke the agent as often as it may since the last message (`limits.wakes`); its mail waits.";
+        TurnInterrupted = "turn_interrupted", "The process ended during the turn, or the agent was killed; what came is kept.";
         LimitTokens = "limit_tokens", "The session has used up its tokens (`limits.session_tokens`).";
         CompactionFailed = "compaction_failed", "The conversation could not be summarised; it is kept as it was.";
     }

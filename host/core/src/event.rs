@@ -5,10 +5,10 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::Value;
 
-use crate::{AgentId, AssistantRecord, CompactionRecord, LineId, Outcome, SessionId, ToolRecord};
+use crate::{AgentId, AssistantRecord, CompactionRecord, LineId, Outcome, SessionId, ToolRecord, TurnCause, TurnState};
 
 /// The version of an [`Event`]'s JSON. It is raised when a kind or field is added that older readers do not know.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// A change of a session.
 ///
@@ -89,6 +89,40 @@ pub enum EventKind {
         /// Whether the lines wait until the user releases them. If not, they run one after another.
         held: bool,
     },
+    /// A turn of the agent has begun. Live only.
+    TurnBegan {
+        /// The turn: the number of its first row.
+        turn: u64,
+        /// Who began it.
+        cause: TurnCause,
+    },
+    /// A turn of the agent has ended. Live only; its rows are published before it.
+    TurnEnded {
+        /// The turn: the number of its first row.
+        turn: u64,
+        /// Who began it.
+        cause: TurnCause,
+        /// How it ended.
+        state: TurnState,
+        /// The result of the turn.
+        outcome: Outcome,
+    },
+    /// The agent was created. Live only; its rows are published before it.
+    AgentForked {
+        /// Its parent.
+        parent: AgentId,
+        /// Whether the user created it.
+        foreground: bool,
+    },
+    /// The agent was killed. Live only.
+    AgentKilled,
+    /// The agent is now in view. Live only.
+    ViewMoved,
+    /// Mail arrived in the inbox of the agent. Live only.
+    MailArrived {
+        /// The sender.
+        from: AgentId,
+    },
     /// An event of a newer build that this build does not know.
     Unknown,
 }
@@ -153,7 +187,7 @@ pub enum DeltaKind {
     Thinking,
 }
 
-/// The kinds of rows. Rows of kind `command` and `notice` are not sent to the model.
+/// The kinds of rows. Rows of kind `command`, `notice` and `capture` are not sent to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageKind {
@@ -171,6 +205,8 @@ pub enum MessageKind {
     Command,
     /// A message of the host, such as why a turn ended.
     Notice,
+    /// A line that was captured for `/fork`.
+    Capture,
 }
 
 impl EventKind {
@@ -247,12 +283,13 @@ impl MessageKind {
             Self::Compaction => "compaction",
             Self::Command => "command",
             Self::Notice => "notice",
+            Self::Capture => "capture",
         }
     }
 
     /// Parses a stored word.
     pub fn from_word(word: &str) -> Option<Self> {
-        const ALL: [MessageKind; 7] = [
+        const ALL: [MessageKind; 8] = [
             MessageKind::User,
             MessageKind::Skill,
             MessageKind::Assistant,
@@ -260,6 +297,7 @@ impl MessageKind {
             MessageKind::Compaction,
             MessageKind::Command,
             MessageKind::Notice,
+            MessageKind::Capture,
         ];
         ALL.into_iter().find(|kind| kind.as_str() == word)
     }
@@ -307,6 +345,17 @@ mod tests {
             EventKind::LineQueued { line: LineId::from_bytes([3; 16]), text: "hi".to_owned() },
             EventKind::LineDequeued { line: LineId::from_bytes([3; 16]), reason: DequeueReason::TakenBack },
             EventKind::QueueHeld { held: true },
+            EventKind::TurnBegan { turn: 4, cause: TurnCause::Mail },
+            EventKind::TurnEnded {
+                turn: 4,
+                cause: TurnCause::Fork,
+                state: TurnState::Interrupted,
+                outcome: Outcome::ok(Code::Answered, "done"),
+            },
+            EventKind::AgentForked { parent: AgentId::from_bytes([4; 16]), foreground: true },
+            EventKind::AgentKilled,
+            EventKind::ViewMoved,
+            EventKind::MailArrived { from: AgentId::from_bytes([4; 16]) },
         ] {
             let event = event(kind);
             let json = serde_json::to_value(&event).unwrap();

@@ -7,6 +7,7 @@
 //! - [`Asker`]: the caller of a tool: a person, another tool or an agent.
 //! - [`Code`], [`Outcome`]: the result of a line. `docs/codes.md` is generated from the table of codes.
 //! - [`Event`]: a change of a session that fronts render; [`Retrying`]: a request that is sent again.
+//! - [`TurnCause`], [`TurnState`]: why a turn begins and how it ends.
 //! - [`AssistantRecord`], [`ToolRecord`], [`CompactionRecord`]: the structured data of conversation rows.
 //! - [`RootLimits`]: limits that all skills of one root share.
 //! - [`COMPONENT_BYTES`]: the size limit of a component.
@@ -44,6 +45,7 @@ mod record;
 mod root_limits;
 pub mod text;
 mod tool;
+mod turn;
 
 pub use asker::{Asker, AskerError};
 pub use code::Code;
@@ -57,3 +59,4 @@ pub use principal::{PrincipalError, PrincipalId};
 pub use record::{AssistantPart, AssistantRecord, CompactionRecord, ToolRecord, ToolRecordPart};
 pub use root_limits::{Bound, RootAllowance, RootLimits};
 pub use tool::ToolSpec;
+pub use turn::{TurnCause, TurnState};

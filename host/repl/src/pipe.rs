@@ -53,6 +53,12 @@ impl PipeOutput {
             | EventKind::LineQueued { .. }
             | EventKind::LineDequeued { .. }
             | EventKind::QueueHeld { .. }
+            | EventKind::TurnBegan { .. }
+            | EventKind::TurnEnded { .. }
+            | EventKind::AgentForked { .. }
+            | EventKind::AgentKilled
+            | EventKind::ViewMoved
+            | EventKind::MailArrived { .. }
             | EventKind::Unknown => Ok(()),
         }
     }

@@ -85,6 +85,12 @@ impl<W: Write> Printer<W> {
                     | EventKind::LineQueued { .. }
                     | EventKind::LineDequeued { .. }
                     | EventKind::QueueHeld { .. }
+                    | EventKind::TurnBegan { .. }
+                    | EventKind::TurnEnded { .. }
+                    | EventKind::AgentForked { .. }
+                    | EventKind::AgentKilled
+                    | EventKind::ViewMoved
+                    | EventKind::MailArrived { .. }
                     | EventKind::Unknown,
                 ..
             }) => Ok(()),
@@ -124,6 +130,12 @@ impl<W: Write> Printer<W> {
                 | EventKind::LineQueued { .. }
                 | EventKind::LineDequeued { .. }
                 | EventKind::QueueHeld { .. }
+                | EventKind::TurnBegan { .. }
+                | EventKind::TurnEnded { .. }
+                | EventKind::AgentForked { .. }
+                | EventKind::AgentKilled
+                | EventKind::ViewMoved
+                | EventKind::MailArrived { .. }
                 | EventKind::Unknown => Ok(()),
             },
         }

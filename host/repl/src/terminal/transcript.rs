@@ -194,6 +194,12 @@ impl Transcript {
             | EventKind::LineQueued { .. }
             | EventKind::LineDequeued { .. }
             | EventKind::QueueHeld { .. }
+            | EventKind::TurnBegan { .. }
+            | EventKind::TurnEnded { .. }
+            | EventKind::AgentForked { .. }
+            | EventKind::AgentKilled
+            | EventKind::ViewMoved
+            | EventKind::MailArrived { .. }
             | EventKind::Unknown => {}
         }
     }

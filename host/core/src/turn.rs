@@ -1,0 +1,62 @@
+//! Why a turn begins and how it ends. The store keeps both; events carry them to fronts.
+
+use serde::{Deserialize, Serialize};
+
+/// Who began a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnCause {
+    /// A person: a message, a command, or the prompt of `/fork`.
+    Person,
+    /// The prompt of the tool `fork`.
+    Fork,
+    /// Unread mail.
+    Mail,
+}
+
+/// The state of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnState {
+    /// It is stored and has not begun.
+    Waiting,
+    /// It runs.
+    Running,
+    /// It ended by itself, by an error, or because it was stopped.
+    Done,
+    /// Its process ended or its agent was killed before the turn ended.
+    Interrupted,
+}
+
+impl TurnCause {
+    /// Returns the word that the store uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Person => "person",
+            Self::Fork => "fork",
+            Self::Mail => "mail",
+        }
+    }
+
+    /// Parses a stored word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Person, Self::Fork, Self::Mail].into_iter().find(|cause| cause.as_str() == word)
+    }
+}
+
+impl TurnState {
+    /// Returns the word that the store uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// Parses a stored word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Waiting, Self::Running, Self::Done, Self::Interrupted].into_iter().find(|state| state.as_str() == word)
+    }
+}
