@@ -291,7 +291,7 @@ impl Agent {
     ) -> Result<u64, Outcome> {
         let agent = self.place.agent;
         let change = SessionChange {
-            ends_partial: (kind == MessageKind::Assistant).then_some(agent),
+            ends_partial: (kind == MessageKind::Assistant).then_some(agent).into_iter().collect(),
             settles,
             messages: vec![NewMessage { agent, kind, content, data: Some(data) }],
             ..SessionChange::default()

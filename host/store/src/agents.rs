@@ -1,9 +1,10 @@
-//! Agents: the model and the conversation of each. Read by `agent` at each turn.
+//! Agents: their place in the tree of a session, their models, and what they capture. Written through
+//! [`Store::commit`](crate::Store::commit); read by `session`, and by `agent` at each turn.
 
 use patchbay_core::{AgentId, SessionId};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
-use crate::{MessageRow, Store, StoreError, messages};
+use crate::{Store, StoreError, now, turns};
 
 /// The model of an agent. All fields are `None` until one is chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +19,101 @@ pub struct AgentModel {
     pub model_override: Option<String>,
 }
 
+/// An agent of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentRow {
+    /// The agent's id.
+    pub id: AgentId,
+    /// The agent that it was forked from; `None` for the root.
+    pub parent: Option<AgentId>,
+    /// The number of the last row of the parent's conversation that it inherits; 0 for none.
+    pub fork_point: u64,
+    /// Its place in the order of creation in the session; 0 for the root.
+    pub ordinal: u64,
+    /// Whether it was not killed.
+    pub alive: bool,
+    /// Whether a person made it.
+    pub foreground: bool,
+    /// Whether its lines are captured.
+    pub capturing: bool,
+    /// Its model.
+    pub model: AgentModel,
+    /// Tokens that its models have used.
+    pub tokens: u64,
+}
+
+/// An agent to create. It inherits the conversation of its parent: up to the last row before the parent's open turn, else
+/// up to the last row of the session before this change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewAgent {
+    /// The agent's id.
+    pub id: AgentId,
+    /// The agent that it is forked from. It must be alive.
+    pub parent: AgentId,
+    /// Whether a person makes it.
+    pub foreground: bool,
+    /// Its model.
+    pub model: AgentModel,
+}
+
+const BAD: StoreError = StoreError::BadRow("agent");
+
+/// Length of a UUID with hyphens.
+const UUID_LENGTH: usize = 36;
+/// The places of the hyphens in a UUID, counted without them.
+const HYPHENS: [usize; 4] = [8, 12, 16, 20];
+
+/// Checks that `agent` is an agent of the session and was not killed.
+///
+/// # Errors
+/// [`StoreError::AgentDead`], or a database error.
+pub(crate) fn require_alive(connection: &Connection, session: SessionId, agent: AgentId) -> Result<(), StoreError> {
+    let alive = connection
+        .prepare_cached("SELECT 1 FROM agents WHERE uuid = ? AND session = ? AND status = 'running'")?
+        .exists(params![agent.to_string(), session.to_string()])?;
+    if alive { Ok(()) } else { Err(StoreError::AgentDead(agent)) }
+}
+
+/// Returns whether `agent` was killed.
+pub(crate) fn is_dead(connection: &Connection, agent: AgentId) -> Result<bool, StoreError> {
+    let mut query = connection.prepare_cached("SELECT 1 FROM agents WHERE uuid = ? AND status = 'dead'")?;
+    Ok(query.exists(params![agent.to_string()])?)
+}
+
+/// Creates an agent. `last` is the number of the session's last row before the change.
+pub(crate) fn create(
+    connection: &Connection,
+    session: SessionId,
+    agent: &NewAgent,
+    last: i64,
+) -> Result<(), StoreError> {
+    let NewAgent { id, parent, foreground, model } = agent;
+    require_alive(connection, session, *parent)?;
+    let fork_point = turns::open_turn(connection, session, *parent)?.map_or(last, |began| began - 1);
+    connection
+        .prepare_cached(
+            "INSERT INTO agents (uuid, session, created_at, parent, fork_point, foreground, ordinal) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT coalesce(max(ordinal) + 1, 0) FROM agents WHERE session = ?2))",
+        )?
+        .execute(params![id.to_string(), session.to_string(), now(), parent.to_string(), fork_point, foreground])?;
+    set_model(connection, *id, model)
+}
+
+/// Marks agents as dead. Their waiting lines are deleted, and what they captured is no longer waiting for `/fork`.
+pub(crate) fn kill(connection: &Connection, session: SessionId, agents: &[AgentId]) -> Result<(), StoreError> {
+    let session = session.to_string();
+    for agent in agents {
+        let agent = agent.to_string();
+        connection
+            .prepare_cached("UPDATE agents SET status = 'dead', capturing = NULL WHERE uuid = ? AND session = ?")?
+            .execute(params![agent, session])?;
+        connection
+            .prepare_cached("DELETE FROM queued_lines WHERE session = ? AND agent = ?")?
+            .execute(params![session, agent])?;
+    }
+    Ok(())
+}
+
 pub(crate) fn set_model(connection: &Connection, agent: AgentId, model: &AgentModel) -> Result<(), StoreError> {
     let AgentModel { provider, model, thinking_level, model_override } = model;
     connection.execute(
@@ -27,6 +123,79 @@ pub(crate) fn set_model(connection: &Connection, agent: AgentId, model: &AgentMo
     Ok(())
 }
 
+/// Adds tokens to the count of an agent.
+pub(crate) fn add_tokens(connection: &Connection, agent: AgentId, tokens: u64) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("UPDATE agents SET tokens = tokens + ? WHERE uuid = ?")?
+        .execute(params![i64::try_from(tokens).unwrap_or(i64::MAX), agent.to_string()])?;
+    Ok(())
+}
+
+/// Begins or ends capturing. `last` is the number of the session's last row before the change.
+pub(crate) fn capture(connection: &Connection, agent: AgentId, begins: bool, last: i64) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("UPDATE agents SET capturing = ? WHERE uuid = ?")?
+        .execute(params![begins.then_some(last), agent.to_string()])?;
+    Ok(())
+}
+
+const COLUMNS: &str = "uuid, parent, fork_point, ordinal, status, foreground, capturing IS NOT NULL, tokens, \
+                       provider, model, thinking_level, model_override";
+
+fn read(row: &Row<'_>) -> Result<AgentRow, StoreError> {
+    let (id, parent, status): (String, Option<String>, String) = (row.get(0)?, row.get(1)?, row.get(4)?);
+    Ok(AgentRow {
+        id: id.parse().map_err(|_| BAD)?,
+        parent: parent.map(|parent| parent.parse().map_err(|_| BAD)).transpose()?,
+        fork_point: row.get::<_, i64>(2)?.cast_unsigned(),
+        ordinal: row.get::<_, i64>(3)?.cast_unsigned(),
+        alive: status == "running",
+        foreground: row.get(5)?,
+        capturing: row.get(6)?,
+        tokens: row.get::<_, i64>(7)?.cast_unsigned(),
+        model: AgentModel {
+            provider: row.get(8)?,
+            model: row.get(9)?,
+            thinking_level: row.get(10)?,
+            model_override: row.get(11)?,
+        },
+    })
+}
+
+/// Returns the agents that satisfy `condition`, which may have an order and a limit.
+fn select(connection: &Connection, condition: &str, params: impl Params) -> Result<Vec<AgentRow>, StoreError> {
+    let mut query = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM agents WHERE {condition}"))?;
+    let mut rows = query.query(params)?;
+    let mut agents = Vec::new();
+    while let Some(row) = rows.next()? {
+        agents.push(read(row)?);
+    }
+    Ok(agents)
+}
+
+/// Returns the beginning of a UUID as it is stored: in lower case, with hyphens. `None` if no UUID begins so.
+fn stored_prefix(prefix: &str) -> Option<String> {
+    if prefix.len() > UUID_LENGTH {
+        return None;
+    }
+    let hyphenated = prefix.contains('-');
+    let mut stored = String::with_capacity(UUID_LENGTH);
+    for (digits, digit) in prefix.bytes().filter(|byte| *byte != b'-').enumerate() {
+        if !digit.is_ascii_hexdigit() {
+            return None;
+        }
+        if HYPHENS.contains(&digits) {
+            stored.push('-');
+        }
+        stored.push(char::from(digit.to_ascii_lowercase()));
+    }
+    if hyphenated && prefix.ends_with('-') {
+        stored.push('-');
+    }
+    let same = !hyphenated || stored.eq_ignore_ascii_case(prefix);
+    (same && stored.len() <= UUID_LENGTH).then_some(stored)
+}
+
 impl Store {
     /// Returns the model of `agent`.
     ///
@@ -34,44 +203,86 @@ impl Store {
     /// [`StoreError::BadRow`] if the agent does not exist, or a database error.
     pub async fn agent_model(&self, agent: AgentId) -> Result<AgentModel, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection
-                .prepare_cached("SELECT provider, model, thinking_level, model_override FROM agents WHERE uuid = ?")?;
-            let found = query.query_row(params![agent.to_string()], |row| {
-                Ok(AgentModel {
-                    provider: row.get(0)?,
-                    model: row.get(1)?,
-                    thinking_level: row.get(2)?,
-                    model_override: row.get(3)?,
-                })
-            });
-            found.optional()?.ok_or(StoreError::BadRow("agent"))
+            let mut query = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM agents WHERE uuid = ?"))?;
+            let mut rows = query.query(params![agent.to_string()])?;
+            Ok(rows.next()?.map(read).transpose()?.ok_or(BAD)?.model)
         })
     }
 
-    /// Returns the rows of an agent's conversation, in order: the last compaction, the rows after it, and the earlier
-    /// rows that it keeps (`keep_from` in its data). Dropped messages are left out.
+    /// Returns the living agents of a session, in the order of their creation.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn agents(&self, session: SessionId) -> Result<Vec<AgentRow>, StoreError> {
+        self.database.read(|connection| {
+            select(connection, "session = ? AND status = 'running' ORDER BY ordinal", params![session.to_string()])
+        })
+    }
+
+    /// Returns the last `limit` agents of a session that were killed, in the order of their creation, and the number of all
+    /// that were killed.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn dead_agents(&self, session: SessionId, limit: u32) -> Result<(Vec<AgentRow>, u64), StoreError> {
+        self.database.read(|connection| {
+            let condition = "session = ? AND status = 'dead' ORDER BY ordinal DESC LIMIT ?";
+            let mut agents = select(connection, condition, params![session.to_string(), limit])?;
+            agents.reverse();
+            let all: i64 = connection
+                .prepare_cached("SELECT count(*) FROM agents WHERE session = ? AND status = 'dead'")?
+                .query_row(params![session.to_string()], |row| row.get(0))?;
+            Ok((agents, all.cast_unsigned()))
+        })
+    }
+
+    /// Returns the agent `id` of a session, also if it was killed; `None` if the session has no such agent.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn agent(&self, session: SessionId, id: AgentId) -> Result<Option<AgentRow>, StoreError> {
+        self.database.read(|connection| {
+            let found = select(connection, "uuid = ? AND session = ?", params![id.to_string(), session.to_string()])?;
+            Ok(found.into_iter().next())
+        })
+    }
+
+    /// Returns at most `limit` agents of a session whose UUID begins with `prefix`, in the order of their creation; killed
+    /// ones too. The prefix may have upper-case letters, and all of its hyphens or none.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn agents_with_prefix(
+        &self,
+        session: SessionId,
+        prefix: &str,
+        limit: u32,
+    ) -> Result<Vec<AgentRow>, StoreError> {
+        let Some(prefix) = stored_prefix(prefix) else { return Ok(Vec::new()) };
+        self.database.read(|connection| {
+            // UUIDs consist of `-`, digits and `a` to `f`, so that `prefix` followed by `g` sorts after all that begin
+            // with `prefix`.
+            let condition = "session = ?1 AND uuid BETWEEN ?2 AND ?2 || 'g' ORDER BY ordinal LIMIT ?3";
+            select(connection, condition, params![session.to_string(), prefix, limit])
+        })
+    }
+
+    /// Returns the lines that an agent has captured since capturing began, in order; none if it is not capturing.
     ///
     /// # Errors
     /// A database error.
-    pub async fn conversation(&self, agent: AgentId) -> Result<Vec<MessageRow>, StoreError> {
+    pub async fn captured(&self, agent: AgentId) -> Result<Vec<String>, StoreError> {
         self.database.read(|connection| {
-            let id = agent.to_string();
-            let mut compaction = connection.prepare_cached(
-                "SELECT coalesce(json_extract(data, '$.keep_from'), seq) FROM messages \
-                 WHERE agent = ? AND kind = 'compaction' AND dropped = 0 ORDER BY seq DESC LIMIT 1",
-            )?;
-            let from: i64 = compaction.query_row(params![id], |row| row.get(0)).optional()?.unwrap_or(0);
+            let began: Option<(String, Option<i64>)> = connection
+                .prepare_cached("SELECT session, capturing FROM agents WHERE uuid = ?")?
+                .query_row(params![agent.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()?;
+            let Some((session, Some(began))) = began else { return Ok(Vec::new()) };
             let mut query = connection.prepare_cached(
-                "SELECT seq, agent, kind, content, data FROM messages \
-                 WHERE agent = ? AND seq >= ? AND dropped = 0 \
-                 AND kind IN ('user', 'skill', 'assistant', 'tool', 'compaction') ORDER BY seq",
+                "SELECT content FROM messages WHERE agent = ? AND session = ? AND seq > ? AND kind = 'capture' ORDER BY seq",
             )?;
-            let mut rows = query.query(params![id, from])?;
-            let mut conversation = Vec::new();
-            while let Some(row) = rows.next()? {
-                conversation.push(messages::read(row)?);
-            }
-            Ok(conversation)
+            let lines = query.query_map(params![agent.to_string(), session, began], |row| row.get(0))?;
+            Ok(lines.collect::<Result<_, _>>()?)
         })
     }
 

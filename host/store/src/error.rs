@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use patchbay_core::{Code, Digest, SessionId};
+use patchbay_core::{AgentId, Code, Digest, SessionId};
 
 /// Why a store operation failed. Writes that were acknowledged before are not affected.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +51,17 @@ pub enum StoreError {
     /// The session was taken over; see [`Hold`](crate::Hold).
     #[error("another process has taken this session over")]
     Fenced(SessionId),
+    /// The agent was killed, or the session has no such agent.
+    #[error("agent '{0}' is dead")]
+    AgentDead(AgentId),
+    /// The inbox of an agent is full.
+    #[error("the inbox of agent '{agent}' is full ({limit} messages)")]
+    InboxFull {
+        /// The recipient.
+        agent: AgentId,
+        /// The highest number of messages in an inbox.
+        limit: u32,
+    },
     /// The file of a component is missing.
     #[error("component {0} is not in the store any more; /reload_skills makes a new snapshot")]
     ComponentMissing(Digest),
@@ -68,6 +79,8 @@ impl StoreError {
         match self {
             Self::SessionNotFound(_) => Code::SessionNotFound,
             Self::Fenced(_) => Code::SessionFenced,
+            Self::AgentDead(_) => Code::AgentDead,
+            Self::InboxFull { .. } => Code::LimitMail,
             _ => Code::StoreFailed,
         }
     }

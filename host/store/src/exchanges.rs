@@ -38,8 +38,10 @@ pub(crate) fn drop_message(
     message: DroppedMessage,
 ) -> Result<(), StoreError> {
     let DroppedMessage { agent, first, last } = message;
+    // Agents that exist keep a row that they inherited. A row that was dropped before keeps its mark.
     connection.execute(
-        "UPDATE messages SET dropped = 1 WHERE session = ?1 AND agent = ?2 AND seq >= ?3 \
+        "UPDATE messages SET dropped = (SELECT max(ordinal) + 1 FROM agents WHERE session = ?1) \
+         WHERE session = ?1 AND agent = ?2 AND seq >= ?3 AND dropped = 0 \
          AND (seq <= ?4 OR kind IN ('assistant', 'tool', 'compaction'))",
         params![session.to_string(), agent.to_string(), first.cast_signed(), last.cast_signed()],
     )?;

@@ -19,7 +19,9 @@ mod artefacts;
 mod authority;
 mod blocks;
 mod calls;
+mod change;
 mod components;
+mod conversations;
 mod database;
 mod error;
 mod exchanges;
@@ -28,6 +30,7 @@ mod health;
 mod hold;
 mod journal;
 mod kv;
+mod mail;
 mod messages;
 mod partials;
 mod queue;
@@ -37,14 +40,16 @@ mod seen;
 mod sessions;
 mod snapshots;
 mod texts;
+mod turns;
 
 use std::{path::Path, sync::Arc};
 
-pub use agents::AgentModel;
+pub use agents::{AgentModel, AgentRow, NewAgent};
 pub use allowances::{Allowance, Conflict};
 pub use authority::GrantRow;
 pub use blocks::BlockedComponent;
 pub use calls::{OpenCall, UnsettledCall};
+pub use change::SessionChange;
 pub use components::RetainedComponents;
 pub use error::StoreError;
 pub use exchanges::{DroppedMessage, LastMessage};
@@ -52,13 +57,15 @@ pub use health::DatabaseHealth;
 pub use hold::Hold;
 pub use journal::{JournalEntry, JournalFilter, JournalRow, JournalSettings, RecordedApproval};
 pub use kv::{KvPlace, KvScope, KvStore, KvStoreError};
+pub use mail::{MailCounts, MailRow, NewMail};
 pub use messages::{MessageRow, NewMessage};
 pub use partials::{JoinPieces, PartialPiece};
 pub use queued_lines::QueueRow;
 pub use rules::Rules;
 pub use seen::SeenFile;
-pub use sessions::{Collected, SessionChange, SessionRow, SessionSummary};
+pub use sessions::{Collected, SessionRow, SessionSummary};
 pub use snapshots::NewSnapshot;
+pub use turns::{EndedTurn, NewTurn, TurnRow};
 
 use components::ComponentFolder;
 use database::Database;
@@ -93,6 +100,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/12.sql"),
     include_str!("../migrations/patchbay/13.sql"),
     include_str!("../migrations/patchbay/14.sql"),
+    include_str!("../migrations/patchbay/15.sql"),
 ];
 
 impl Store {

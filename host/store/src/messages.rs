@@ -88,7 +88,7 @@ impl Store {
 
 impl Store {
     /// Returns the first message of a session (a person's text or a skill's instructions), else its first command; `None` if
-    /// it has neither. Of the text, the first `max` characters are returned; of the data, only those of a skill.
+    /// it has neither. Notifications of mail are no messages. Of the text, the first `max` characters are returned; of the data, only those of a skill.
     ///
     /// # Errors
     /// A database error.
@@ -97,7 +97,8 @@ impl Store {
             let first = |kinds: &str| {
                 let sql = format!(
                     "SELECT seq, agent, kind, substr(content, 1, ?), CASE kind WHEN 'skill' THEN data END FROM messages \
-                     WHERE session = ? AND kind IN ({kinds}) AND content <> '' ORDER BY seq LIMIT 1"
+                     WHERE session = ? AND kind IN ({kinds}) AND content <> '' \
+                     AND (kind <> 'user' OR json_type(data, '$.notification') IS NULL) ORDER BY seq LIMIT 1"
                 );
                 let mut query = connection.prepare_cached(&sql)?;
                 let mut rows = query.query(params![max, session.to_string()])?;

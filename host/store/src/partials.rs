@@ -1,10 +1,10 @@
 //! Partial answers, stored in pieces so that a crash loses little. A turn writes them and deletes them when it commits
 //! the whole answer. A session that is resumed after a crash turns the remaining pieces into messages.
 
-use patchbay_core::{AgentId, MessageKind};
+use patchbay_core::{AgentId, MessageKind, SessionId};
 use rusqlite::{Connection, params};
 
-use crate::{Hold, NewMessage, Store, StoreError, messages};
+use crate::{Hold, NewMessage, Store, StoreError, agents, messages};
 
 /// The part of an answer that was received since the previous piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +27,32 @@ pub(crate) fn end(connection: &Connection, agent: AgentId) -> Result<(), StoreEr
     Ok(())
 }
 
+/// Returns the partial answers of a session as messages, in the order of their agents.
+fn answers(connection: &Connection, session: SessionId, join: JoinPieces) -> Result<Vec<NewMessage>, StoreError> {
+    let mut query = connection.prepare(
+        "SELECT agent, piece FROM partial_pieces \
+         WHERE agent IN (SELECT uuid FROM agents WHERE session = ?) ORDER BY agent, ordinal",
+    )?;
+    let mut rows = query.query(params![session.to_string()])?;
+    let mut answers: Vec<(String, Vec<String>)> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (agent, piece) = (row.get(0)?, row.get(1)?);
+        match answers.last_mut() {
+            Some((last, pieces)) if *last == agent => pieces.push(piece),
+            _ => answers.push((agent, vec![piece])),
+        }
+    }
+    let message = |(agent, pieces): (String, Vec<String>)| {
+        let agent = agent.parse().map_err(|_| StoreError::BadRow("partial answer"))?;
+        let (content, data) = join(&pieces).ok_or(StoreError::BadRow("partial answer"))?;
+        Ok(NewMessage { agent, kind: MessageKind::Assistant, content, data: Some(data) })
+    };
+    answers.into_iter().map(message).collect()
+}
+
 impl Store {
-    /// Stores pieces of a session's partial answers in one transaction.
+    /// Stores pieces of a session's partial answers in one transaction. Pieces of dead agents are ignored: the commit that
+    /// killed the agent has stored its answer.
     ///
     /// # Errors
     /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error. Nothing is stored then.
@@ -40,6 +64,9 @@ impl Store {
                 let mut insert =
                     connection.prepare_cached("INSERT INTO partial_pieces (agent, ordinal, piece) VALUES (?, ?, ?)")?;
                 for PartialPiece { agent, ordinal, piece } in pieces {
+                    if agents::is_dead(connection, agent)? {
+                        continue;
+                    }
                     if ordinal == 0 {
                         end(connection, agent)?;
                     }
@@ -48,6 +75,14 @@ impl Store {
                 Ok(())
             })
             .await
+    }
+
+    /// Returns the messages that [`Store::recover`] would append, without changing anything.
+    ///
+    /// # Errors
+    /// A database error, or [`StoreError::BadRow`] for pieces that `join` cannot read.
+    pub async fn partial_answers(&self, session: SessionId, join: JoinPieces) -> Result<Vec<NewMessage>, StoreError> {
+        self.database.read(|connection| answers(connection, session, join))
     }
 
     /// Turns the partial answers of a process that died into messages.
@@ -59,25 +94,9 @@ impl Store {
         let hold = hold.clone();
         self.database
             .write(move |connection| {
-                let mut query = connection.prepare(
-                    "SELECT agent, piece FROM partial_pieces \
-                     WHERE agent IN (SELECT uuid FROM agents WHERE session = ?) ORDER BY agent, ordinal",
-                )?;
-                let mut rows = query.query(params![hold.session().to_string()])?;
-                let mut answers: Vec<(String, Vec<String>)> = Vec::new();
-                while let Some(row) = rows.next()? {
-                    let (agent, piece) = (row.get(0)?, row.get(1)?);
-                    match answers.last_mut() {
-                        Some((last, pieces)) if *last == agent => pieces.push(piece),
-                        _ => answers.push((agent, vec![piece])),
-                    }
-                }
-                let mut recovered = Vec::new();
-                for (agent, pieces) in answers {
-                    let agent = agent.parse().map_err(|_| StoreError::BadRow("partial answer"))?;
-                    let (content, data) = join(&pieces).ok_or(StoreError::BadRow("partial answer"))?;
-                    end(connection, agent)?;
-                    recovered.push(NewMessage { agent, kind: MessageKind::Assistant, content, data: Some(data) });
+                let recovered = answers(connection, hold.session(), join)?;
+                for answer in &recovered {
+                    end(connection, answer.agent)?;
                 }
                 let last = hold.advance(connection, recovered.len(), 0)?;
                 messages::append(connection, hold.session(), last, recovered)?;

@@ -4,7 +4,7 @@
 use patchbay_core::{AgentId, LineId, SessionId};
 use rusqlite::{Connection, params};
 
-use crate::{Hold, Store, StoreError};
+use crate::{Hold, Store, StoreError, agents};
 
 /// A line that waits for its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,13 +31,17 @@ impl Store {
     /// Adds a line to the waiting lines of a session. [`SessionChange::begins`](crate::SessionChange::begins) removes it.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error.
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], [`StoreError::AgentDead`] if the agent was killed meanwhile,
+    /// or a database error.
     pub async fn queue_line(&self, hold: &Hold, row: QueueRow) -> Result<(), StoreError> {
         let hold = hold.clone();
         self.database
             .write(move |connection| {
                 hold.check(connection)?;
                 let QueueRow { line, agent, position, text } = row;
+                if agents::is_dead(connection, agent)? {
+                    return Err(StoreError::AgentDead(agent));
+                }
                 connection
                     .prepare_cached(
                         "INSERT INTO queued_lines (session, position, agent, line, content) VALUES (?, ?, ?, ?, ?)",

@@ -1,15 +1,15 @@
-//! Sessions: creating, changing, listing and removing them; and garbage collection of what no session uses. Called by
-//! `session` and `events`, and by `patchbay sessions`.
+//! Sessions: creating, listing and removing them; and garbage collection of what no session uses. Called by `session`, and by
+//! `patchbay sessions`.
 
 use std::collections::HashSet;
 
-use patchbay_core::{AgentId, CallId, Digest, LineId, PrincipalId, SessionId};
-use rusqlite::{Connection, OptionalExtension, params};
+use patchbay_core::{AgentId, Digest, PrincipalId, SessionId};
+use rusqlite::{OptionalExtension, params};
 
 use crate::{
-    AgentModel, DroppedMessage, Hold, MessageRow, NewMessage, Store, StoreError, agents, calls, exchanges,
+    Hold, Store, StoreError,
     hold::FIRST_EPOCH,
-    journal, messages, now, partials, queued_lines,
+    journal, now,
     snapshots::{self, NewSnapshot},
     texts,
 };
@@ -31,29 +31,6 @@ pub struct SessionRow {
     pub snapshot_version: u64,
     /// The person who owns the session.
     pub owner: PrincipalId,
-}
-
-/// The change that one line makes to a session. It is committed in one transaction.
-#[derive(Clone, Debug, Default)]
-pub struct SessionChange {
-    /// The new persona, as JSON; `None` keeps the current one.
-    pub persona: Option<String>,
-    /// The new snapshot and its version; `None` keeps the current one.
-    pub snapshot: Option<(NewSnapshot, u64)>,
-    /// The new model of an agent.
-    pub model: Option<(AgentId, AgentModel)>,
-    /// Tokens used by models, to be added to the session's count.
-    pub tokens: u64,
-    /// The agent whose partial answer is complete; its pieces are deleted.
-    pub ends_partial: Option<AgentId>,
-    /// Calls whose results are among `messages`; see [`Store::end_call`].
-    pub settles: Vec<CallId>,
-    /// The waiting line whose rows these are. It leaves the queue in the same transaction; see [`Store::queue_line`].
-    pub begins: Option<LineId>,
-    /// The message that is dropped.
-    pub drops: Option<DroppedMessage>,
-    /// Rows to append, in order.
-    pub messages: Vec<NewMessage>,
 }
 
 /// An entry in the list of sessions.
@@ -151,17 +128,6 @@ impl Store {
         })
     }
 
-    /// Commits the change of one line in one transaction. Returns the new rows with their numbers.
-    ///
-    /// # Errors
-    /// [`StoreError::Fenced`] if another process has taken the session over, [`StoreError::SessionNotFound`] if it was
-    /// removed, or a database error. Nothing is changed then.
-    pub async fn commit(&self, hold: &Hold, change: SessionChange) -> Result<Vec<MessageRow>, StoreError> {
-        let hold = hold.clone();
-        let _held = change.snapshot.as_ref().map(|(snapshot, _)| snapshot.components.clone());
-        self.database.write(move |connection| apply(connection, &hold, change)).await
-    }
-
     /// Returns all sessions, the most recently used first.
     ///
     /// # Errors
@@ -253,37 +219,6 @@ fn unique_prefix<'a>(id: &'a str, ids: &[String]) -> &'a str {
     let shared = |other: &String| id.bytes().zip(other.bytes()).take_while(|(one, two)| one == two).count();
     let longest = ids.iter().filter(|other| *other != id).map(shared).max();
     id.get(..longest.map_or(0, |shared| shared + 1).max(SHORT)).unwrap_or(id)
-}
-
-fn apply(connection: &Connection, hold: &Hold, change: SessionChange) -> Result<Vec<MessageRow>, StoreError> {
-    let last = hold.advance(connection, change.messages.len(), change.tokens)?;
-    let id = hold.session().to_string();
-    if let Some(persona) = change.persona {
-        connection.execute("UPDATE sessions SET persona = ? WHERE id = ?", params![persona, id])?;
-    }
-    if let Some((snapshot, version)) = change.snapshot {
-        snapshots::insert(connection, &snapshot)?;
-        connection.execute(
-            "UPDATE sessions SET snapshot = ?, snapshot_version = ? WHERE id = ?",
-            params![snapshot.digest.to_string(), version.cast_signed(), id],
-        )?;
-    }
-    if let Some((agent, model)) = change.model {
-        agents::set_model(connection, agent, &model)?;
-    }
-    if let Some(agent) = change.ends_partial {
-        partials::end(connection, agent)?;
-    }
-    for call in change.settles {
-        calls::settle(connection, call)?;
-    }
-    if let Some(line) = change.begins {
-        queued_lines::remove(connection, hold.session(), line)?;
-    }
-    if let Some(message) = change.drops {
-        exchanges::drop_message(connection, hold.session(), message)?;
-    }
-    messages::append(connection, hold.session(), last, change.messages)
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ async fn partial_answers_are_recovered_once_in_order() {
     }
     // An answer that was committed as a row is not recovered.
     store.checkpoint(&hold, vec![piece(agent, 0, "whole")]).await.unwrap();
-    let change = SessionChange { ends_partial: Some(agent), ..says(agent, &["whole"]) };
+    let change = SessionChange { ends_partial: vec![agent], ..says(agent, &["whole"]) };
     store.commit(&hold, change).await.unwrap();
     store.recover(&hold, join).await.unwrap();
     assert_eq!(store.last_seq(hold.session()).await.unwrap(), 2);

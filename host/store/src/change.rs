@@ -1,0 +1,133 @@
+//! A change of a session: everything that one line, one step of a turn or one tool changes, in one transaction. Called by
+//! `events`.
+
+use patchbay_core::{AgentId, CallId, LineId};
+use rusqlite::{Connection, params};
+
+use crate::{
+    AgentModel, DroppedMessage, EndedTurn, Hold, MessageRow, NewAgent, NewMail, NewMessage, NewSnapshot, NewTurn,
+    Store, StoreError, agents, calls, exchanges, mail, messages, partials, queued_lines, snapshots, turns,
+};
+
+/// The change that one line makes to a session. It is committed in one transaction.
+#[derive(Clone, Debug, Default)]
+pub struct SessionChange {
+    /// Agents that must be alive. If one is not, nothing is changed.
+    pub requires_alive: Vec<AgentId>,
+    /// An agent that is forked from another one.
+    pub new_agent: Option<NewAgent>,
+    /// Mail to send, in order.
+    pub mail: Vec<NewMail>,
+    /// Agents that die. Their waiting lines are deleted, and they stop capturing. Their turns, partial answers and calls do
+    /// not end by themselves; `ends_turns`, `ends_partial` and `settles` end them.
+    pub kills: Vec<AgentId>,
+    /// The new agent in view; `None` keeps the current one.
+    pub view: Option<AgentId>,
+    /// The new persona, as JSON; `None` keeps the current one.
+    pub persona: Option<String>,
+    /// The new snapshot and its version; `None` keeps the current one.
+    pub snapshot: Option<(NewSnapshot, u64)>,
+    /// The new model of an agent.
+    pub model: Option<(AgentId, AgentModel)>,
+    /// Tokens used by models, to be added to the session's count.
+    pub tokens: u64,
+    /// Tokens used by models, to be added to the counts of their agents.
+    pub agent_tokens: Vec<(AgentId, u64)>,
+    /// Agents whose partial answers are complete; the pieces are deleted.
+    pub ends_partial: Vec<AgentId>,
+    /// Calls whose results are among `messages`; see [`Store::end_call`].
+    pub settles: Vec<CallId>,
+    /// The waiting line whose rows these are. It leaves the queue in the same transaction; see [`Store::queue_line`].
+    pub begins: Option<LineId>,
+    /// The message that is dropped.
+    pub drops: Option<DroppedMessage>,
+    /// The mail that was read: the recipient and the number.
+    pub reads_mail: Option<(AgentId, u64)>,
+    /// The mail that is deleted: the recipient and the number.
+    pub deletes_mail: Option<(AgentId, u64)>,
+    /// The agent whose unread mail a notification among `messages` counts.
+    pub counts_mail: Option<AgentId>,
+    /// The agent that begins (`true`) or ends (`false`) capturing its lines.
+    pub capture: Option<(AgentId, bool)>,
+    /// Turns that end.
+    pub ends_turns: Vec<EndedTurn>,
+    /// Rows to append, in order.
+    pub messages: Vec<NewMessage>,
+    /// Turns that begin, with rows among `messages`, or that run again.
+    pub begins_turns: Vec<NewTurn>,
+}
+
+impl Store {
+    /// Commits the change of one line in one transaction. Returns the new rows with their numbers.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] if another process has taken the session over, [`StoreError::SessionNotFound`] if it was
+    /// removed, [`StoreError::AgentDead`] if an agent of `requires_alive`, the parent of the new agent or a recipient of mail
+    /// is not alive, [`StoreError::InboxFull`], or a database error. Nothing is changed then.
+    pub async fn commit(&self, hold: &Hold, change: SessionChange) -> Result<Vec<MessageRow>, StoreError> {
+        let hold = hold.clone();
+        let _held = change.snapshot.as_ref().map(|(snapshot, _)| snapshot.components.clone());
+        self.database.write(move |connection| apply(connection, &hold, change)).await
+    }
+}
+
+fn apply(connection: &Connection, hold: &Hold, change: SessionChange) -> Result<Vec<MessageRow>, StoreError> {
+    let last = hold.advance(connection, change.messages.len(), change.tokens)?;
+    let session = hold.session();
+    let id = session.to_string();
+    for agent in change.requires_alive {
+        agents::require_alive(connection, session, agent)?;
+    }
+    if let Some(agent) = change.new_agent {
+        agents::create(connection, session, &agent, last)?;
+    }
+    mail::send(connection, session, change.mail, &change.kills)?;
+    agents::kill(connection, session, &change.kills)?;
+    if let Some(agent) = change.view {
+        connection.execute("UPDATE sessions SET agent = ? WHERE id = ?", params![agent.to_string(), id])?;
+    }
+    if let Some(persona) = change.persona {
+        connection.execute("UPDATE sessions SET persona = ? WHERE id = ?", params![persona, id])?;
+    }
+    if let Some((snapshot, version)) = change.snapshot {
+        snapshots::insert(connection, &snapshot)?;
+        connection.execute(
+            "UPDATE sessions SET snapshot = ?, snapshot_version = ? WHERE id = ?",
+            params![snapshot.digest.to_string(), version.cast_signed(), id],
+        )?;
+    }
+    if let Some((agent, model)) = change.model {
+        agents::set_model(connection, agent, &model)?;
+    }
+    for (agent, tokens) in change.agent_tokens {
+        agents::add_tokens(connection, agent, tokens)?;
+    }
+    for agent in change.ends_partial {
+        partials::end(connection, agent)?;
+    }
+    for call in change.settles {
+        calls::settle(connection, call)?;
+    }
+    if let Some(line) = change.begins {
+        queued_lines::remove(connection, session, line)?;
+    }
+    if let Some(message) = change.drops {
+        exchanges::drop_message(connection, session, message)?;
+    }
+    if let Some((recipient, number)) = change.reads_mail {
+        mail::mark_read(connection, recipient, number)?;
+    }
+    if let Some((recipient, number)) = change.deletes_mail {
+        mail::delete(connection, recipient, number)?;
+    }
+    if let Some(recipient) = change.counts_mail {
+        mail::mark_counted(connection, recipient)?;
+    }
+    if let Some((agent, begins)) = change.capture {
+        agents::capture(connection, agent, begins, last)?;
+    }
+    turns::end(connection, session, &change.ends_turns)?;
+    let written = messages::append(connection, session, last, change.messages)?;
+    turns::begin(connection, session, &change.begins_turns, &written)?;
+    Ok(written)
+}

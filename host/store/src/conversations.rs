@@ -1,0 +1,88 @@
+//! The conversation of an agent: its own rows, and the rows of its ancestors up to each fork point. A fork copies nothing.
+//! Read by `agent` at each request.
+
+use patchbay_core::AgentId;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::{
+    MessageRow, Store, StoreError,
+    messages::{self, COLUMNS},
+};
+
+/// The rows of one agent that belong to a conversation.
+struct Part {
+    session: String,
+    agent: String,
+    /// The number of the last row.
+    last: i64,
+    /// The ordinal of the agent that inherits the rows. Rows that were dropped after its creation belong to the conversation.
+    heir: i64,
+}
+
+/// The agent, its parent, the parent of that, and so on, with the rows that the conversation has of each. The depth is bounded,
+/// so that a damaged database cannot keep the query running.
+const CHAIN: &str = "WITH RECURSIVE chain (session, agent, parent, fork_point, ordinal, last, heir, depth) AS (\
+     SELECT session, uuid, parent, fork_point, ordinal, 9223372036854775807, 9223372036854775807, 0 \
+     FROM agents WHERE uuid = ? \
+     UNION ALL \
+     SELECT agents.session, agents.uuid, agents.parent, agents.fork_point, agents.ordinal, \
+     min(chain.last, chain.fork_point), chain.ordinal, chain.depth + 1 \
+     FROM chain JOIN agents ON agents.uuid = chain.parent WHERE chain.depth < 64) \
+     SELECT session, agent, last, heir FROM chain ORDER BY depth";
+
+/// The first row that a conversation still has: that of its last summary, or the first one that the summary keeps.
+const SUMMARY: &str = "SELECT coalesce(json_extract(data, '$.keep_from'), seq) FROM messages INDEXED BY messages_compactions \
+     WHERE agent = ? AND session = ? AND seq <= ? AND kind = 'compaction' AND (dropped = 0 OR dropped > ?) \
+     ORDER BY seq DESC LIMIT 1";
+
+/// The rows of a part, without their columns.
+const ROWS: &str = "FROM messages INDEXED BY messages_by_agent \
+     WHERE agent = ? AND session = ? AND seq BETWEEN ? AND ? AND (dropped = 0 OR dropped > ?) \
+     AND kind IN ('user', 'skill', 'assistant', 'tool', 'compaction') ORDER BY seq";
+
+/// Returns the parts of a conversation, that of the agent itself first.
+fn parts(connection: &Connection, agent: AgentId) -> Result<Vec<Part>, StoreError> {
+    let mut query = connection.prepare_cached(CHAIN)?;
+    let parts = query.query_map(params![agent.to_string()], |row| {
+        Ok(Part { session: row.get(0)?, agent: row.get(1)?, last: row.get(2)?, heir: row.get(3)? })
+    })?;
+    Ok(parts.collect::<Result<_, _>>()?)
+}
+
+/// Returns the number of the first row of a conversation after its last summary; 0 without a summary.
+fn first_row(connection: &Connection, parts: &[Part]) -> Result<i64, StoreError> {
+    let mut query = connection.prepare_cached(SUMMARY)?;
+    for Part { session, agent, last, heir } in parts {
+        if let Some(first) = query.query_row(params![agent, session, last, heir], |row| row.get(0)).optional()? {
+            return Ok(first);
+        }
+    }
+    Ok(0)
+}
+
+impl Store {
+    /// Returns the rows of an agent's conversation, in order: the last compaction, the rows after it, and the earlier
+    /// rows that it keeps (`keep_from` in its data). Dropped messages are left out. A forked agent begins with the rows of its
+    /// parent up to its fork point; what the parent drops or summarises after the fork changes nothing for it.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn conversation(&self, agent: AgentId) -> Result<Vec<MessageRow>, StoreError> {
+        self.database.read(|connection| {
+            // All statements read one state of the database.
+            let _transaction = connection.unchecked_transaction()?;
+            let parts = parts(connection, agent)?;
+            let first = first_row(connection, &parts)?;
+            let mut query = connection.prepare_cached(&format!("SELECT {COLUMNS} {ROWS}"))?;
+            let mut conversation = Vec::new();
+            // The rows of an agent are later than its fork point.
+            for Part { session, agent, last, heir } in parts.iter().rev() {
+                let mut rows = query.query(params![agent, session, first, last, heir])?;
+                while let Some(row) = rows.next()? {
+                    conversation.push(messages::read(row)?);
+                }
+            }
+            Ok(conversation)
+        })
+    }
+}

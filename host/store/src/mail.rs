@@ -1,0 +1,190 @@
+//! Mail between agents. Written through [`Store::commit`](crate::Store::commit), so that a mail is stored before its sender
+//! reads the result; read by `session` and by the tools for mail.
+
+use patchbay_core::{AgentId, SessionId};
+use rusqlite::{Connection, Row, params};
+
+use crate::{Store, StoreError, agents};
+
+/// A mail to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMail {
+    /// The sender.
+    pub from: AgentId,
+    /// The recipient. It must be alive after the change.
+    pub to: AgentId,
+    /// The text.
+    pub body: String,
+    /// Number of messages with which the recipient's inbox is full; `None` for no limit.
+    pub limit: Option<u32>,
+}
+
+/// A stored mail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailRow {
+    /// Its number in the inbox, from 1. The number of a deleted mail is not used again.
+    pub number: u64,
+    /// The sender.
+    pub from: AgentId,
+    /// When it was sent, in milliseconds since 1970. Later mail of an inbox has a later time.
+    pub sent_at: i64,
+    /// Whether the recipient has read it.
+    pub read: bool,
+    /// The text.
+    pub body: String,
+}
+
+/// Numbers of unread mail in an inbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MailCounts {
+    /// All unread mail.
+    pub unread: u64,
+    /// Unread mail that no notification has counted.
+    pub uncounted: u64,
+}
+
+/// Stores mail in its order. `kills` are the agents that the same change kills.
+pub(crate) fn send(
+    connection: &Connection,
+    session: SessionId,
+    mails: Vec<NewMail>,
+    kills: &[AgentId],
+) -> Result<(), StoreError> {
+    for NewMail { from, to, body, limit } in mails {
+        if kills.contains(&to) {
+            return Err(StoreError::AgentDead(to));
+        }
+        agents::require_alive(connection, session, to)?;
+        let recipient = to.to_string();
+        if let Some(limit) = limit {
+            let size: i64 = connection
+                .prepare_cached("SELECT count(*) FROM mail WHERE recipient = ?")?
+                .query_row(params![recipient], |row| row.get(0))?;
+            if size >= i64::from(limit) {
+                return Err(StoreError::InboxFull { agent: to, limit });
+            }
+        }
+        let number: i64 = connection
+            .prepare_cached("UPDATE agents SET next_mail = next_mail + 1 WHERE uuid = ? RETURNING next_mail - 1")?
+            .query_row(params![recipient], |row| row.get(0))?;
+        connection
+            .prepare_cached(
+                "INSERT INTO mail (recipient, number, sender, body, sent_at) VALUES (?1, ?2, ?3, ?4, max(?5, coalesce(\
+                 (SELECT sent_at + 1 FROM mail WHERE recipient = ?1 ORDER BY number DESC LIMIT 1), 0)))",
+            )?
+            .execute(params![recipient, number, from.to_string(), body, jiff::Timestamp::now().as_millisecond()])?;
+    }
+    Ok(())
+}
+
+/// Marks a mail as read, if it exists.
+pub(crate) fn mark_read(connection: &Connection, recipient: AgentId, number: u64) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("UPDATE mail SET read = 1 WHERE recipient = ? AND number = ?")?
+        .execute(params![recipient.to_string(), bounded(number)])?;
+    Ok(())
+}
+
+/// Deletes a mail, if it exists.
+pub(crate) fn delete(connection: &Connection, recipient: AgentId, number: u64) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("DELETE FROM mail WHERE recipient = ? AND number = ?")?
+        .execute(params![recipient.to_string(), bounded(number)])?;
+    Ok(())
+}
+
+/// Marks all unread mail of an agent as counted by a notification.
+pub(crate) fn mark_counted(connection: &Connection, recipient: AgentId) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("UPDATE mail SET counted = 1 WHERE recipient = ? AND read = 0 AND counted = 0")?
+        .execute(params![recipient.to_string()])?;
+    Ok(())
+}
+
+/// Returns the number that a person or a model typed, as a value of SQLite; no mail has the largest one.
+fn bounded(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+const COLUMNS: &str = "number, sender, sent_at, read, body";
+
+fn read(row: &Row<'_>) -> Result<MailRow, StoreError> {
+    let sender: String = row.get(1)?;
+    Ok(MailRow {
+        number: row.get::<_, i64>(0)?.cast_unsigned(),
+        from: sender.parse().map_err(|_| StoreError::BadRow("mail"))?,
+        sent_at: row.get(2)?,
+        read: row.get(3)?,
+        body: row.get(4)?,
+    })
+}
+
+impl Store {
+    /// Returns the mail of an agent, or only that of one sender: unread mail first, then the newest first.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn inbox(&self, agent: AgentId, from: Option<AgentId>) -> Result<Vec<MailRow>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM mail WHERE recipient = ?1 AND (?2 IS NULL OR sender = ?2) ORDER BY read, number DESC"
+            ))?;
+            let mut rows = query.query(params![agent.to_string(), from.map(|from| from.to_string())])?;
+            let mut mails = Vec::new();
+            while let Some(row) = rows.next()? {
+                mails.push(read(row)?);
+            }
+            Ok(mails)
+        })
+    }
+
+    /// Returns a mail of an agent by its number; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn mail(&self, agent: AgentId, number: u64) -> Result<Option<MailRow>, StoreError> {
+        self.database.read(|connection| {
+            let mut query =
+                connection.prepare_cached(&format!("SELECT {COLUMNS} FROM mail WHERE recipient = ? AND number = ?"))?;
+            let mut rows = query.query(params![agent.to_string(), bounded(number)])?;
+            rows.next()?.map(read).transpose()
+        })
+    }
+
+    /// Counts the unread mail of an agent.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn mail_counts(&self, agent: AgentId) -> Result<MailCounts, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT count(*), count(*) FILTER (WHERE counted = 0) FROM mail WHERE recipient = ? AND read = 0",
+            )?;
+            let (unread, uncounted): (i64, i64) =
+                query.query_row(params![agent.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(MailCounts { unread: unread.cast_unsigned(), uncounted: uncounted.cast_unsigned() })
+        })
+    }
+
+    /// Returns the agents of a session that have unread mail, dead ones too, in the order of their creation, with the number
+    /// of their unread mail.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn unread_mail(&self, session: SessionId) -> Result<Vec<(AgentId, u64)>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT uuid, (SELECT count(*) FROM mail WHERE recipient = uuid AND read = 0) AS unread \
+                 FROM agents WHERE session = ? AND unread > 0 ORDER BY ordinal",
+            )?;
+            let mut rows = query.query(params![session.to_string()])?;
+            let mut agents = Vec::new();
+            while let Some(row) = rows.next()? {
+                let agent: String = row.get(0)?;
+                let agent = agent.parse().map_err(|_| StoreError::BadRow("agent"))?;
+                agents.push((agent, row.get::<_, i64>(1)?.cast_unsigned()));
+            }
+            Ok(agents)
+        })
+    }
+}
