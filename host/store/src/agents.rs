@@ -298,3 +298,6 @@ impl Store {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -131,3 +131,6 @@ fn apply(connection: &Connection, hold: &Hold, change: SessionChange) -> Result<
     turns::begin(connection, session, &change.begins_turns, &written)?;
     Ok(written)
 }
+
+#[cfg(test)]
+mod tests;

@@ -86,3 +86,6 @@ impl Store {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

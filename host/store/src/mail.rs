@@ -188,3 +188,6 @@ impl Store {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,11 @@
-//! A stored session for the unit tests of this crate.
+//! Stored sessions for the unit tests of this crate.
 
-use patchbay_core::{AgentId, Digest, PrincipalId, SessionId};
+use patchbay_core::{AgentId, Digest, MessageKind, PrincipalId, SessionId};
 
-use crate::{Hold, NewSnapshot, SessionRow, Store};
+use crate::{
+    AgentModel, Hold, MessageRow, NewAgent, NewMail, NewMessage, NewSnapshot, SessionChange, SessionRow, Store,
+    StoreError,
+};
 
 /// Creates a session with an empty snapshot and returns its hold and its only agent.
 pub(crate) async fn new_session(store: &Store) -> (Hold, AgentId) {
@@ -18,4 +21,79 @@ pub(crate) async fn new_session(store: &Store) -> (Hold, AgentId) {
     };
     let agent = row.agent;
     (store.create_session(row, snapshot).await.unwrap(), agent)
+}
+
+/// A session in a store of its own.
+pub(crate) struct Tree {
+    pub(crate) home: tempfile::TempDir,
+    pub(crate) store: Store,
+    pub(crate) hold: Hold,
+    pub(crate) root: AgentId,
+}
+
+impl Tree {
+    pub(crate) async fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let (hold, root) = new_session(&store).await;
+        Self { home, store, hold, root }
+    }
+
+    pub(crate) fn session(&self) -> SessionId {
+        self.hold.session()
+    }
+
+    pub(crate) async fn commit(&self, change: SessionChange) -> Result<Vec<MessageRow>, StoreError> {
+        self.store.commit(&self.hold, change).await
+    }
+
+    /// Forks an agent without rows.
+    pub(crate) async fn fork(&self, parent: AgentId) -> AgentId {
+        let agent = new_agent(parent);
+        let id = agent.id;
+        self.commit(SessionChange { new_agent: Some(agent), ..SessionChange::default() }).await.unwrap();
+        id
+    }
+
+    pub(crate) async fn kill(&self, agents: &[AgentId]) {
+        self.commit(SessionChange { kills: agents.to_vec(), ..SessionChange::default() }).await.unwrap();
+    }
+
+    /// Appends a row and returns its number.
+    pub(crate) async fn add(&self, agent: AgentId, kind: MessageKind, content: &str) -> u64 {
+        let change = SessionChange { messages: vec![message(agent, kind, content)], ..SessionChange::default() };
+        self.commit(change).await.unwrap()[0].seq
+    }
+
+    /// Returns the texts of a conversation.
+    pub(crate) async fn sent(&self, agent: AgentId) -> Vec<String> {
+        let rows = self.store.conversation(agent).await.unwrap();
+        rows.into_iter().map(|row| row.content).collect()
+    }
+
+    /// Opens a connection of its own to the database.
+    pub(crate) fn database(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.home.path().join("patchbay.db")).unwrap()
+    }
+}
+
+/// Returns a child of `parent` with a new id.
+pub(crate) fn new_agent(parent: AgentId) -> NewAgent {
+    NewAgent { id: AgentId::random(), parent, foreground: true, model: AgentModel::default() }
+}
+
+/// Returns a row without data.
+pub(crate) fn message(agent: AgentId, kind: MessageKind, content: &str) -> NewMessage {
+    NewMessage { agent, kind, content: content.to_owned(), data: None }
+}
+
+/// Returns a mail without a limit.
+pub(crate) fn letter(from: AgentId, to: AgentId, body: &str) -> NewMail {
+    NewMail { from, to, body: body.to_owned(), limit: None }
+}
+
+/// Asserts that a change was refused because `agent` is dead.
+#[track_caller]
+pub(crate) fn assert_dead<T: std::fmt::Debug>(result: Result<T, StoreError>, agent: AgentId) {
+    assert!(matches!(result, Err(StoreError::AgentDead(dead)) if dead == agent), "{result:?}");
 }

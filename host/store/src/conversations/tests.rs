@@ -1,0 +1,237 @@
+//! Tests of inherited conversations.
+
+use patchbay_core::{MessageKind, TurnCause, TurnState};
+use proptest::{prelude::*, sample::Index};
+use serde_json::json;
+
+use super::*;
+use crate::{
+    DroppedMessage, EndedTurn, NewTurn, SessionChange,
+    testing::{Tree, assert_dead, message, new_agent},
+};
+
+/// Appends a summary that keeps the rows from number `keep_from` on.
+async fn compact(tree: &Tree, agent: AgentId, content: &str, keep_from: Option<u64>) -> u64 {
+    let mut summary = message(agent, MessageKind::Compaction, content);
+    summary.data = Some(json!({"keep_from": keep_from}));
+    let change = SessionChange { messages: vec![summary], ..SessionChange::default() };
+    tree.commit(change).await.unwrap()[0].seq
+}
+
+async fn drop_message(tree: &Tree, agent: AgentId, row: u64) {
+    let drops = Some(DroppedMessage { agent, first: row, last: row });
+    tree.commit(SessionChange { drops, ..SessionChange::default() }).await.unwrap();
+}
+
+#[tokio::test]
+async fn later_changes_of_the_parent_do_not_affect_the_child() {
+    use MessageKind::{Assistant, User};
+    let tree = Tree::new().await;
+    let root = tree.root;
+    tree.add(root, User, "one").await;
+    tree.add(root, Assistant, "two").await;
+    let three = tree.add(root, User, "three").await;
+    let child = tree.fork(root).await;
+    drop_message(&tree, root, three).await;
+    assert_eq!(tree.sent(root).await, ["one", "two"]);
+    assert_eq!(tree.sent(child).await, ["one", "two", "three"]);
+    // An agent that is forked now does not get the dropped row, though no row was added in between.
+    let second = tree.fork(root).await;
+    assert_eq!(tree.sent(second).await, ["one", "two"]);
+    compact(&tree, root, "summary", None).await;
+    tree.add(root, User, "four").await;
+    tree.add(child, User, "five").await;
+    assert_eq!(tree.sent(root).await, ["summary", "four"]);
+    assert_eq!(tree.sent(child).await, ["one", "two", "three", "five"]);
+    assert_eq!(tree.sent(second).await, ["one", "two"]);
+    let grandchild = tree.fork(child).await;
+    drop_message(&tree, root, 1).await;
+    assert_eq!(tree.sent(root).await, ["four"], "the rows that were dropped before stay dropped");
+    assert_eq!(tree.sent(grandchild).await, ["one", "two", "three", "five"]);
+}
+
+#[tokio::test]
+async fn summary_of_the_child_keeps_inherited_rows() {
+    use MessageKind::{Assistant, User};
+    let tree = Tree::new().await;
+    tree.add(tree.root, User, "one").await;
+    compact(&tree, tree.root, "first", None).await;
+    let two = tree.add(tree.root, User, "two").await;
+    tree.add(tree.root, Assistant, "three").await;
+    let child = tree.fork(tree.root).await;
+    assert_eq!(tree.sent(child).await, ["first", "two", "three"]);
+    let four = tree.add(child, User, "four").await;
+    compact(&tree, child, "second", Some(two)).await;
+    assert_eq!(tree.sent(child).await, ["two", "three", "four", "second"]);
+    let grandchild = tree.fork(child).await;
+    drop_message(&tree, child, four).await;
+    assert_eq!(tree.sent(child).await, ["first", "two", "three"]);
+    assert_eq!(tree.sent(grandchild).await, ["two", "three", "four", "second"]);
+}
+
+#[tokio::test]
+async fn notifications_belong_to_the_conversation() {
+    let tree = Tree::new().await;
+    let mut notification = message(tree.root, MessageKind::User, "[Notification]");
+    notification.data = Some(json!({"notification": true}));
+    tree.commit(SessionChange { messages: vec![notification], ..SessionChange::default() }).await.unwrap();
+    tree.add(tree.root, MessageKind::User, "a message").await;
+    assert_eq!(tree.sent(tree.fork(tree.root).await).await, ["[Notification]", "a message"]);
+    // They are not what a session is recognised by.
+    let first = tree.store.first_message(tree.session(), 99).await.unwrap().unwrap();
+    assert_eq!(first.content, "a message");
+}
+
+#[tokio::test]
+async fn conversation_is_read_by_ranges_of_its_agents() {
+    let tree = Tree::new().await;
+    let database = tree.database();
+    let plan = |sql: &str| {
+        let mut query = database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let steps = query.query_map(rusqlite::params_from_iter(vec![0; query.parameter_count()]), |row| row.get(3));
+        steps.unwrap().collect::<Result<Vec<String>, _>>().unwrap().join("\n")
+    };
+    assert_eq!(
+        plan(&format!("SELECT {COLUMNS} {ROWS}")),
+        "SEARCH messages USING INDEX messages_by_agent (agent=? AND session=? AND seq>? AND seq<?)"
+    );
+    assert_eq!(plan(SUMMARY), "SEARCH messages USING INDEX messages_compactions (agent=? AND session=? AND seq<?)");
+    let chain = plan(CHAIN);
+    assert!(chain.contains("SEARCH agents USING PRIMARY KEY (uuid=?)"), "{chain}");
+    assert!(!chain.contains("SCAN agents"), "{chain}");
+}
+
+#[tokio::test]
+async fn circle_of_agents_does_not_run_forever() {
+    let tree = Tree::new().await;
+    let child = tree.fork(tree.root).await;
+    let damage = "UPDATE agents SET parent = ?1, fork_point = 9";
+    tree.database().execute(damage, [child.to_string()]).unwrap();
+    tree.add(child, MessageKind::User, "one").await;
+    assert!(tree.sent(child).await.len() <= 65);
+}
+
+/// A row of the model.
+#[derive(Clone)]
+struct Copied {
+    seq: u64,
+    kind: MessageKind,
+    keep_from: Option<u64>,
+    dropped: bool,
+}
+
+/// An agent of the model. `rows` begins with copies of the rows of its parent.
+struct Copy {
+    id: AgentId,
+    rows: Vec<Copied>,
+    inherited: usize,
+    /// The first row of its open turn.
+    turn: Option<u64>,
+    alive: bool,
+}
+
+/// Returns the rows that the model has for a conversation, without the rows after number `last`.
+fn expected(rows: &[Copied], last: u64) -> Vec<Copied> {
+    use MessageKind::{Assistant, Compaction, Skill, Tool, User};
+    let rows = rows.iter().filter(|row| !row.dropped && row.seq <= last);
+    let rows: Vec<_> = rows.filter(|row| matches!(row.kind, User | Skill | Assistant | Tool | Compaction)).collect();
+    let summary = rows.iter().rfind(|row| row.kind == Compaction);
+    let first = summary.map_or(0, |row| row.keep_from.unwrap_or(row.seq));
+    rows.into_iter().filter(|row| row.seq >= first).cloned().collect()
+}
+
+fn numbers(rows: &[Copied]) -> Vec<u64> {
+    rows.iter().map(|row| row.seq).collect()
+}
+
+/// Does one step in the store and in the model.
+async fn step(tree: &Tree, agents: &mut Vec<Copy>, action: u8, agent: Index, choice: Index) {
+    use MessageKind::{Assistant, Capture, Command, Skill, Tool, User};
+    let at = agent.index(agents.len());
+    let id = agents[at].id;
+    match action {
+        0 | 1 => {
+            let child = new_agent(id);
+            let child_id = child.id;
+            let result = tree.commit(SessionChange { new_agent: Some(child), ..SessionChange::default() }).await;
+            if !agents[at].alive {
+                assert_dead(result, id);
+                return;
+            }
+            result.unwrap();
+            let rows = expected(&agents[at].rows, agents[at].turn.map_or(u64::MAX, |began| began - 1));
+            let inherited = rows.len();
+            agents.push(Copy { id: child_id, rows, inherited, turn: None, alive: true });
+        }
+        2 => {
+            let conversation = expected(&agents[at].rows, u64::MAX);
+            let kept = choice.index(conversation.len() + 1);
+            let keep_from = conversation.get(kept).map(|row| row.seq);
+            let seq = compact(tree, id, "", keep_from).await;
+            agents[at].rows.push(Copied { seq, kind: MessageKind::Compaction, keep_from, dropped: false });
+        }
+        3 => {
+            let inherited = agents[at].inherited;
+            let own = agents[at].rows[inherited..].iter();
+            let said: Vec<_> = own.filter(|row| row.kind == User).map(|row| row.seq).collect();
+            if said.is_empty() {
+                return;
+            }
+            let first = said[choice.index(said.len())];
+            drop_message(tree, id, first).await;
+            for row in &mut agents[at].rows[inherited..] {
+                let answers = matches!(row.kind, Assistant | Tool | MessageKind::Compaction);
+                row.dropped |= row.seq == first || row.seq > first && answers;
+            }
+        }
+        4 if at > 0 => {
+            tree.kill(&[id]).await;
+            agents[at].alive = false;
+        }
+        5 => {
+            let (mut begins_turns, mut ends_turns, mut messages) = (vec![], vec![], vec![]);
+            match agents[at].turn {
+                Some(began) => ends_turns.push(EndedTurn { agent: id, began, state: TurnState::Done, code: None }),
+                None => {
+                    messages.push(message(id, User, "turn"));
+                    let state = [TurnState::Waiting, TurnState::Running][choice.index(2)];
+                    begins_turns.push(NewTurn { agent: id, cause: TurnCause::Person, state, began: None });
+                }
+            }
+            let change = SessionChange { begins_turns, ends_turns, messages, ..SessionChange::default() };
+            let began = tree.commit(change).await.unwrap().first().map(|row| row.seq);
+            let rows = began.map(|seq| Copied { seq, kind: User, keep_from: None, dropped: false });
+            agents[at].turn = began;
+            agents[at].rows.extend(rows);
+        }
+        _ => {
+            let kind = [User, User, Assistant, Assistant, Tool, Skill, Command, Capture][choice.index(8)];
+            let seq = tree.add(id, kind, "").await;
+            agents[at].rows.push(Copied { seq, kind, keep_from: None, dropped: false });
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// An agent reads what it would read if its parent's conversation had been copied when it was forked.
+    #[test]
+    fn inherited_conversation_equals_copied_rows(
+        steps in proptest::collection::vec((0u8..12, any::<Index>(), any::<Index>()), 1..80),
+    ) {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+            let tree = Tree::new().await;
+            let mut agents = vec![Copy { id: tree.root, rows: vec![], inherited: 0, turn: None, alive: true }];
+            for (action, agent, choice) in steps {
+                step(&tree, &mut agents, action, agent, choice).await;
+            }
+            for agent in &agents {
+                let rows = tree.store.conversation(agent.id).await.unwrap();
+                let read: Vec<_> = rows.iter().map(|row| row.seq).collect();
+                prop_assert_eq!(read, numbers(&expected(&agent.rows, u64::MAX)));
+            }
+            Ok(())
+        })?;
+    }
+}
