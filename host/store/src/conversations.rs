@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The rows of one agent that belong to a conversation.
-struct Part {
+struct ConversationPart {
     session: String,
     agent: String,
     /// The number of the last row.
@@ -41,18 +41,18 @@ const ROWS: &str = "FROM messages INDEXED BY messages_by_agent \
      AND kind IN ('user', 'skill', 'assistant', 'tool', 'compaction') ORDER BY seq";
 
 /// Returns the parts of a conversation, that of the agent itself first.
-fn parts(connection: &Connection, agent: AgentId) -> Result<Vec<Part>, StoreError> {
+fn parts(connection: &Connection, agent: AgentId) -> Result<Vec<ConversationPart>, StoreError> {
     let mut query = connection.prepare_cached(CHAIN)?;
     let parts = query.query_map(params![agent.to_string()], |row| {
-        Ok(Part { session: row.get(0)?, agent: row.get(1)?, last: row.get(2)?, heir: row.get(3)? })
+        Ok(ConversationPart { session: row.get(0)?, agent: row.get(1)?, last: row.get(2)?, heir: row.get(3)? })
     })?;
     Ok(parts.collect::<Result<_, _>>()?)
 }
 
 /// Returns the number of the first row of a conversation after its last summary; 0 without a summary.
-fn first_row(connection: &Connection, parts: &[Part]) -> Result<i64, StoreError> {
+fn first_row(connection: &Connection, parts: &[ConversationPart]) -> Result<i64, StoreError> {
     let mut query = connection.prepare_cached(SUMMARY)?;
-    for Part { session, agent, last, heir } in parts {
+    for ConversationPart { session, agent, last, heir } in parts {
         if let Some(first) = query.query_row(params![agent, session, last, heir], |row| row.get(0)).optional()? {
             return Ok(first);
         }
@@ -76,7 +76,7 @@ impl Store {
             let mut query = connection.prepare_cached(&format!("SELECT {COLUMNS} {ROWS}"))?;
             let mut conversation = Vec::new();
             // The rows of an agent are later than its fork point.
-            for Part { session, agent, last, heir } in parts.iter().rev() {
+            for ConversationPart { session, agent, last, heir } in parts.iter().rev() {
                 let mut rows = query.query(params![agent, session, first, last, heir])?;
                 while let Some(row) = rows.next()? {
                     conversation.push(messages::read(row)?);

@@ -24,14 +24,14 @@ pub(crate) async fn new_session(store: &Store) -> (Hold, AgentId) {
 }
 
 /// A session in a store of its own.
-pub(crate) struct Tree {
+pub(crate) struct TestTree {
     pub(crate) home: tempfile::TempDir,
     pub(crate) store: Store,
     pub(crate) hold: Hold,
     pub(crate) root: AgentId,
 }
 
-impl Tree {
+impl TestTree {
     pub(crate) async fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();

@@ -5,7 +5,7 @@ use patchbay_core::{LineId, MessageKind, TurnCause, TurnState};
 use super::*;
 use crate::{
     NewTurn, PartialPiece, QueueRow, SessionChange,
-    testing::{Tree, assert_dead, message, new_agent},
+    testing::{TestTree, assert_dead, message, new_agent},
 };
 
 fn ids(agents: &[AgentRow]) -> Vec<AgentId> {
@@ -14,7 +14,7 @@ fn ids(agents: &[AgentRow]) -> Vec<AgentId> {
 
 #[tokio::test]
 async fn agents_are_listed_in_the_order_of_their_creation() {
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     tree.add(tree.root, MessageKind::User, "one").await;
     let model = AgentModel { provider: Some("demo".to_owned()), model: Some("m".to_owned()), ..AgentModel::default() };
     let one = NewAgent { foreground: false, model: model.clone(), ..new_agent(tree.root) };
@@ -66,7 +66,7 @@ async fn agents_are_listed_in_the_order_of_their_creation() {
 #[tokio::test]
 async fn agent_forked_during_a_turn_inherits_what_was_before_the_turn() {
     for state in [TurnState::Waiting, TurnState::Running, TurnState::Done, TurnState::Interrupted] {
-        let tree = Tree::new().await;
+        let tree = TestTree::new().await;
         tree.add(tree.root, MessageKind::User, "one").await;
         tree.add(tree.root, MessageKind::Assistant, "two").await;
         let turn = NewTurn { agent: tree.root, cause: TurnCause::Person, state, began: None };
@@ -93,7 +93,7 @@ async fn agent_forked_during_a_turn_inherits_what_was_before_the_turn() {
 
 #[tokio::test]
 async fn change_is_refused_if_an_agent_is_dead() {
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     let child = tree.fork(tree.root).await;
     tree.kill(&[child]).await;
     let change = |requires: Vec<AgentId>| SessionChange {
@@ -106,7 +106,7 @@ async fn change_is_refused_if_an_agent_is_dead() {
     assert_dead(tree.commit(change(vec![tree.root, child])).await, child);
     let stranger = AgentId::random();
     assert_dead(tree.commit(change(vec![stranger])).await, stranger);
-    let other = Tree::new().await;
+    let other = TestTree::new().await;
     assert_dead(tree.commit(change(vec![other.root])).await, other.root);
     let fork = SessionChange { new_agent: Some(new_agent(child)), ..change(vec![]) };
     assert_dead(tree.commit(fork).await, child);
@@ -124,7 +124,7 @@ async fn change_is_refused_if_an_agent_is_dead() {
 
 #[tokio::test]
 async fn killed_agent_has_no_waiting_lines_and_no_new_pieces() {
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     let child = tree.fork(tree.root).await;
     let row = |agent, position| QueueRow { line: LineId::new(1), agent, position, text: "later".to_owned() };
     let piece = |agent, piece: &str| PartialPiece { agent, ordinal: 0, piece: piece.to_owned() };
@@ -154,7 +154,7 @@ async fn killed_agent_has_no_waiting_lines_and_no_new_pieces() {
 
 #[tokio::test]
 async fn agents_are_found_by_prefix() {
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     let id: AgentId = "25ac03e6-5613-4409-a682-4dd5270a4e0e".parse().unwrap();
     let alike: AgentId = "25ac03e6-5700-4000-8000-000000000000".parse().unwrap();
     for id in [alike, id] {
@@ -178,14 +178,14 @@ async fn agents_are_found_by_prefix() {
     }
     assert_eq!(found("").await, [tree.root, alike, id]);
     assert_eq!(tree.store.agents_with_prefix(tree.session(), "25", 1).await.unwrap().len(), 1);
-    let other = Tree::new().await;
+    let other = TestTree::new().await;
     assert_eq!(other.store.agents_with_prefix(tree.session(), "25", 1).await.unwrap(), []);
 }
 
 #[tokio::test]
 async fn captured_lines_are_those_since_capturing_began() {
     use MessageKind::{Capture, Command, User};
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     let child = tree.fork(tree.root).await;
     let capture = async |agent, begins| {
         let messages = vec![message(agent, Command, "/capture")];

@@ -3,11 +3,11 @@
 use patchbay_core::{MessageKind, SessionId, TurnCause, TurnState};
 
 use super::*;
-use crate::testing::{Tree, letter, message, new_agent};
+use crate::testing::{TestTree, letter, message, new_agent};
 
 /// Forks the root after `rows` rows. Returns how many rows of the database the change wrote.
 async fn writes_of_a_fork(rows: usize) -> u64 {
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     let messages = (0..rows).map(|_| message(tree.root, MessageKind::User, "text")).collect();
     tree.commit(SessionChange { messages, ..SessionChange::default() }).await.unwrap();
     let agent = new_agent(tree.root);
@@ -37,7 +37,7 @@ async fn fork_copies_no_rows() {
 
 #[tokio::test]
 async fn refused_change_leaves_nothing() {
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     let agent = new_agent(tree.root);
     let (child, dead) = (agent.id, tree.fork(tree.root).await);
     tree.kill(&[dead]).await;

@@ -7,18 +7,18 @@ use serde_json::json;
 use super::*;
 use crate::{
     DroppedMessage, EndedTurn, NewTurn, SessionChange,
-    testing::{Tree, assert_dead, message, new_agent},
+    testing::{TestTree, assert_dead, message, new_agent},
 };
 
 /// Appends a summary that keeps the rows from number `keep_from` on.
-async fn compact(tree: &Tree, agent: AgentId, content: &str, keep_from: Option<u64>) -> u64 {
+async fn compact(tree: &TestTree, agent: AgentId, content: &str, keep_from: Option<u64>) -> u64 {
     let mut summary = message(agent, MessageKind::Compaction, content);
     summary.data = Some(json!({"keep_from": keep_from}));
     let change = SessionChange { messages: vec![summary], ..SessionChange::default() };
     tree.commit(change).await.unwrap()[0].seq
 }
 
-async fn drop_message(tree: &Tree, agent: AgentId, row: u64) {
+async fn drop_message(tree: &TestTree, agent: AgentId, row: u64) {
     let drops = Some(DroppedMessage { agent, first: row, last: row });
     tree.commit(SessionChange { drops, ..SessionChange::default() }).await.unwrap();
 }
@@ -26,7 +26,7 @@ async fn drop_message(tree: &Tree, agent: AgentId, row: u64) {
 #[tokio::test]
 async fn later_changes_of_the_parent_do_not_affect_the_child() {
     use MessageKind::{Assistant, User};
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     let root = tree.root;
     tree.add(root, User, "one").await;
     tree.add(root, Assistant, "two").await;
@@ -53,7 +53,7 @@ async fn later_changes_of_the_parent_do_not_affect_the_child() {
 #[tokio::test]
 async fn summary_of_the_child_keeps_inherited_rows() {
     use MessageKind::{Assistant, User};
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     tree.add(tree.root, User, "one").await;
     compact(&tree, tree.root, "first", None).await;
     let two = tree.add(tree.root, User, "two").await;
@@ -71,7 +71,7 @@ async fn summary_of_the_child_keeps_inherited_rows() {
 
 #[tokio::test]
 async fn notifications_belong_to_the_conversation() {
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     let mut notification = message(tree.root, MessageKind::User, "[Notification]");
     notification.data = Some(json!({"notification": true}));
     tree.commit(SessionChange { messages: vec![notification], ..SessionChange::default() }).await.unwrap();
@@ -84,7 +84,7 @@ async fn notifications_belong_to_the_conversation() {
 
 #[tokio::test]
 async fn conversation_is_read_by_ranges_of_its_agents() {
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     let database = tree.database();
     let plan = |sql: &str| {
         let mut query = database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
@@ -103,7 +103,7 @@ async fn conversation_is_read_by_ranges_of_its_agents() {
 
 #[tokio::test]
 async fn circle_of_agents_does_not_run_forever() {
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     let child = tree.fork(tree.root).await;
     let damage = "UPDATE agents SET parent = ?1, fork_point = 9";
     tree.database().execute(damage, [child.to_string()]).unwrap();
@@ -113,7 +113,7 @@ async fn circle_of_agents_does_not_run_forever() {
 
 /// A row of the model.
 #[derive(Clone)]
-struct Copied {
+struct CopiedRow {
     seq: u64,
     kind: MessageKind,
     keep_from: Option<u64>,
@@ -121,9 +121,9 @@ struct Copied {
 }
 
 /// An agent of the model. `rows` begins with copies of the rows of its parent.
-struct Copy {
+struct CopiedAgent {
     id: AgentId,
-    rows: Vec<Copied>,
+    rows: Vec<CopiedRow>,
     inherited: usize,
     /// The first row of its open turn.
     turn: Option<u64>,
@@ -131,7 +131,7 @@ struct Copy {
 }
 
 /// Returns the rows that the model has for a conversation, without the rows after number `last`.
-fn expected(rows: &[Copied], last: u64) -> Vec<Copied> {
+fn expected(rows: &[CopiedRow], last: u64) -> Vec<CopiedRow> {
     use MessageKind::{Assistant, Compaction, Skill, Tool, User};
     let rows = rows.iter().filter(|row| !row.dropped && row.seq <= last);
     let rows: Vec<_> = rows.filter(|row| matches!(row.kind, User | Skill | Assistant | Tool | Compaction)).collect();
@@ -140,12 +140,12 @@ fn expected(rows: &[Copied], last: u64) -> Vec<Copied> {
     rows.into_iter().filter(|row| row.seq >= first).cloned().collect()
 }
 
-fn numbers(rows: &[Copied]) -> Vec<u64> {
+fn numbers(rows: &[CopiedRow]) -> Vec<u64> {
     rows.iter().map(|row| row.seq).collect()
 }
 
 /// Does one step in the store and in the model.
-async fn step(tree: &Tree, agents: &mut Vec<Copy>, action: u8, agent: Index, choice: Index) {
+async fn step(tree: &TestTree, agents: &mut Vec<CopiedAgent>, action: u8, agent: Index, choice: Index) {
     use MessageKind::{Assistant, Capture, Command, Skill, Tool, User};
     let at = agent.index(agents.len());
     let id = agents[at].id;
@@ -161,14 +161,14 @@ async fn step(tree: &Tree, agents: &mut Vec<Copy>, action: u8, agent: Index, cho
             result.unwrap();
             let rows = expected(&agents[at].rows, agents[at].turn.map_or(u64::MAX, |began| began - 1));
             let inherited = rows.len();
-            agents.push(Copy { id: child_id, rows, inherited, turn: None, alive: true });
+            agents.push(CopiedAgent { id: child_id, rows, inherited, turn: None, alive: true });
         }
         2 => {
             let conversation = expected(&agents[at].rows, u64::MAX);
             let kept = choice.index(conversation.len() + 1);
             let keep_from = conversation.get(kept).map(|row| row.seq);
             let seq = compact(tree, id, "", keep_from).await;
-            agents[at].rows.push(Copied { seq, kind: MessageKind::Compaction, keep_from, dropped: false });
+            agents[at].rows.push(CopiedRow { seq, kind: MessageKind::Compaction, keep_from, dropped: false });
         }
         3 => {
             let inherited = agents[at].inherited;
@@ -200,14 +200,14 @@ async fn step(tree: &Tree, agents: &mut Vec<Copy>, action: u8, agent: Index, cho
             }
             let change = SessionChange { begins_turns, ends_turns, messages, ..SessionChange::default() };
             let began = tree.commit(change).await.unwrap().first().map(|row| row.seq);
-            let rows = began.map(|seq| Copied { seq, kind: User, keep_from: None, dropped: false });
+            let rows = began.map(|seq| CopiedRow { seq, kind: User, keep_from: None, dropped: false });
             agents[at].turn = began;
             agents[at].rows.extend(rows);
         }
         _ => {
             let kind = [User, User, Assistant, Assistant, Tool, Skill, Command, Capture][choice.index(8)];
             let seq = tree.add(id, kind, "").await;
-            agents[at].rows.push(Copied { seq, kind, keep_from: None, dropped: false });
+            agents[at].rows.push(CopiedRow { seq, kind, keep_from: None, dropped: false });
         }
     }
 }
@@ -221,8 +221,8 @@ proptest! {
         steps in proptest::collection::vec((0u8..12, any::<Index>(), any::<Index>()), 1..80),
     ) {
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-            let tree = Tree::new().await;
-            let mut agents = vec![Copy { id: tree.root, rows: vec![], inherited: 0, turn: None, alive: true }];
+            let tree = TestTree::new().await;
+            let mut agents = vec![CopiedAgent { id: tree.root, rows: vec![], inherited: 0, turn: None, alive: true }];
             for (action, agent, choice) in steps {
                 step(&tree, &mut agents, action, agent, choice).await;
             }

@@ -3,10 +3,10 @@
 use super::*;
 use crate::{
     SessionChange,
-    testing::{Tree, assert_dead, letter},
+    testing::{TestTree, assert_dead, letter},
 };
 
-async fn send(tree: &Tree, mail: Vec<NewMail>) -> Result<(), StoreError> {
+async fn send(tree: &TestTree, mail: Vec<NewMail>) -> Result<(), StoreError> {
     tree.commit(SessionChange { mail, ..SessionChange::default() }).await.map(drop)
 }
 
@@ -16,7 +16,7 @@ fn numbers(mails: &[MailRow]) -> Vec<(u64, bool)> {
 
 #[tokio::test]
 async fn mail_is_listed_unread_first_then_newest_first() {
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     let (root, child) = (tree.root, tree.fork(tree.root).await);
     send(&tree, vec![letter(child, root, "one"), letter(root, child, "other"), letter(root, root, "two")])
         .await
@@ -49,7 +49,7 @@ async fn mail_is_listed_unread_first_then_newest_first() {
 
 #[tokio::test]
 async fn number_of_deleted_mail_is_not_used_again() {
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     let root = tree.root;
     send(&tree, vec![letter(root, root, "one"), letter(root, root, "two")]).await.unwrap();
     let change = SessionChange { deletes_mail: Some((root, 2)), ..SessionChange::default() };
@@ -61,7 +61,7 @@ async fn number_of_deleted_mail_is_not_used_again() {
 
 #[tokio::test]
 async fn mail_is_counted_once() {
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     let root = tree.root;
     let counts = async || {
         let MailCounts { unread, uncounted } = tree.store.mail_counts(root).await.unwrap();
@@ -82,7 +82,7 @@ async fn mail_is_counted_once() {
 
 #[tokio::test]
 async fn full_inbox_refuses_mail() {
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     let root = tree.root;
     let limited = |body: &str| NewMail { limit: Some(2), ..letter(root, root, body) };
     let full = send(&tree, vec![limited("one"), limited("two"), limited("three")]).await.unwrap_err();
@@ -97,7 +97,7 @@ async fn full_inbox_refuses_mail() {
 
 #[tokio::test]
 async fn dead_agents_get_no_mail() {
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     let (root, child) = (tree.root, tree.fork(tree.root).await);
     send(&tree, vec![letter(root, child, "kept")]).await.unwrap();
     // Not even from the change that kills them; their own last mail is sent.
@@ -108,7 +108,7 @@ async fn dead_agents_get_no_mail() {
     assert_dead(send(&tree, vec![letter(root, root, "lost too"), letter(root, child, "lost")]).await, child);
     assert_eq!(tree.store.inbox(root, None).await.unwrap().len(), 1);
     assert_eq!(tree.store.inbox(child, None).await.unwrap()[0].body, "kept");
-    let other = Tree::new().await;
+    let other = TestTree::new().await;
     assert_dead(send(&tree, vec![letter(root, other.root, "lost")]).await, other.root);
     // Mail to a new agent may be part of the change that creates it.
     let agent = crate::testing::new_agent(root);
@@ -120,7 +120,7 @@ async fn dead_agents_get_no_mail() {
 
 #[tokio::test]
 async fn clock_that_goes_back_does_not_reorder_mail() {
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     let root = tree.root;
     send(&tree, vec![letter(root, root, "one")]).await.unwrap();
     let future = 9_999_999_999_999_i64;

@@ -5,7 +5,7 @@ use patchbay_core::MessageKind;
 use super::*;
 use crate::{
     SessionChange,
-    testing::{Tree, message},
+    testing::{TestTree, message},
 };
 
 fn turn(agent: AgentId, state: TurnState, began: Option<u64>) -> NewTurn {
@@ -14,7 +14,7 @@ fn turn(agent: AgentId, state: TurnState, began: Option<u64>) -> NewTurn {
 
 #[tokio::test]
 async fn turn_begins_with_the_first_row_of_its_agent() {
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     let child = tree.fork(tree.root).await;
     let change = SessionChange {
         messages: vec![
@@ -53,7 +53,7 @@ async fn turn_begins_with_the_first_row_of_its_agent() {
 
 #[tokio::test]
 async fn ended_turn_keeps_its_end_until_it_runs_again() {
-    let tree = Tree::new().await;
+    let tree = TestTree::new().await;
     let child = tree.fork(tree.root).await;
     let begin = |began| SessionChange {
         messages: vec![message(tree.root, MessageKind::User, "go")],
