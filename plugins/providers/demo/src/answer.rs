@@ -3,8 +3,10 @@
 use patchbay_provider_sdk::{CompletionRequest, Failure, Finish, Retry, Usage};
 
 use crate::{
-    context, history,
+    context, history, mail,
+    own::{self, Own},
     script::{self, Fail, Retries, Round},
+    variables::Variables,
 };
 
 /// The text of an answer that must break off and has no other text.
@@ -12,6 +14,8 @@ const BROKEN: &str = "This answer breaks off before its end.";
 
 /// A complete answer.
 pub(crate) struct Answer {
+    /// Time before the answer begins, in milliseconds.
+    pub(crate) pause_ms: u32,
     /// A thought with its attached data.
     pub(crate) thought: Option<(String, String)>,
     pub(crate) text: String,
@@ -34,11 +38,15 @@ pub(crate) enum End {
     Refuse(Failure),
     /// A failure in the middle of the text.
     Break(Failure),
+    /// No end after the text.
+    Hang,
 }
 
 /// Computes the answer to `request`.
 pub(crate) fn answer(request: &CompletionRequest) -> Answer {
+    let own = Own::of(&request.messages);
     let mut answer = Answer {
+        pause_ms: 0,
         thought: thought(request),
         text: String::new(),
         calls: Vec::new(),
@@ -51,9 +59,9 @@ pub(crate) fn answer(request: &CompletionRequest) -> Answer {
         },
         end: End::Finish(finish("end-turn")),
     };
-    match history::summary(&request.messages) {
+    match history::summary(&request.messages, &own) {
         Some(summary) => answer.text = summary,
-        None => answer.follow(request),
+        None => answer.follow(request, &own),
     }
     answer.shorten(request.max_output_tokens);
     answer.count();
@@ -61,11 +69,15 @@ pub(crate) fn answer(request: &CompletionRequest) -> Answer {
 }
 
 impl Answer {
-    /// Follows the commands in the person's last text.
-    fn follow(&mut self, request: &CompletionRequest) {
-        let (texts, number) = history::last_said(&request.messages);
-        let results = results(request);
-        let round = script::round(&texts, number);
+    /// Follows the commands in the person's last text, or after a notification the agent's `on mail` lines.
+    fn follow(&mut self, request: &CompletionRequest, own: &Own<'_>) {
+        let (mut texts, number) = history::last_said(&own.messages);
+        let lines = mail::lines(own, &texts);
+        if let Some(lines) = &lines {
+            texts = vec![lines];
+        }
+        let results = results(own);
+        let round = script::round(&texts, number, &Variables::new(own));
         // Results are listed, unless a `then` line of this round replaces that.
         let echo = if number == 0 || round.is_none() { results } else { Vec::new() };
         let round = round.unwrap_or_default();
@@ -73,8 +85,12 @@ impl Answer {
         self.calls = calls(request, &round);
         self.end =
             End::Finish(finish(round.stop.unwrap_or(if self.calls.is_empty() { "end-turn" } else { "tool-use" })));
+        self.pause_ms = round.pause_ms;
         if let Some(fail) = &round.fail {
             self.fail(fail);
+        } else if round.hang {
+            self.calls.clear();
+            self.end = End::Hang;
         }
     }
 
@@ -128,8 +144,8 @@ fn thought(request: &CompletionRequest) -> Option<(String, String)> {
     Some((history::thought(&request.model, level, messages), history::signature(messages)))
 }
 
-fn results(request: &CompletionRequest) -> Vec<String> {
-    let results = request.messages.last().into_iter().flat_map(history::results);
+fn results(own: &Own<'_>) -> Vec<String> {
+    let results = own.messages.last().into_iter().flat_map(|message| own::results(message.parts));
     let line = |result: &patchbay_provider_sdk::ToolResult| {
         let how = if result.is_error { "failed" } else { "said" };
         format!("{} {how}: {}", result.name, history::content(result))
@@ -153,9 +169,10 @@ fn text(request: &CompletionRequest, round: &Round<'_>, mut lines: Vec<String>) 
     if round.show_context {
         lines.extend(context::show(request));
     }
-    let silent = round.calls.is_empty() && round.fail.is_none();
+    let silent = round.calls.is_empty() && round.fail.is_none() && !round.hang;
     if lines.is_empty() && silent {
-        lines.push("You said nothing.".to_owned());
+        let answer = if round.on_mail > 0 { "Waiting for mail." } else { "You said nothing." };
+        lines.push(answer.to_owned());
     }
     if history::lost_a_signature(request) {
         lines.push("[thinking came back without its signature]".to_owned());
@@ -168,7 +185,7 @@ fn calls(request: &CompletionRequest, round: &Round<'_>) -> Vec<Call> {
     let call = |(id, call): (u64, &script::Call<'_>)| Call {
         id: format!("call_{id}"),
         name: call.name.to_owned(),
-        input: call.input.to_owned(),
+        input: call.input.clone(),
     };
     ids.zip(&round.calls).map(call).collect()
 }

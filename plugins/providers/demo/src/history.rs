@@ -1,29 +1,23 @@
 //! Reads the conversation of a request: last text, calls, results, thoughts, summary requests.
 
-use patchbay_provider_sdk::{Block, CompletionRequest, Message, Part, Piece, Role, ToolResult};
+use patchbay_provider_sdk::{Block, CompletionRequest, Message, Piece, Role, ToolResult};
+
+use crate::own::{self, Own, OwnMessage};
 
 /// The beginning of the host's request for a summary.
 const SUMMARISE: &str = "Summarise the conversation so far.";
 
 /// Returns the texts of the person's last message with text, and the number of rounds of results after it.
-pub(crate) fn last_said(messages: &[Message]) -> (Vec<&str>, usize) {
+pub(crate) fn last_said<'a>(messages: &[OwnMessage<'a>]) -> (Vec<&'a str>, usize) {
     let mut rounds = 0;
     for message in messages.iter().rev().filter(|message| message.role == Role::User) {
-        let texts = texts(&message.parts);
+        let texts = own::texts(message.parts);
         if !texts.is_empty() {
             return (texts, rounds);
         }
-        rounds += usize::from(results(message).next().is_some());
+        rounds += usize::from(own::results(message.parts).next().is_some());
     }
     (Vec::new(), rounds)
-}
-
-/// Returns the results in a message.
-pub(crate) fn results(message: &Message) -> impl Iterator<Item = &ToolResult> {
-    message.parts.iter().filter_map(|part| match &part.block {
-        Block::ToolResult(result) => Some(result),
-        _ => None,
-    })
 }
 
 /// Formats a result as one text; other contents by kind and size.
@@ -87,13 +81,14 @@ fn thinking(model: &str) -> &'static str {
 }
 
 /// Returns the answer to the host's request for a summary, if the last message is one.
-pub(crate) fn summary(messages: &[Message]) -> Option<String> {
-    let (last, before) = messages.split_last()?;
+pub(crate) fn summary(messages: &[Message], own: &Own<'_>) -> Option<String> {
+    let (last, before) = own.messages.split_last()?;
     let asked =
         last.parts.iter().position(|part| matches!(&part.block, Block::Text(text) if text.starts_with(SUMMARISE)))?;
     // The request may be in one message with a text of the person, because roles alternate.
-    let said_with_it = texts(&last.parts[..asked]);
-    let count = before.len() + usize::from(asked > 0);
+    let said_with_it = own::texts(&last.parts[..asked]);
+    let is_alone = messages.last().is_some_and(|whole| whole.parts.len() == last.parts.len() - asked);
+    let count = messages.len() - usize::from(is_alone);
     let said = if said_with_it.is_empty() { last_said(before).0 } else { said_with_it };
     let said = said.iter().flat_map(|text| text.split_whitespace()).collect::<Vec<_>>().join(" ");
     let s = if count == 1 { "" } else { "s" };
@@ -126,13 +121,4 @@ pub(crate) fn clip(text: &str, characters: usize) -> &str {
 
 fn blocks(messages: &[Message]) -> impl Iterator<Item = (Role, &Block)> {
     messages.iter().flat_map(|message| message.parts.iter().map(|part| (message.role, &part.block)))
-}
-
-/// Returns the texts that are not blank.
-fn texts(parts: &[Part]) -> Vec<&str> {
-    let texts = parts.iter().filter_map(|part| match &part.block {
-        Block::Text(text) if !text.trim().is_empty() => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect()
 }

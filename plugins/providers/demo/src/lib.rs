@@ -15,13 +15,33 @@
 //! | `fail … after N` | fails after N words, in the middle of the answer |
 //! | `stop WORD` | finishes with this stop word of the contract, such as `refusal` |
 //! | `show context` | describes the request: model, level, messages with their parts and sizes, system blocks, tools, options |
+//! | `pause MS` | waits MS milliseconds before the answer begins; at most 60,000 together |
+//! | `hang` | never ends the answer: no calls and no end follow the text |
+//! | `on mail LINE` | LINE is for later, when mail wakes the agent; LINE is any command, or `then` with one. If a text has nothing else: `Waiting for mail.` |
+//!
+//! If the last text is a notification (`[Notification: You have 2 unread messages in your inbox]`), the agent follows
+//! the `on mail` lines of its most recent text that has any, instead of echoing the notification.
+//!
+//! `say`, `repeat` and the input of `call` may contain variables. In the input of a call values are escaped for JSON;
+//! an unknown one is `none`. At most 8 MiB of values are inserted into an answer; further ones are `none`.
+//!
+//! | variable | value |
+//! | --- | --- |
+//! | `$self`, `$parent` | UUID of the agent and of its parent |
+//! | `$child1`, `$child2` … | UUIDs of its children, from its successful calls of `fork`, in order |
+//! | `$mail1` …, `$from1` … | number and sender of the mails in its last successful `mail_check` or `mail_filter`, in order |
+//! | `$message1` … | texts of its successful calls of `mail_read` in this turn, in order |
+//! | `$$` | a `$`, so that `call fork {"prompt": "say $$parent"}` has the child say its parent |
+//!
+//! The host says who the agent is in a text of its own before the agent's first text (see `own`). That text is never
+//! echoed. Calls, results and `on mail` lines before it are those of the agent's ancestors, and do not count.
 //!
 //! A text of 20 lines or more that begins with a heading (`# `) is taken as the instructions of a skill and counted
 //! instead of echoed: `Skill instructions, N lines, and: TEXT`. TEXT is any other text, otherwise the text in the
 //! instructions between two lines with a tag, such as `<goal>` and `</goal>`.
 //!
-//! A message may have several texts, because a failed one is sent again before the next. So `fail` only has an effect
-//! in the last text.
+//! A message may have several texts, because a failed or stopped one is sent again before the next. So `fail`, `pause`
+//! and `hang` only have an effect in the last text.
 //!
 //! Tool results are answered with a line each, `NAME said: CONTENT` or `NAME failed: CONTENT`, unless there is a
 //! `then`. If the last message begins with `Summarise the conversation so far.`, the answer is `Summary: N messages,
@@ -39,10 +59,13 @@
 mod answer;
 mod context;
 mod history;
+mod mail;
+mod own;
 mod script;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod variables;
 
 use patchbay_provider_sdk::{
     Action, Adapter, CompletionRequest, Failure, Input, Manifest, Model, Retry, ThinkingPlan, provider,

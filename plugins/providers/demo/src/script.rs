@@ -1,8 +1,12 @@
 //! Parses the commands in a person's text into rounds.
 
+use crate::variables::{Target, Variables};
+
 /// The most words and bytes of one answer.
 pub(crate) const MAX_WORDS: usize = 1_000_000;
 const MAX_BYTES: usize = 8 << 20;
+/// The longest pause before an answer.
+pub(crate) const MAX_PAUSE_MS: u32 = 60_000;
 
 const KINDS: [&str; 9] = [
     "authentication",
@@ -21,7 +25,7 @@ const STOPS: [&str; 7] = ["end-turn", "tool-use", "max-tokens", "context-window"
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call<'a> {
     pub(crate) name: &'a str,
-    pub(crate) input: &'a str,
+    pub(crate) input: String,
 }
 
 /// When a failure may be retried.
@@ -56,39 +60,53 @@ pub(crate) struct Round<'a> {
     pub(crate) fail: Option<Fail<'a>>,
     pub(crate) stop: Option<&'a str>,
     pub(crate) show_context: bool,
+    /// Number of `on mail` lines, which have no effect in this round.
+    pub(crate) on_mail: usize,
+    /// Time before the answer begins, in milliseconds.
+    pub(crate) pause_ms: u32,
+    /// The answer has no end.
+    pub(crate) hang: bool,
 }
 
 enum Command<'a> {
     Say(&'a str),
     Repeat(usize, &'a str),
-    Call(Call<'a>),
+    Call { name: &'a str, input: &'a str },
     Fail(Fail<'a>),
     Stop(&'a str),
     ShowContext,
+    Pause { ms: u32 },
+    Hang,
 }
 
 /// Parses the texts of one message and returns round `number`: 0 is the answer, 1 the answer after the results of its
 /// calls, and so on. `None` if there is no such round; round 0 always exists.
-pub(crate) fn round<'a>(texts: &[&'a str], number: usize) -> Option<Round<'a>> {
+pub(crate) fn round<'a>(texts: &[&'a str], number: usize, variables: &Variables<'_>) -> Option<Round<'a>> {
     let mut round = Round::default();
     let mut later = 0;
     for (index, text) in texts.iter().enumerate() {
-        // A text that was answered by a failure may be sent again in one message with the next, and must not fail
-        // again.
-        let is_repeated = |word: &Command<'_>| index + 1 < texts.len() && matches!(word, Command::Fail(_));
+        // A text that was answered by a failure, or was stopped, may be sent again in one message with the next, and
+        // must not fail or wait again.
+        let is_repeated = |word: &Command<'_>| {
+            index + 1 < texts.len() && matches!(word, Command::Fail(_) | Command::Pause { .. } | Command::Hang)
+        };
         let instructions = is_instructions(text);
         if instructions && number == 0 {
             round.instructions += text.lines().count();
             round.input = input(text);
         }
         for line in text.lines() {
+            if on_mail(line).is_some() {
+                round.on_mail += usize::from(number == 0);
+                continue;
+            }
             let then = line.trim_start().strip_prefix("then ").and_then(command);
             later += usize::from(then.is_some());
             let wanted = if then.is_some() { later == number } else { number == 0 };
             match then.or_else(|| command(line)) {
                 _ if !wanted => {}
                 Some(word) if is_repeated(&word) => {}
-                Some(word) => round.add(word),
+                Some(word) => round.add(word, variables),
                 None if instructions => {}
                 None => round.echo.push(line),
             }
@@ -117,14 +135,18 @@ fn input(text: &str) -> &str {
 }
 
 impl<'a> Round<'a> {
-    fn add(&mut self, word: Command<'a>) {
+    fn add(&mut self, word: Command<'a>, variables: &Variables<'_>) {
         match word {
-            Command::Say(text) => self.append_text(text, 1),
-            Command::Repeat(times, text) => self.append_text(text, times),
-            Command::Call(call) => self.calls.push(call),
+            Command::Say(text) => self.append_text(&variables.fill(text, Target::Text), 1),
+            Command::Repeat(times, text) => self.append_text(&variables.fill(text, Target::Text), times),
+            Command::Call { name, input } => {
+                self.calls.push(Call { name, input: variables.fill(input, Target::Json) });
+            }
             Command::Fail(fail) => self.fail = Some(fail),
             Command::Stop(stop) => self.stop = Some(stop),
             Command::ShowContext => self.show_context = true,
+            Command::Pause { ms } => self.pause_ms = self.pause_ms.saturating_add(ms).min(MAX_PAUSE_MS),
+            Command::Hang => self.hang = true,
         }
     }
 
@@ -150,8 +172,17 @@ impl<'a> Round<'a> {
     }
 }
 
+/// Returns LINE of a line `on mail LINE`, if LINE is a command or `then` with a command.
+pub(crate) fn on_mail(line: &str) -> Option<&str> {
+    let line = line.trim_start().strip_prefix("on mail ")?.trim_start();
+    command(line.strip_prefix("then ").unwrap_or(line)).map(|_| line)
+}
+
 fn command(line: &str) -> Option<Command<'_>> {
     let line = line.trim_start();
+    if line.trim_end() == "hang" {
+        return Some(Command::Hang);
+    }
     let (first, rest) = line.split_once(' ')?;
     match first {
         "say" => Some(Command::Say(rest)),
@@ -162,10 +193,14 @@ fn command(line: &str) -> Option<Command<'_>> {
         "call" => {
             let (name, input) = rest.trim().split_once(' ')?;
             let input = input.trim_start();
-            input.starts_with('{').then_some(Command::Call(Call { name, input }))
+            input.starts_with('{').then_some(Command::Call { name, input })
         }
         "fail" => fail(rest).map(Command::Fail),
         "stop" => STOPS.contains(&rest.trim()).then_some(Command::Stop(rest.trim())),
+        "pause" => {
+            let ms: u64 = rest.trim().parse().ok()?;
+            Some(Command::Pause { ms: u32::try_from(ms).unwrap_or(MAX_PAUSE_MS) })
+        }
         "show" => (rest.trim() == "context").then_some(Command::ShowContext),
         _ => None,
     }

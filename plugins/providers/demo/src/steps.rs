@@ -10,6 +10,9 @@ use crate::answer::{Answer, Call, End};
 const WORDS_A_STEP: usize = 1_000;
 /// The number of pieces of a call's input.
 const PIECES: usize = 3;
+/// The wait that an answer without an end repeats. The host rejects a wait that is longer than an exchange may still
+/// take, so a longer one would end the answer earlier.
+pub(crate) const HANG_MS: u32 = 1_000;
 
 /// The remaining work.
 pub(crate) struct Steps {
@@ -19,6 +22,11 @@ pub(crate) struct Steps {
 
 enum Step {
     Do(Action),
+    Pause {
+        ms: u32,
+    },
+    /// Waits again and again.
+    Hang,
     /// The words of a text from a byte offset.
     Words {
         index: u32,
@@ -32,12 +40,20 @@ impl Steps {
     pub(crate) fn new(model: &str, answer: Answer, delay_ms: u32) -> Self {
         let mut steps = Self { left: VecDeque::new(), delay_ms };
         let usage = Event::Usage(answer.usage);
+        if answer.pause_ms > 0 {
+            steps.left.push_back(Step::Pause { ms: answer.pause_ms });
+        }
         let end = match answer.end {
-            End::Refuse(failure) => return Self::failing(failure),
-            End::Break(failure) => Action::Fail(failure),
-            End::Finish(finish) => Action::Finish(finish),
+            End::Refuse(failure) => {
+                steps.left.push_back(Step::Do(Action::Fail(failure)));
+                return steps;
+            }
+            End::Break(failure) => Step::Do(Action::Fail(failure)),
+            End::Finish(finish) => Step::Do(Action::Finish(finish)),
+            End::Hang => Step::Hang,
         };
-        let breaks = matches!(end, Action::Fail(_));
+        let breaks = matches!(end, Step::Do(Action::Fail(_)));
+        let is_open = !matches!(end, Step::Do(Action::Finish(_)));
         steps.emit(Event::Started(model.to_owned()));
         let mut index = 0;
         if let Some((thought, signature)) = answer.thought {
@@ -49,8 +65,8 @@ impl Steps {
         if breaks || !answer.text.is_empty() {
             steps.start(index, BlockKind::Text);
             steps.left.push_back(Step::Words { index, text: answer.text, from: 0 });
-            // An answer that breaks off has no end.
-            if !breaks {
+            // An answer that breaks off or hangs has no end.
+            if !is_open {
                 steps.end(index, None);
             }
             index += 1;
@@ -59,7 +75,7 @@ impl Steps {
             steps.call(index, call);
         }
         steps.emit(usage);
-        steps.left.push_back(Step::Do(end));
+        steps.left.push_back(end);
         steps
     }
 
@@ -73,11 +89,21 @@ impl Steps {
         let mut actions = Vec::new();
         let mut words = 0;
         while let Some(step) = self.left.pop_front() {
-            let Step::Words { index, text, from } = step else {
-                if let Step::Do(action) = step {
+            let (index, text, from) = match step {
+                Step::Do(action) => {
                     actions.push(action);
+                    continue;
                 }
-                continue;
+                Step::Pause { ms } => {
+                    actions.push(Action::WaitMs(ms));
+                    break;
+                }
+                Step::Hang => {
+                    self.left.push_front(Step::Hang);
+                    actions.push(Action::WaitMs(HANG_MS));
+                    break;
+                }
+                Step::Words { index, text, from } => (index, text, from),
             };
             let to = end_of_word(&text, from);
             if from == to {

@@ -1,5 +1,6 @@
 //! Tests of whole conversations with the demo, through a simulated host.
 
+mod agents;
 mod host;
 
 use patchbay_provider_sdk::{BlobRef, Block, BlockKind, Message, Pair, Part, Piece, Role, Tool, ToolCall, ToolResult};
@@ -27,7 +28,7 @@ fn delay_option_sets_the_time_between_words() {
         let options = vec![Pair { name: "delay-ms".to_owned(), value: value.to_owned() }];
         run(CompletionRequest { options, ..request(vec![person("hello")]) }).waits
     };
-    assert_eq!(with("0"), []);
+    assert!(with("0").is_empty());
     assert_eq!(with("5"), [5, 5, 5]);
     assert_eq!(with("soon"), [20, 20, 20]);
     assert_eq!(with("4000000000"), [60_000; 3]);
@@ -183,6 +184,44 @@ fn fail_after_words_breaks_the_answer() {
 fn failed_text_does_not_fail_again() {
     let said = run(request(vec![user(vec![text("fail rate-limit"), text("hello")])]));
     assert_eq!(said.text(), "You said: hello");
+}
+
+#[test]
+fn hang_never_ends_the_answer() {
+    let said = ask("hang");
+    assert!(said.hangs && said.blocks.is_empty(), "{said:?}");
+    let said = ask("say one two\ncall x {}\n hang ");
+    assert!(said.hangs && said.open && said.calls().is_empty(), "{said:?}");
+    assert_eq!(said.text(), "one two");
+    // In a later round.
+    let mut messages = vec![person("call a {}\nthen hang")];
+    messages.extend([run(request(messages.clone())).message(), user(vec![result("call_1", "a", "1")])]);
+    assert!(run(request(messages)).hangs);
+    // A failure ends the answer, also an earlier one.
+    assert_eq!(ask("hang\nfail server").failure().kind, "server");
+    // A text that was stopped does not hang again.
+    let said = run(request(vec![user(vec![text("pause 5\nhang"), text("hello")])]));
+    assert_eq!((said.text(), said.waits.len()), ("You said: hello", 0));
+    assert_eq!(ask("hang on").text(), "You said: hang on");
+}
+
+#[test]
+fn pause_delays_the_answer() {
+    let said = ask("pause 300\nhello");
+    assert_eq!((said.text(), said.waits.as_slice()), ("You said: hello", &[300][..]));
+    assert_eq!(ask("pause 300\npause 5").waits, [305]);
+    for long in ["60001", "4294967296", "18446744073709551615"] {
+        assert_eq!(ask(&format!("pause {long}\npause {long}")).waits, [60_000]);
+    }
+    assert!(ask("pause 0").waits.is_empty());
+    let said = ask("fail server\npause 300");
+    assert_eq!((said.waits.as_slice(), said.failure().kind.as_str()), (&[300][..], "server"));
+    for line in ["pause", "pause a while", "pause -1", "pause 1 2"] {
+        assert_eq!(ask(line).text(), format!("You said: {line}"));
+    }
+    let mut messages = vec![person("call a {}\nthen pause 7\nthen say x")];
+    messages.extend([run(request(messages.clone())).message(), user(vec![result("call_1", "a", "1")])]);
+    assert_eq!(run(request(messages)).waits, [7]);
 }
 
 #[test]
@@ -348,7 +387,7 @@ proptest! {
     fn any_text_keeps_the_contract(
         lines in proptest::collection::vec(
             prop_oneof![
-                "(then )?(say|repeat|call|fail|stop|show)( [a-z0-9{}-]{0,6}){0,3}",
+                "(on mail )?(then )?(say|repeat|call|fail|stop|show|pause|hang)( [$a-z0-9{}-]{0,6}){0,3}",
                 "(then )?fail (server|network)( (never|[0-9]{1,20}))?( after [0-9]{1,3})?",
                 "(then )?(call [a-z]{1,3} \\{.{0,9}|stop (other|tool-use)|repeat [0-9]{1,4} \\PC{0,5}|show context)",
                 "\\PC{0,20}",

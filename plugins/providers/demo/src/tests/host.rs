@@ -4,7 +4,7 @@ use patchbay_provider_sdk::{
     Retry, Role, ToolCall, ToolChoice, ToolResult, Usage,
 };
 
-use crate::Demo;
+use crate::{Demo, steps::HANG_MS};
 
 /// The result of a completion.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub(super) struct Completed {
     pub(super) waits: Vec<u32>,
     pub(super) usage: Option<Usage>,
     pub(super) end: Result<Finish, Failure>,
+    /// Whether it only waited, step after step.
+    pub(super) hangs: bool,
 }
 
 impl Completed {
@@ -64,13 +66,25 @@ impl Completed {
 /// Runs a completion to its end and checks the rules of the contract.
 pub(super) fn run(request: CompletionRequest) -> Completed {
     let model = request.model.clone();
-    let mut completed =
-        Completed { blocks: Vec::new(), open: false, deltas: 0, waits: Vec::new(), usage: None, end: Err(broken()) };
+    let mut completed = Completed {
+        blocks: Vec::new(),
+        open: false,
+        deltas: 0,
+        waits: Vec::new(),
+        usage: None,
+        end: Err(broken()),
+        hangs: false,
+    };
+    let mut idle_steps = 0;
     let (mut demo, mut actions) = Demo::begin(request);
     let mut started = false;
     loop {
         let last = actions.pop().expect("something to do");
         assert!(actions.len() <= 2_100, "{} actions in a step", actions.len());
+        idle_steps = if actions.is_empty() && last == Action::WaitMs(HANG_MS) { idle_steps + 1 } else { 0 };
+        if idle_steps == 3 {
+            return Completed { hangs: true, ..completed };
+        }
         for action in actions {
             let Action::Emit(event) = action else { panic!("{action:?} before the end of a step") };
             match event {
