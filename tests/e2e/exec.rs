@@ -303,6 +303,15 @@ fn partial_answer_at_timeout_is_printed_and_stored() {
 }
 
 #[test]
+fn hanging_answer_ends_at_the_timeout() {
+    let patchbay = Patchbay::quick();
+    let ran = patchbay.run(&["exec", "--timeout", "3", "say one two\nhang"]);
+    assert_ran(&ran, 3, "one two\n", "Error: not done after 3 s (--timeout). [timeout]\n");
+    let session = patchbay.last_session();
+    assert_ran(&patchbay.run(&["exec", "--session", &session, "hello"]), 0, "You said: hello\n", "");
+}
+
+#[test]
 fn waits_are_reported_on_standard_error() {
     let patchbay = Patchbay::quick();
     let ran = patchbay.run(&["exec", "fail rate-limit 0"]);

@@ -134,22 +134,19 @@ impl<'a> Variables<'a> {
 }
 
 fn variable(name: &str) -> Option<Variable> {
-    let kinds: [(&str, fn(usize) -> Variable); 4] = [
-        ("child", Variable::Child),
-        ("mail", Variable::Number),
-        ("from", Variable::From),
-        ("message", Variable::Message),
-    ];
-    match name {
-        "self" => Some(Variable::Agent),
-        "parent" => Some(Variable::Parent),
-        _ => kinds.iter().find_map(|(word, kind)| {
-            let digits = name.strip_prefix(word)?;
-            let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-            let index = || digits.parse::<usize>().ok()?.checked_sub(1);
-            is_number.then(|| index().map_or(Variable::Missing, kind))
-        }),
-    }
+    let (word, digits) = name.split_at(name.trim_end_matches(|c: char| c.is_ascii_digit()).len());
+    let kind = match (word, digits) {
+        ("self", "") => return Some(Variable::Agent),
+        ("parent", "") => return Some(Variable::Parent),
+        (_, "") => return None,
+        ("child", _) => Variable::Child,
+        ("mail", _) => Variable::Number,
+        ("from", _) => Variable::From,
+        ("message", _) => Variable::Message,
+        _ => return None,
+    };
+    let index = digits.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    Some(index.map_or(Variable::Missing, kind))
 }
 
 /// Returns the result in the envelope of a successful call.
