@@ -39,7 +39,7 @@ fn with_keeper() -> Patchbay {
 
 fn open(patchbay: &Patchbay) -> Terminal {
     let terminal = Terminal::open(patchbay, &[]);
-    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_prompt();
     terminal
 }
 

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn commands_are_completed_hinted_and_run() {
     let patchbay = Patchbay::new();
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_prompt();
     terminal.press("/cal");
     terminal.press(TAB);
     terminal.wait_for_text("> /calc expression, such as 2^100 or 3 GiB / 100 Mbit/s");
@@ -46,7 +46,7 @@ fn commands_are_completed_hinted_and_run() {
 fn history_persists_across_terminals() {
     let patchbay = Patchbay::new();
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_prompt();
     terminal.press("/calc 11 * 11");
     terminal.press(ENTER);
     terminal.wait_for_text("121");
@@ -55,7 +55,7 @@ fn history_persists_across_terminals() {
     assert_eq!(terminal.wait_for_exit(), 0);
     let session = patchbay.last_session();
     let terminal = Terminal::open(&patchbay, &["--session", &session]);
-    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_prompt();
     terminal.press(UP);
     terminal.wait_for_text("> /quit");
     terminal.press(UP);
@@ -74,7 +74,7 @@ fn ctrl_c_cancels_the_running_line_only() {
     patchbay.write("home/config/config.toml", "[limits]\nfuel = 9000000000000\ntime_ms = 600000\n");
     patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_prompt();
     terminal.press("/spin {\"round\": 1}");
     terminal.press(ENTER);
     // The progress is in the busy row.
@@ -97,7 +97,7 @@ fn provider_changes_are_shown_at_the_prompt() {
     let greeting =
         "demo-1 answers: it only echoes. /model chooses a model; default_model in config.toml makes the choice last.";
     terminal.wait_for_text(greeting);
-    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_prompt();
     terminal.press("/model gemini-2.5-p");
     terminal.press(TAB);
     terminal.wait_for_text("gemini-2.5-pro/high");
@@ -120,7 +120,7 @@ fn welcome_omits_model_hint_if_a_default_is_set() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "default_model = \"demo-big\"\n");
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_prompt();
     terminal.wait_for_text("Model: demo:demo-big");
     assert!(!terminal.lines().iter().any(|line| line.contains("default_model")), "{:?}", terminal.lines());
     terminal.press(CTRL_D);
@@ -169,7 +169,7 @@ fn differs(terminal: &Terminal) -> usize {
 fn changed_skill_files_are_announced_once_in_a_terminal() {
     let patchbay = Patchbay::new();
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_prompt();
     patchbay.write("workspace/notes.txt", "No skill.");
     patchbay.write("home/config/skills/README.md", "No skill either.");
     thread::sleep(Duration::from_secs(2));
@@ -216,7 +216,7 @@ fn resumed_session_announces_changed_skill_files() {
 fn lines_that_are_entered_during_an_answer_are_all_run() {
     let patchbay = Patchbay::new();
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_prompt();
     terminal.press("repeat 200 red\r");
     terminal.wait_for_prefix("* demo:demo-1 · answering");
     for message in ["one", "two", "three"] {
@@ -249,7 +249,7 @@ fn lines_that_are_entered_during_an_answer_are_all_run() {
 fn esc_stops_an_answer_and_keeps_what_came() {
     let patchbay = Patchbay::new();
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_prompt();
     terminal.press("repeat 5000 red\r");
     terminal.wait_for_prefix("red red red");
     terminal.press(ESC);
@@ -281,7 +281,7 @@ fn ctrl_c_clears_then_explains_leaving_then_leaves() {
 fn answers_are_shown_as_markdown() {
     let patchbay = Patchbay::quick();
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_prompt();
     // A pasted text is one line of input.
     terminal.press("\x1b[200~Look:\n\n# Title\n\n**bold** `code`\n\n| a | b |\n| - | -: |\n| one | 2 |\n\x1b[201~\r");
     for line in ["Title", "bold code", "a    b", "one  2"] {
@@ -298,7 +298,7 @@ fn answers_are_shown_as_markdown() {
 fn long_paste_is_a_placeholder_and_is_sent_whole() {
     let patchbay = Patchbay::quick();
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_prompt();
     let text: String = (1..=50).map(|number| format!("line {number}\n")).collect();
     terminal.press(&format!("\x1b[200~{text}\x1b[201~"));
     terminal.wait_for_text("> [paste 1: 50 lines]");
@@ -314,7 +314,7 @@ fn long_paste_is_a_placeholder_and_is_sent_whole() {
 fn history_is_searched_with_ctrl_r() {
     let patchbay = Patchbay::new();
     let terminal = Terminal::open(&patchbay, &[]);
-    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_prompt();
     for line in ["/calc 1 + 1", "/calc 2 * 3", "/skills"] {
         terminal.press(line);
         terminal.press(ENTER);

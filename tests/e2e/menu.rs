@@ -12,7 +12,7 @@ const CTRL_A: &str = "\x01";
 
 fn open(patchbay: &Patchbay, variables: &[(&str, &str)]) -> Terminal {
     let terminal = Terminal::open_with(patchbay, &[], variables);
-    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_prompt();
     terminal
 }
 

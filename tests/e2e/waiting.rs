@@ -41,7 +41,7 @@ fn terminal_shows_compilation_progress() {
     patchbay.write("home/config/skills/one.wasm", slow(1));
     let terminal = Terminal::open(&patchbay, &[]);
     terminal.wait_for_text(COMPILING);
-    terminal.wait_for_text("/commands lists what works, Tab completes, /quit leaves.");
+    terminal.wait_for_prompt();
     assert!(!is_compiling(&terminal), "{:?}", terminal.lines());
     patchbay.write("home/config/skills/two.wasm", slow(2));
     terminal.press("/reload_skills");

@@ -41,6 +41,10 @@ pub const DOWN: &str = "\x1b[B";
 pub const ESC: &str = "\x1b";
 /// The keys Alt+Enter.
 pub const ALT_ENTER: &str = "\x1b\r";
+/// The keys Shift+Enter, as terminals with the kitty protocol send them.
+pub const SHIFT_ENTER: &str = "\x1b[13;2u";
+/// The keys Ctrl+Enter, as terminals with the kitty protocol send them.
+pub const CTRL_ENTER: &str = "\x1b[13;5u";
 /// The keys Ctrl+C.
 pub const CTRL_C: &str = "\x03";
 /// The keys Ctrl+D.

@@ -2,7 +2,7 @@
 
 use std::{thread, time::Duration};
 
-use patchbay_tests::terminal::{CTRL_C, ENTER, ESC, Terminal, UP, paste};
+use patchbay_tests::terminal::{ALT_ENTER, CTRL_C, CTRL_ENTER, ENTER, ESC, Terminal, UP, paste};
 
 use crate::{model::Script, stage::Stage};
 
@@ -103,6 +103,109 @@ pub(crate) fn taken_back(stage: &Stage) {
     terminal.wait_for_text("> When?");
     assert!(!terminal.lines().iter().any(|line| line == "queued: When?"), "{:?}", terminal.lines());
     stage.screen(&terminal);
+}
+
+/// Ctrl+Enter, or Alt+Enter on an empty composer, stops the answer and sends what waits.
+pub(crate) fn send_now(stage: &Stage) {
+    let patchbay = stage.home("[providers.demo]\noptions = { delay-ms = \"30\" }\n");
+    let terminal = stage.open(patchbay);
+    for (number, draft, key) in [(1, "two", CTRL_ENTER), (2, "", ALT_ENTER)] {
+        terminal.press("repeat 5000 x\r");
+        terminal.wait_until("the answer is received", || {
+            terminal.lines().iter().any(|line| line.starts_with("* demo:demo-1 · answering"))
+        });
+        terminal.press("one\r");
+        terminal.wait_for_text("queued: one");
+        terminal.press(draft);
+        terminal.press(key);
+        terminal.wait_until("what waited is sent", || count(&terminal, "You said: one") == number);
+        terminal.wait_until_idle();
+        assert_eq!(count(&terminal, "Cancelled. What came is kept."), number, "{:?}", terminal.all_rows());
+    }
+    assert_eq!(count(&terminal, "You said: two"), 1, "{:?}", terminal.all_rows());
+}
+
+/// A retry is counted down in the busy row and leaves nothing behind.
+pub(crate) fn retrying(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    terminal.press("fail rate-limit 3\r");
+    for seconds in [3, 2, 1] {
+        terminal.wait_for_prefix(&format!("* demo:demo-1 · asks again in {seconds} s"));
+    }
+    terminal.press(ESC);
+    terminal.wait_for_prefix("Cancelled.");
+    terminal.wait_until_idle();
+    let all = terminal.all_rows();
+    assert!(!all.iter().any(|row| row.contains("asks again") || row.contains("etrying")), "{all:?}");
+}
+
+/// A message without an answer is sent again by `/retry` and removed by `/drop`.
+pub(crate) fn dropped(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    let failures = || terminal.all_rows().iter().filter(|row| row.starts_with("Error: demo")).count();
+    terminal.press("fail server never\r");
+    terminal.wait_until("the message fails", || failures() == 1);
+    terminal.wait_until_idle();
+    terminal.press("/retry\r");
+    terminal.wait_until("it fails again", || failures() == 2);
+    terminal.wait_until_idle();
+    terminal.press("/drop\r");
+    terminal.wait_for_text("> /drop");
+    terminal.wait_until_idle();
+    stage.screen(&terminal);
+}
+
+/// An answer and its code are copied by OSC 52; `/history` prints the last exchanges.
+pub(crate) fn copied(stage: &Stage) {
+    let terminal = stage.open(stage.model(|| Script::new().text(CODE).end()));
+    terminal.press("Show me code.\r");
+    terminal.wait_for_prefix("    println!");
+    terminal.wait_until_idle();
+    for line in ["/copy", "/copy code", "/copy 7", "/history"] {
+        terminal.press(line);
+        terminal.press(ENTER);
+        terminal.wait_for_text(&format!("> {line}"));
+        terminal.wait_until_idle();
+    }
+    stage.screen(&terminal);
+    let written = terminal.written();
+    // "```rust" and "fn main() {" at the beginning.
+    for sequence in ["\x1b]52;c;YGBgcnVzdA", "\x1b]52;c;Zm4gbWFpbigpIHs"] {
+        assert!(written.contains(sequence), "{sequence:?} is not written");
+    }
+}
+
+/// Prompts and outputs are marked with their exit states, links are links, the tab shows that something runs, and the end of a
+/// long turn rings the bell if the window is not in front.
+pub(crate) fn marks(stage: &Stage) {
+    let mut patchbay = stage.model(|| Script::slow(10_500).text("[manual](https://example.org/manual)\n").end());
+    patchbay.set("VTE_VERSION", "7900");
+    let terminal = stage.open(patchbay);
+    terminal.press("\x1b[O");
+    terminal.press("Where?\r");
+    terminal.wait_for_containing("https://example.org/m");
+    terminal.wait_until_idle();
+    terminal.press("/nope\r");
+    terminal.wait_for_prefix("Error: unknown command '/nope'.");
+    terminal.wait_until("the end is marked", || terminal.written().contains("\x1b]133;D;1\x07"));
+    let written = terminal.written();
+    let order = [
+        "\x1b]133;A\x07> \x1b]133;B\x07Where?\x1b]133;C\x07\r\n",
+        "\x1b]9;4;3\x1b\\",
+        "\x1b]8;;https://example.org/manual\x1b\\",
+        "\x1b]133;D;0\x07",
+        "\x1b]133;A\x07> \x1b]133;B\x07/nope\x1b]133;C\x07\r\n",
+        "Error: unknown command",
+        "\x1b]133;D;1\x07",
+    ];
+    let mut rest = &*written;
+    for sequence in order {
+        let (_, after) = rest.split_once(sequence).unwrap_or_else(|| panic!("{sequence:?} is missing: {written:?}"));
+        rest = after;
+    }
+    assert!(written.contains("\x1b]9;4;0\x1b\\"), "the tab still shows that something runs");
+    let bells = written.matches('\x07').count() - written.matches("\x1b]133;").count();
+    assert_eq!(bells, 1, "{written:?}");
 }
 
 /// After Esc the queue is held, and Enter on an empty composer sends it.

@@ -1,4 +1,10 @@
-//! How many bytes the terminal writes for one answer. A slow connection, or a terminal in a terminal, pays for each of them.
+//! What the terminal may cost: the bytes that it writes for one answer, which a slow connection or a terminal in a terminal
+//! pays for, and the time until a key is shown.
+
+use std::{
+    env,
+    time::{Duration, Instant},
+};
 
 use patchbay_tests::{
     binary::Patchbay,
@@ -8,6 +14,9 @@ use patchbay_tests::{
 };
 
 use crate::model::Script;
+
+/// Time from a key to the screen, which 99 of 100 keys keep also while other tests run. A frame takes up to 33 ms.
+const KEY_TIME: Duration = Duration::from_millis(250);
 
 /// Bytes for the whole session: start, message, answer.
 const BUDGET: usize = 20 * 1024;
@@ -55,4 +64,37 @@ fn answer_of_1400_bytes_writes_at_most_20_kilobytes() {
     for sequence in ["\x1b[2J", "\x1b[3J", "\x1b[6n", "\x1b[?1049h", "\x1b[?1000h", "\x1b[r"] {
         assert!(!written.contains(sequence), "{sequence:?} is written");
     }
+}
+
+/// With 10,000 lines of answers behind and 1,000 skills to complete.
+#[test]
+fn keys_are_shown_at_once_in_a_long_session() {
+    if env::var("TERMINAL_TESTS").as_deref() != Ok("all") {
+        return;
+    }
+    let lines: String = (0..100).map(|_| "line\n\n".repeat(100) + " ").collect();
+    let server = Server::scripted(move |_| Script::new().text(&lines).text("\n\nThe end.\n").end());
+    let mut patchbay = Patchbay::new();
+    patchbay.set(CHAT.variable, KEY);
+    patchbay.write("home/config/config.toml", format!("default_model = \"{}\"\n{}", CHAT.model, CHAT.table(&server)));
+    (0..1_000).for_each(|number| patchbay.skill(&format!("skill_{number}"), "summary: A skill", "Do it."));
+    let terminal = Terminal::sized(&patchbay, 100, 32, &[]);
+    terminal.wait_for_prompt();
+    terminal.press("Count.\r");
+    terminal.wait_for_text("The end.");
+    terminal.wait_until("the answer ends", || !terminal.lines().iter().any(|line| line.starts_with("* ")));
+    let mut times = Vec::new();
+    let word = "/help skill_";
+    for _ in 0..8 {
+        for key in word.chars().chain(word.chars().map(|_| '\x7f')) {
+            let (before, start) = (terminal.cursor(), Instant::now());
+            terminal.press(&key.to_string());
+            terminal.wait_until("the key is shown", || terminal.cursor() != before);
+            times.push(start.elapsed());
+        }
+    }
+    times.sort();
+    let (p50, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
+    println!("from key to screen: p50 {} ms, p99 {} ms", p50.as_millis(), p99.as_millis());
+    assert!(p99 <= KEY_TIME, "p99 is {p99:?}; the limit is {KEY_TIME:?}");
 }

@@ -9,8 +9,8 @@ use patchbay_tests::{
 
 use crate::{model::Script, stage::Stage};
 
-/// What turns bracketed paste, reports of the focus and attributes off.
-const RESTORED: [&str; 4] = ["\x1b[?2004l", "\x1b[?1004l", "\x1b[0m", "\x1b[?25h"];
+/// What turns unambiguous keys, bracketed paste, reports of the focus and attributes off.
+const RESTORED: [&str; 5] = ["\x1b[<1u", "\x1b[?2004l", "\x1b[?1004l", "\x1b[0m", "\x1b[?25h"];
 
 /// Leaving says how to go on, and the live area is gone.
 pub(crate) fn leave(stage: &Stage) {

@@ -11,7 +11,7 @@ const COLUMNS: u16 = 80;
 const SECTIONS: &[(&str, &str, &[&str])] = &[
     (
         "The start",
-        "The first lines name the session, the model that answers, and how to find commands. Below is the **live area**: the line \
+        "The first lines name the session and the model that answers; the first start also says how to find everything else. Below is the **live area**: the line \
          that you type (`>`), and the status row with the model and the workspace. Only the live area is ever drawn again. A \
          finished line is printed once; it belongs to your terminal's scrollback.",
         &["start"],
@@ -25,8 +25,9 @@ const SECTIONS: &[(&str, &str, &[&str])] = &[
     (
         "Typing",
         "Ctrl+J, Alt+Enter, Shift+Enter, and Enter after `\\` break the line. A long pasted text is one placeholder, and is sent \
-         whole; pasting it again shows it. Ctrl+R searches what you typed before, Ctrl+G opens the text in `$EDITOR`.",
-        &["newlines", "paste", "search"],
+         whole; pasting it again shows it. `@` offers files. Ctrl+R searches what you typed before, Ctrl+G opens the text in \
+         `$EDITOR`.",
+        &["newlines", "paste", "files", "search"],
     ),
     (
         "While a model answers",
@@ -37,7 +38,7 @@ const SECTIONS: &[(&str, &str, &[&str])] = &[
     (
         "Stopping",
         "Esc stops what runs and keeps the draft. Ctrl+C clears the draft, then stops, then says how to leave. After a stop the \
-         queue is held: Enter on an empty line sends it.",
+         queue is held: Enter on an empty line sends it. Ctrl+Enter stops and sends at once.",
         &["stopped", "held"],
     ),
     (
@@ -49,8 +50,8 @@ const SECTIONS: &[(&str, &str, &[&str])] = &[
     (
         "Thinking and tools",
         "Thinking folds to one line; `/show thinking` prints it. Each result of a tool has a number, and `/show NUMBER` prints it \
-         whole.",
-        &["thinking", "tool", "tool_failed"],
+         whole. An edit is shown as the lines that it changes.",
+        &["thinking", "tool", "tool_failed", "diff"],
     ),
     (
         "Permissions",

@@ -67,12 +67,13 @@ impl Stage {
         self.home("[providers.demo]\noptions = { delay-ms = \"0\" }\n")
     }
 
-    /// Creates a home with this `config.toml`. The workspace is `~/workspace`.
+    /// Creates a home with this `config.toml`, in which the terminal was started before. The workspace is `~/workspace`.
     pub(crate) fn home(&self, config: &str) -> Patchbay {
         let mut patchbay = Patchbay::new();
         let home = patchbay.folder().to_str().unwrap().to_owned();
         patchbay.set("HOME", &home);
         patchbay.write("home/config/config.toml", config);
+        patchbay.write("home/state/history", "");
         patchbay
     }
 

@@ -5,7 +5,7 @@ use std::{thread, time::Duration};
 use patchbay_tests::{
     calls::relaying,
     guest::Guest,
-    terminal::{ENTER, ESC, paste},
+    terminal::{ENTER, ESC, Terminal, paste},
 };
 
 use crate::{answering::assert_harmless, stage::Stage};
@@ -78,13 +78,46 @@ pub(crate) fn question(stage: &Stage) {
     terminal.wait_for_prefix("May the user skill 'ask' use 'tools'?");
     terminal.press("1");
     stage.screen(&terminal);
-    thread::sleep(Duration::from_millis(600));
-    terminal.press("1");
+    answer(&terminal, "1");
     terminal.wait_for_text("42");
     terminal.wait_until_idle();
     terminal.press("/ask\r");
     terminal.wait_for_prefix("May the user skill 'ask' use 'tools'?");
-    thread::sleep(Duration::from_millis(600));
-    terminal.press(ESC);
+    answer(&terminal, ESC);
     terminal.wait_for_prefix("Error: skill 'ask' may not use");
+    terminal.wait_until_idle();
+    // A grant is asked for once.
+    terminal.press("/ask\r");
+    terminal.wait_for_prefix("May the user skill 'ask' use 'tools'?");
+    answer(&terminal, "3");
+    terminal.wait_for_prefix("Allowed from now on: ");
+    terminal.wait_until_idle();
+    terminal.press("/ask\r");
+    terminal.wait_until("three calls have succeeded", || {
+        terminal.all_rows().iter().filter(|row| *row == "42").count() == 3
+    });
+}
+
+/// Types a key after the time in which a question ignores keys.
+fn answer(terminal: &Terminal, key: &str) {
+    thread::sleep(Duration::from_millis(600));
+    terminal.press(key);
+}
+
+/// An edit is shown as the lines that it changes.
+pub(crate) fn diff(stage: &Stage) {
+    let patchbay = stage.demo();
+    patchbay.write("workspace/shop.txt", "open\nclosed\n");
+    let terminal = stage.open(patchbay);
+    let edit = r#"call files__edit {"path":"shop.txt","old":"closed\n","new":"open, too\n"}"#;
+    terminal.press(&paste(&format!("{edit}\nthen say It is done.")));
+    terminal.press(ENTER);
+    terminal.wait_for_prefix("May the bundled skill 'files' use");
+    answer(&terminal, "2");
+    terminal.wait_for_text("It is done.");
+    terminal.wait_until_idle();
+    for line in ["- closed", "+ open, too"] {
+        terminal.wait_for_text(line);
+    }
+    stage.screen(&terminal);
 }

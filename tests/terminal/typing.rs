@@ -1,14 +1,25 @@
 //! Moments before a line is entered: the start, the menu, completion, several lines, pasted text, the history.
 
+use std::fs;
+
 use patchbay_tests::terminal::{
-    ALT_ENTER, CTRL_C, CTRL_D, CTRL_G, CTRL_J, CTRL_L, CTRL_R, DOWN, ENTER, TAB, UP, paste,
+    ALT_ENTER, CTRL_C, CTRL_D, CTRL_G, CTRL_J, CTRL_L, CTRL_R, DOWN, ENTER, SHIFT_ENTER, TAB, UP, paste,
 };
 
 use crate::stage::Stage;
 
+/// The first start says how to find everything else; later ones name the session and the model only.
 pub(crate) fn start(stage: &Stage) {
-    let terminal = stage.open(stage.demo());
+    let patchbay = stage.demo();
+    fs::remove_file(patchbay.home().join("state/history")).unwrap();
+    let terminal = stage.script(patchbay, "patchbay; exec patchbay");
+    terminal.wait_for_prompt();
     stage.screen(&terminal);
+    terminal.press(CTRL_D);
+    let count = |start: &str| terminal.all_rows().iter().filter(|row| row.starts_with(start)).count();
+    terminal.wait_until("it is started again", || count("Patchbay 0.") == 2);
+    terminal.wait_for_prompt();
+    assert_eq!((count("demo-1 answers"), count("? lists the keys")), (2, 1), "{:?}", terminal.all_rows());
 }
 
 /// `/` opens the menu, and further letters filter it.
@@ -87,20 +98,62 @@ pub(crate) fn help(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// Ctrl+J, Alt+Enter, and Enter after a backslash break the line; Enter sends it.
+/// Ctrl+J, Alt+Enter, Shift+Enter, and Enter after a backslash break the line; Enter sends it.
 pub(crate) fn newlines(stage: &Stage) {
     let terminal = stage.open(stage.demo());
-    for (line, key) in [("one", CTRL_J), ("two", ALT_ENTER), ("three", "\\\r"), ("four", "")] {
+    let keys = [("one", CTRL_J), ("two", ALT_ENTER), ("three", SHIFT_ENTER), ("four", "\\\r"), ("five", "")];
+    for (line, key) in keys {
         terminal.press(line);
         terminal.press(key);
     }
-    for row in ["> one", "  two", "  three", "  four"] {
+    for row in ["> one", "  two", "  three", "  four", "  five"] {
         terminal.wait_for_text(row);
     }
     stage.screen(&terminal);
     terminal.press(ENTER);
     // One line break in Markdown is a blank.
-    terminal.wait_for_text("You said: one two three four");
+    terminal.wait_for_text("You said: one two three four five");
+}
+
+/// Terminals with the kitty protocol are asked for unambiguous keys, and send other sequences for Ctrl+J, Alt+Enter, Ctrl+C,
+/// Esc and Ctrl+D.
+pub(crate) fn kitty_keys(stage: &Stage) {
+    let mut terminal = stage.open(stage.demo());
+    assert!(terminal.written().contains("\x1b[>1u"), "the protocol is not turned on");
+    terminal.press("one\x1b[106;5utwo\x1b[13;3uthree");
+    terminal.wait_for_text("  two");
+    terminal.wait_for_text("  three");
+    terminal.press("\x1b[99;5u");
+    terminal.wait_for_prompt();
+    terminal.press("/");
+    terminal.wait_for_prefix("… ");
+    terminal.press("\x1b[27u");
+    terminal.wait_until("the menu is closed", || !terminal.lines().iter().any(|line| line.starts_with("… ")));
+    terminal.press("\x7f");
+    terminal.wait_for_prompt();
+    terminal.press("\x1b[100;5u");
+    assert_eq!(terminal.wait_for_end(), 0);
+    assert!(terminal.written().contains("\x1b[<1u"), "the protocol is not turned off");
+}
+
+/// `@` offers the files of the workspace that `.gitignore` does not hide; Tab inserts the path.
+pub(crate) fn files(stage: &Stage) {
+    let patchbay = stage.demo();
+    for path in ["src/notes.md", "src/other/notes.txt", "out/notes.md", ".git/notes"] {
+        patchbay.write(&format!("workspace/{path}"), "");
+    }
+    patchbay.write("workspace/.gitignore", "out/\n");
+    let terminal = stage.open(patchbay);
+    terminal.press("compare @notes");
+    terminal.wait_for_text("src/notes.md");
+    terminal.wait_for_text("src/other/notes.txt");
+    stage.screen(&terminal);
+    let lines = terminal.lines();
+    assert!(!lines.iter().any(|line| line.starts_with("out/") || line.starts_with(".git")), "{lines:?}");
+    terminal.press(TAB);
+    terminal.wait_for_text("> compare src/notes.md");
+    terminal.press(ENTER);
+    terminal.wait_for_text("You said: compare src/notes.md");
 }
 
 pub(crate) fn pasted(stage: &Stage) {
@@ -175,7 +228,8 @@ pub(crate) fn editor(stage: &Stage) {
     terminal.wait_for_text("You said: a polished text");
 }
 
-/// Ctrl+L draws the live area again. Finished lines stay, and nothing is doubled.
+/// Ctrl+L draws the live area again. Finished lines stay, and nothing is doubled. After a resize it prints the last answer at
+/// the new width.
 pub(crate) fn redraw(stage: &Stage) {
     let mut terminal = stage.open(stage.demo());
     terminal.press("hello\r");
@@ -187,6 +241,15 @@ pub(crate) fn redraw(stage: &Stage) {
     terminal.press(CTRL_L);
     terminal.wait_until("something is written", || terminal.written().len() > written);
     assert_eq!(terminal.wait_for_stillness(str::to_owned), before);
+    let answers = || terminal.all_rows().iter().filter(|row| *row == "You said: hello").count();
+    assert_eq!(answers(), 1);
+    terminal.resize(stage.columns + 10, 24);
+    terminal.wait_for_stillness(str::to_owned);
+    terminal.press(CTRL_L);
+    terminal.wait_until("the answer is printed again", || answers() == 2);
+    terminal.press(CTRL_L);
+    terminal.wait_for_stillness(str::to_owned);
+    assert_eq!(answers(), 2);
     terminal.press(CTRL_C);
     terminal.press(CTRL_D);
     assert_eq!(terminal.wait_for_end(), 0);

@@ -48,7 +48,7 @@ pub fn run(runtime: &Handle, session: Arc<Session>, options: Options<'_>) -> Res
         return Ok(all_ok || typed);
     }
     runtime.block_on(async {
-        let greeting = greeting(&session, options.version).await?;
+        let greeting = greeting(&session, options.version, !options.history.exists()).await?;
         terminal::run(session, options.history, greeting, (options.compiling)()).await
     })?;
     Ok(true)
@@ -62,13 +62,17 @@ struct Welcome {
     exchange: Vec<String>,
 }
 
-async fn greeting(session: &Session, version: &str) -> Result<Welcome, ReplError> {
+/// The first start explains how to find everything else; a terminal without a history file was never started before.
+async fn greeting(session: &Session, version: &str, is_first: bool) -> Result<Welcome, ReplError> {
     let skills = session.snapshot().skills().len();
     let mut lines = vec![format!("Patchbay {version} - session {}, {skills} skills", session.id().short())];
     lines.extend(session.exclusions());
     lines.extend(session.notices().into_iter().map(|notice| format!("Note: {notice}")));
     lines.push(session.model_line().await);
-    lines.push("/commands lists what works, Tab completes, /quit leaves.".to_owned());
+    if is_first {
+        lines.push("/commands lists what works, Tab completes, /quit leaves.".to_owned());
+        lines.push("? lists the keys, Esc stops what runs.".to_owned());
+    }
     let exchange = session.last_exchange().await.map_err(|error| ReplError::Store(error.to_string()))?;
     Ok(Welcome { lines, exchange })
 }

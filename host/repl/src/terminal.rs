@@ -49,7 +49,7 @@ use composer::Composer;
 use history::InputHistory;
 use live::LiveArea;
 use menu::Menu;
-use questions::{PendingQuestion, Questions};
+use questions::{ApproverMessage, Questions};
 use raw_mode::RawMode;
 use screen::CommandHelp;
 use search::HistorySearch;
@@ -91,7 +91,7 @@ pub(crate) async fn run(
                 // The terminal is gone.
                 None => break,
             },
-            Some(question) = front.asked.recv() => front.ask(question),
+            Some(message) = front.asked.recv() => front.asked(message),
             received = front.events.next() => match received {
                 Ok(Some(received)) => front.received(received).await?,
                 Ok(None) => break,
@@ -132,7 +132,7 @@ struct Front {
     completing: Option<BoxFuture<'static, (String, Vec<Suggestion>)>>,
     /// Whether Tab was pressed before the suggestions were there.
     tab: bool,
-    asked: mpsc::Receiver<PendingQuestion>,
+    asked: mpsc::Receiver<ApproverMessage>,
     questions: Questions,
     composer: Composer,
     menu: Option<Menu>,
@@ -157,8 +157,10 @@ struct Front {
     /// Whether the window is in front; true where the terminal does not tell.
     focused: bool,
     interrupted: Option<Instant>,
-    /// Lines that run and are a bare `/help`, whose error gets a hint.
-    bare_help: Vec<LineId>,
+    /// Lines of this front that have not ended, and whether each is a bare `/help`, whose error gets a hint.
+    submitted: BTreeMap<LineId, bool>,
+    /// Whether the waiting lines are sent as soon as what runs has stopped.
+    send_after_stop: bool,
     /// A short message below the composer, until the next key.
     hint: Option<String>,
     /// A sequence that copies to the clipboard, to be written with the next frame.
@@ -210,7 +212,8 @@ impl Front {
             rows: rows.into(),
             focused: true,
             interrupted: None,
-            bare_help: Vec::new(),
+            submitted: BTreeMap::new(),
+            send_after_stop: false,
             hint: None,
             clipboard: None,
             drawn: None,
@@ -243,9 +246,12 @@ impl Front {
         }
     }
 
-    fn ask(&mut self, question: PendingQuestion) {
-        self.questions.add(question, Instant::now());
+    fn asked(&mut self, message: ApproverMessage) {
         self.changed = true;
+        match message {
+            ApproverMessage::Question(question) => self.questions.add(question, Instant::now()),
+            ApproverMessage::Stored(line) => self.transcript.notice(&line),
+        }
     }
 
     /// Handles an event and those that are there already.
@@ -286,7 +292,15 @@ impl Front {
                 }
                 EventKind::QueueHeld { .. } => self.queue = self.session.queue(),
                 // Lines of a resumed session have no future here.
-                EventKind::LineEnded { line, .. } => self.busy.end(*line),
+                EventKind::LineEnded { line, outcome } => {
+                    let took = self.busy.end(*line, now);
+                    if !self.focused && took.is_some_and(|took| took >= marks::LONG) {
+                        self.area.mark(marks::BELL);
+                    }
+                    if !self.submitted.contains_key(line) {
+                        self.end_output(outcome);
+                    }
+                }
                 _ => {}
             }
         }
@@ -296,23 +310,22 @@ impl Front {
     /// Shows the outcome of a line, after its events.
     async fn ended(&mut self, id: LineId, outcome: &Outcome) -> Result<(), ReplError> {
         self.drain(usize::MAX).await?;
-        let now = Instant::now();
-        let took = self.busy.duration(now);
-        self.busy.end(id);
+        // The event may have been lost.
+        self.busy.end(id, Instant::now());
         self.queue = self.session.queue();
+        let is_bare_help = self.submitted.remove(&id).unwrap_or_default();
+        if self.send_after_stop && self.queue.held {
+            self.session.release_queue();
+        }
+        self.send_after_stop &= !self.busy.is_idle() && !self.queue.held;
         if outcome.code == Code::LineTakenBack {
             return Ok(());
         }
         self.transcript.outcome(outcome, self.busy.is_idle() || outcome.code == Code::Answered);
-        if self.bare_help.contains(&id) {
-            self.bare_help.retain(|help| *help != id);
-            if !outcome.is_ok() {
-                self.transcript.notice(front_command::HELP_HINT);
-            }
+        if is_bare_help && !outcome.is_ok() {
+            self.transcript.notice(front_command::HELP_HINT);
         }
-        if !self.focused && took.is_some_and(|took| took >= marks::LONG) {
-            raw_mode::write(marks::BELL)?;
-        }
+        self.end_output(outcome);
         self.model = self.session.model_in_use().await;
         // The command may have changed what commands there are.
         self.command_help = CommandHelp::default();
@@ -321,13 +334,18 @@ impl Front {
         Ok(())
     }
 
+    /// Marks the end of a line's output for the terminal.
+    fn end_output(&mut self, outcome: &Outcome) {
+        if outcome.code != Code::LineTakenBack {
+            self.transcript.end_output(outcome.is_ok());
+        }
+    }
+
     /// Runs the text of the composer, or puts it into the queue.
     fn submit(&mut self, line: &str) {
         let submitted: Submitted = self.session.submit(line);
         let id = submitted.id();
-        if line.trim() == "/help" {
-            self.bare_help.push(id);
-        }
+        self.submitted.insert(id, line.trim() == "/help");
         self.queue = self.session.queue();
         if !self.queue.lines.iter().any(|waiting| waiting.id == id) {
             self.transcript.entered(line);
@@ -384,6 +402,7 @@ impl Front {
         self.questions.withdraw(now);
         self.update_command_help();
         let finished = self.transcript.take_finished();
+        self.area.mark(&self.transcript.take_mark());
         let view = self.view(now);
         let frame = self.area.frame(self.columns, &finished, view);
         (self.changed, self.urgent) = (false, false);
@@ -402,6 +421,7 @@ impl Front {
 
     fn clear_area(&mut self) -> Result<(), ReplError> {
         let finished = self.transcript.take_finished();
+        self.area.mark(&self.transcript.take_mark());
         raw_mode::write(&self.area.leave(self.columns, &finished))?;
         Ok(())
     }
@@ -415,7 +435,7 @@ impl Front {
                     self.composer.set(text::clean(&text).trim_end_matches('\n'));
                     self.edited();
                 }
-                Err(error) => self.transcript.print(&format!("Error: {error}")),
+                Err(error) => self.transcript.prose(&format!("Error: {error}")),
             },
         }
         if let Ok((columns, rows)) = crossterm::terminal::size() {

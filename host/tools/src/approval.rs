@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use patchbay_core::{AgentId, Asker, Digest};
 use patchbay_policy::{Capability, Identity};
 use patchbay_sandbox::BoxFuture;
+use patchbay_store::StoreError;
 use tokio::sync::Semaphore;
 
 /// Shows questions to a person. Implemented by fronts.
@@ -15,6 +16,9 @@ pub trait Approver: Send + Sync {
     /// Asks `question` and waits for the answer, which is one of [`Question::answers`] or [`Approval::Never`]; any other one
     /// counts as no. If the future is dropped, the question is withdrawn.
     fn approve(&self, question: Question) -> BoxFuture<'_, Approval>;
+
+    /// Reports that the grant of [`Approval::Always`] was stored, or why not: then the answer is [`Approval::Once`].
+    fn grant_stored(&self, _question: &Question, _stored: Result<(), String>) {}
 }
 
 /// A question to a person: may a skill use a capability?
@@ -120,6 +124,8 @@ impl Default for QuestionSlots {
 /// The subject of a question. Concurrent questions with equal subjects are asked once.
 type Subject = (Identity, Digest, Capability);
 type Asking = Shared<BoxFuture<'static, Approval>>;
+/// Stores the grant that a question offers.
+type StoreGrant = BoxFuture<'static, Result<(), StoreError>>;
 
 /// The questions and answers of one session, which keeps it while it is open.
 pub struct Approvals {
@@ -160,8 +166,14 @@ impl Approvals {
 
     /// Returns the answer to `question` for a skill whose files have the digest `digest`. Uses an earlier answer for the
     /// session if there is one; concurrent calls with the same subject share one question. Without room in `slots`, the
-    /// answer is no.
-    pub(crate) async fn ask(&self, digest: Digest, question: Question, slots: &QuestionSlots) -> Approval {
+    /// answer is no. [`Approval::Always`] runs `store_grant` first.
+    pub(crate) async fn ask(
+        &self,
+        digest: Digest,
+        question: Question,
+        slots: &QuestionSlots,
+        store_grant: StoreGrant,
+    ) -> Approval {
         let subject = (question.skill.clone(), digest, question.capability.clone());
         let only_once = question.only_once;
         match self.answered.lock().get(&subject) {
@@ -169,7 +181,7 @@ impl Approvals {
             Some(answer) if !only_once => return *answer,
             _ => {}
         }
-        let Some(asking) = self.join(&subject, question, slots) else {
+        let Some(asking) = self.join(&subject, question, slots, store_grant) else {
             tracing::warn!(skill = %subject.0, capability = %subject.2, "too many questions wait; this one is answered by no");
             return Approval::No;
         };
@@ -188,7 +200,13 @@ impl Approvals {
     }
 
     /// Joins the open question on `subject`, or opens one; `None` without room for it.
-    fn join(&self, subject: &Subject, question: Question, slots: &QuestionSlots) -> Option<Asking> {
+    fn join(
+        &self,
+        subject: &Subject,
+        question: Question,
+        slots: &QuestionSlots,
+        store_grant: StoreGrant,
+    ) -> Option<Asking> {
         let mut open = self.open.lock();
         if let Some(asking) = open.get(subject).and_then(WeakShared::upgrade) {
             return Some(asking);
@@ -198,8 +216,21 @@ impl Approvals {
         let asking = async move {
             let _slot = slot;
             let asked = question.clone();
-            let answer = approver.approve(question).await;
-            if asked.allows(answer) { answer } else { Approval::No }
+            match approver.approve(question).await {
+                answer if !asked.allows(answer) => Approval::No,
+                Approval::Always => match store_grant.await {
+                    Ok(()) => {
+                        approver.grant_stored(&asked, Ok(()));
+                        Approval::Always
+                    }
+                    Err(error) => {
+                        tracing::error!(skill = %asked.skill, capability = %asked.capability, "a grant is not stored: {error}");
+                        approver.grant_stored(&asked, Err(error.to_string()));
+                        Approval::Once
+                    }
+                },
+                answer => answer,
+            }
         };
         let asking: Asking = (Box::pin(asking) as BoxFuture<'static, Approval>).shared();
         if let Some(weak) = asking.downgrade() {
@@ -220,6 +251,8 @@ mod tests {
     struct TestApprover {
         answer: Approval,
         asked: AtomicU32,
+        /// What was reported of each grant.
+        stored: Mutex<Vec<Result<(), String>>>,
     }
 
     impl Approver for TestApprover {
@@ -230,10 +263,18 @@ mod tests {
                 self.answer
             })
         }
+
+        fn grant_stored(&self, _: &Question, stored: Result<(), String>) {
+            self.stored.lock().push(stored);
+        }
+    }
+
+    fn storing(result: Result<(), StoreError>) -> StoreGrant {
+        Box::pin(async { result })
     }
 
     fn approvals(answer: Approval) -> (Arc<TestApprover>, Arc<Approvals>) {
-        let person = Arc::new(TestApprover { answer, asked: AtomicU32::new(0) });
+        let person = Arc::new(TestApprover { answer, asked: AtomicU32::new(0), stored: Mutex::default() });
         (person.clone(), Approvals::new(person))
     }
 
@@ -252,7 +293,7 @@ mod tests {
     }
 
     async fn ask(approvals: &Approvals, files: &[u8], capability: Capability) -> Approval {
-        approvals.ask(Digest::of(files), question(capability), &QuestionSlots::default()).await
+        approvals.ask(Digest::of(files), question(capability), &QuestionSlots::default(), storing(Ok(()))).await
     }
 
     #[tokio::test]
@@ -303,14 +344,30 @@ mod tests {
         for (question, given) in offered.into_iter().zip([session, always, always]) {
             let expected = if question.grant.is_some() { always } else { no };
             let (_, approvals) = approvals(given);
-            assert_eq!(approvals.ask(digest, question, &QuestionSlots::default()).await, expected);
+            let answer = approvals.ask(digest, question, &QuestionSlots::default(), storing(Ok(()))).await;
+            assert_eq!(answer, expected);
         }
         // An earlier yes for the session does not extend to where only one call can be allowed.
         let (person, approvals) = approvals(session);
         ask(&approvals, b"files", Capability::Kv).await;
         let in_home = Question { only_once: true, ..question(Capability::Kv) };
-        assert_eq!(approvals.ask(digest, in_home, &QuestionSlots::default()).await, no);
+        assert_eq!(approvals.ask(digest, in_home, &QuestionSlots::default(), storing(Ok(()))).await, no);
         assert_eq!(person.asked.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn always_that_is_not_stored_is_for_one_call() {
+        let digest = Digest::of(b"files");
+        let grant = OfferedGrant { command: "patchbay grant add notes kv".to_owned(), digest: Some(digest) };
+        let question = Question { grant: Some(grant), ..question(Capability::Kv) };
+        let (person, approvals) = approvals(Approval::Always);
+        let slots = QuestionSlots::default();
+        // The grant of calls that share a question is stored once.
+        let ask = |result| approvals.ask(digest, question.clone(), &slots, storing(result));
+        assert_eq!(tokio::join!(ask(Ok(())), ask(Ok(()))), (Approval::Always, Approval::Always));
+        assert_eq!(std::mem::take(&mut *person.stored.lock()), [Ok(())]);
+        assert_eq!(ask(Err(StoreError::WriterGone)).await, Approval::Once);
+        assert_eq!(*person.stored.lock(), [Err(StoreError::WriterGone.to_string())]);
     }
 
     #[tokio::test]
@@ -319,7 +376,8 @@ mod tests {
         let slots = QuestionSlots::default();
         let ask = |number: usize| {
             let (approvals, slots) = (&sessions[number % 2].1, &slots);
-            async move { approvals.ask(Digest::of(&[number as u8]), question(Capability::Kv), slots).await }
+            let digest = Digest::of(&[number as u8]);
+            async move { approvals.ask(digest, question(Capability::Kv), slots, storing(Ok(()))).await }
         };
         let answers = futures_util::future::join_all((0..QuestionSlots::QUESTIONS + 2).map(ask)).await;
         let (asked, denied) = answers.split_at(QuestionSlots::QUESTIONS);

@@ -61,8 +61,10 @@ impl Busy {
         self.lines.push(RunningLine { id, command, since: now });
     }
 
-    pub(crate) fn end(&mut self, id: LineId) {
-        self.lines.retain(|line| line.id != id);
+    /// Removes a line that has ended and returns how long it ran; `None` if it did not run here.
+    pub(crate) fn end(&mut self, id: LineId, now: Instant) -> Option<Duration> {
+        let index = self.lines.iter().position(|line| line.id == id)?;
+        Some(now.saturating_duration_since(self.lines.remove(index).since))
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -72,11 +74,6 @@ impl Busy {
     /// The ids of the running lines, in the order in which they were entered.
     pub(crate) fn running(&self) -> Vec<LineId> {
         self.lines.iter().map(|line| line.id).collect()
-    }
-
-    /// How long the oldest running line has run.
-    pub(crate) fn duration(&self, now: Instant) -> Option<Duration> {
-        self.lines.first().map(|line| now.saturating_duration_since(line.since))
     }
 
     /// Notes what an event says about the work.
@@ -188,7 +185,8 @@ mod tests {
         assert_eq!(busy.text(Some("m1"), None, at(70)).unwrap(), "* m1 · answering 1 min 10 s · Esc stops");
         busy.event(&EventKind::Progress { tool: "web__fetch".to_owned(), text: "40 %".to_owned() }, at(71));
         assert_eq!(busy.text(Some("m1"), None, at(72)).unwrap(), "* m1 · web__fetch 1 s · 40 % · Esc stops");
-        busy.end(LineId::from_bytes([1; 16]));
+        let ended = [1, 1].map(|line| busy.end(LineId::from_bytes([line; 16]), at(73)));
+        assert_eq!(ended, [Some(Duration::from_secs(73)), None]);
         assert!(busy.is_idle());
     }
 

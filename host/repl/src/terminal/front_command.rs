@@ -10,6 +10,7 @@ Enter sends; Ctrl+J, Alt+Enter, Shift+Enter or \\ and Enter break the line.
 Esc stops what runs; Ctrl+C clears the text, then stops; Ctrl+D leaves.
 / lists commands, @ files; Tab completes.
 Up and Down go through the history, Ctrl+R searches it.
+Ctrl+Enter stops what runs and sends at once.
 Ctrl+G opens the text in $EDITOR, Ctrl+L draws again, Ctrl+Z suspends.
 /show N prints the result of a tool in full,
 /show thinking the thinking before the last answer.
@@ -23,19 +24,24 @@ pub(crate) const NAMES: &[&str] = &["copy", "show"];
 /// Printed below the error of `/help` without an argument.
 pub(crate) const HELP_HINT: &str = "? lists the keys, /commands the commands.";
 
-/// Runs `line` if it is a command of the terminal. Returns false if it is not.
-pub(crate) fn run(front: &mut Front, line: &str) -> bool {
+/// Runs `line` if it is a command of the terminal, and returns whether it succeeded; `None` if it is no such command.
+pub(crate) fn run(front: &mut Front, line: &str) -> Option<bool> {
     let line = line.trim();
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     match name {
         "?" if argument.is_empty() => {
             front.transcript.entered(line);
             front.transcript.prose(HELP);
+            Some(true)
         }
         "/show" => {
             front.transcript.entered(line);
-            let shown = front.transcript.results().show(argument).map_or_else(|error| error, str::to_owned);
-            front.transcript.print(&shown);
+            let shown = front.transcript.results().show(argument).map(str::to_owned);
+            match &shown {
+                Ok(shown) => front.transcript.print(shown),
+                Err(error) => front.transcript.prose(error),
+            }
+            Some(shown.is_ok())
         }
         "/copy" => {
             front.transcript.entered(line);
@@ -47,10 +53,10 @@ pub(crate) fn run(front: &mut Front, line: &str) -> bool {
                 }
                 Err(error) => (None, error),
             };
-            front.transcript.print(&message);
+            front.transcript.prose(&message);
             front.clipboard = sequence;
+            Some(front.clipboard.is_some())
         }
-        _ => return false,
+        _ => None,
     }
-    true
 }

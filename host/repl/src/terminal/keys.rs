@@ -35,6 +35,10 @@ impl Front {
             (KeyCode::Char('z'), _) if control => self.away = Some(Away::Suspended),
             (KeyCode::Char('g'), _) if control => self.away = Some(Away::Editor),
             (KeyCode::Char('j'), _) if control => self.newline(),
+            (KeyCode::Enter, _) if control => self.send_now(),
+            (KeyCode::Enter, KeyModifiers::ALT) if self.composer.is_empty() && !self.queue.lines.is_empty() => {
+                self.send_now();
+            }
             (KeyCode::Enter, modifiers) if modifiers.intersects(KeyModifiers::ALT | KeyModifiers::SHIFT) => {
                 self.newline()
             }
@@ -109,8 +113,19 @@ impl Front {
         }
         let line = self.composer.take();
         self.edited();
-        if !front_command::run(self, &line) {
-            self.submit(&line);
+        match front_command::run(self, &line) {
+            Some(is_ok) => self.transcript.end_output(is_ok),
+            None => self.submit(&line),
+        }
+    }
+
+    /// Ctrl+Enter: like Enter, and stops what runs, so that waiting lines are sent at once.
+    fn send_now(&mut self) {
+        let running = self.busy.running();
+        self.enter();
+        for id in running {
+            self.send_after_stop = true;
+            self.session.stop(id);
         }
     }
 
@@ -141,6 +156,7 @@ impl Front {
     /// Ctrl+L: draws the live area again. Finished lines stay.
     fn redraw(&mut self) {
         self.area.invalidate();
+        self.transcript.reprint();
         self.changed = true;
     }
 }

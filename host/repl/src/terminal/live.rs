@@ -46,6 +46,8 @@ pub(crate) struct LiveArea {
     columns: usize,
     /// Whether the terminal wraps long lines again when it is resized, as nearly all do.
     rewraps: bool,
+    /// A sequence for the place behind the finished lines, which the next frame writes.
+    mark: String,
 }
 
 /// A beginning of a row that has fewer bytes is written again: moving behind it would take as many.
@@ -56,24 +58,26 @@ const END: &str = "\x1b[?2026l";
 impl LiveArea {
     /// An area that is not drawn yet; the cursor is at the start of an empty line.
     pub(crate) fn new(rewraps: bool) -> Self {
-        Self { drawn: LiveView::default(), columns: 0, rewraps }
+        Self { drawn: LiveView::default(), columns: 0, rewraps, mark: String::new() }
+    }
+
+    /// Has the next frame write `sequence`, which moves nothing, behind its finished lines.
+    pub(crate) fn mark(&mut self, sequence: &str) {
+        self.mark.push_str(sequence);
     }
 
     /// Returns the bytes that print `finished` above the area and draw `view` in a terminal of `columns`; empty if nothing
     /// changed. Each finished line may be wider than the terminal, which then wraps it.
     pub(crate) fn frame(&mut self, columns: usize, finished: &[String], view: LiveView) -> String {
-        if finished.is_empty() && columns == self.columns && view == self.drawn {
+        let only_rows = finished.is_empty() && self.mark.is_empty() && columns == self.columns;
+        if only_rows && view == self.drawn {
             return String::new();
         }
         let mut out = String::from(BEGIN);
-        if finished.is_empty() && columns == self.columns && !self.drawn.rows.is_empty() {
+        if only_rows && !self.drawn.rows.is_empty() {
             self.redraw_changed(&mut out, &view);
         } else {
-            self.erase(&mut out, columns);
-            for line in finished {
-                out.push_str(line);
-                out.push_str("\r\n");
-            }
+            self.finish(&mut out, columns, finished);
             for (index, row) in view.rows.iter().enumerate() {
                 if index > 0 {
                     out.push_str("\r\n");
@@ -91,14 +95,20 @@ impl LiveArea {
     /// Returns the bytes that print `finished` and remove the area. The cursor is then at the start of an empty line.
     pub(crate) fn leave(&mut self, columns: usize, finished: &[String]) -> String {
         let mut out = String::from(BEGIN);
-        self.erase(&mut out, columns);
+        self.finish(&mut out, columns, finished);
+        out.push_str(END);
+        self.drawn = LiveView::default();
+        out
+    }
+
+    /// Replaces the area by `finished` and the mark behind it.
+    fn finish(&mut self, out: &mut String, columns: usize, finished: &[String]) {
+        self.erase(out, columns);
         for line in finished {
             out.push_str(line);
             out.push_str("\r\n");
         }
-        out.push_str(END);
-        self.drawn = LiveView::default();
-        out
+        out.push_str(&std::mem::take(&mut self.mark));
     }
 
     /// Has the next frame draw all rows.

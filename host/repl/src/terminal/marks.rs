@@ -12,6 +12,11 @@ pub(crate) const PROMPT_START: &str = "\x1b]133;A\x07";
 pub(crate) const PROMPT_END: &str = "\x1b]133;B\x07";
 pub(crate) const OUTPUT_START: &str = "\x1b]133;C\x07";
 
+/// Returns the mark of the end of an output, with the exit state as a shell would report it.
+pub(crate) fn output_end(is_ok: bool) -> &'static str {
+    if is_ok { "\x1b]133;D;0\x07" } else { "\x1b]133;D;1\x07" }
+}
+
 /// Whether the terminal wraps lines again when it is resized. The Linux console and xterm do not.
 pub(crate) fn rewraps() -> bool {
     std::env::var("TERM").is_ok_and(|term| term != "linux") && std::env::var_os("XTERM_VERSION").is_none()

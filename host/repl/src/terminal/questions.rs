@@ -1,5 +1,5 @@
 //! Questions of the host to the person: may a skill use a capability? The session has the [`QuestionSender`]; the loop in
-//! `terminal` shows one question at a time and passes keys.
+//! `terminal` shows one question at a time, passes keys, and prints whether a grant was stored.
 
 use std::{
     collections::VecDeque,
@@ -15,13 +15,20 @@ use super::{live::Row, prose, style, wrap::cut};
 
 /// Keys are ignored until this time has passed without one: they were meant for the composer.
 const DEAF: Duration = Duration::from_millis(400);
-/// Questions on their way to the loop; the host asks no more at once.
-const WAITING: usize = 8;
+/// Messages on their way to the loop: the host asks at most 8 questions at once, and each may end with a grant.
+const WAITING: usize = 16;
 /// Rows of one part of a question, such as the reason that a skill gives.
 const PART_ROWS: usize = 3;
 
 /// Passes questions to the loop.
-pub(crate) struct QuestionSender(mpsc::Sender<PendingQuestion>);
+pub(crate) struct QuestionSender(mpsc::Sender<ApproverMessage>);
+
+/// What the host has for the person.
+pub(crate) enum ApproverMessage {
+    Question(PendingQuestion),
+    /// A line for the transcript: whether the grant of the answer `always` was stored.
+    Stored(String),
+}
 
 /// A question that waits for its answer.
 pub(crate) struct PendingQuestion {
@@ -30,7 +37,7 @@ pub(crate) struct PendingQuestion {
 }
 
 /// Returns the two ends of the way of questions.
-pub(crate) fn channel() -> (QuestionSender, mpsc::Receiver<PendingQuestion>) {
+pub(crate) fn channel() -> (QuestionSender, mpsc::Receiver<ApproverMessage>) {
     let (sender, receiver) = mpsc::channel(WAITING);
     (QuestionSender(sender), receiver)
 }
@@ -40,12 +47,31 @@ impl Approver for QuestionSender {
         let (answer, answered) = oneshot::channel();
         Box::pin(async move {
             // Without room, or after the front has left, the answer is no.
-            if self.0.try_send(PendingQuestion { question, answer }).is_err() {
+            if self.0.try_send(ApproverMessage::Question(PendingQuestion { question, answer })).is_err() {
                 return Approval::No;
             }
             answered.await.unwrap_or(Approval::No)
         })
     }
+
+    fn grant_stored(&self, question: &Question, stored: Result<(), String>) {
+        let Question { capability, .. } = question;
+        let subject = subject(question);
+        let line = match stored {
+            Ok(()) => format!("Allowed from now on: {subject} may use '{capability}'."),
+            Err(error) => {
+                format!(
+                    "Error: the grant is not stored: {error}. Only for this call, {subject} may use '{capability}'."
+                )
+            }
+        };
+        // The front may have left.
+        let _ = self.0.try_send(ApproverMessage::Stored(line));
+    }
+}
+
+fn subject(question: &Question) -> String {
+    format!("the {} skill '{}'", question.skill.root, question.skill.name)
 }
 
 /// The open question and those behind it.
@@ -83,7 +109,7 @@ impl Questions {
     }
 
     /// Answers the open question if the key is an offered answer and was not typed ahead. Returns the line for the
-    /// transcript.
+    /// transcript; `None` for `always`, whose line is printed when the grant is stored.
     pub(crate) fn key(&mut self, key: KeyEvent, now: Instant) -> Option<String> {
         if self.withdraw(now) || now.saturating_duration_since(self.deaf_since) < DEAF {
             self.deaf_since = now;
@@ -102,17 +128,17 @@ impl Questions {
         }
         let pending = self.waiting.pop_front()?;
         self.deaf_since = now;
-        let Question { skill, capability, .. } = &pending.question;
-        let subject = format!("the {} skill '{}'", skill.root, skill.name);
+        let Question { capability, .. } = &pending.question;
+        let subject = subject(&pending.question);
         let line = match approval {
-            Approval::Once => format!("Allowed for this call: {subject} may use '{capability}'."),
-            Approval::Session => format!("Allowed for this session: {subject} may use '{capability}'."),
-            Approval::Always => format!("Allowed from now on: {subject} may use '{capability}'."),
-            Approval::No | Approval::Never => format!("Not allowed: {subject} may not use '{capability}'."),
+            Approval::Once => Some(format!("Allowed for this call: {subject} may use '{capability}'.")),
+            Approval::Session => Some(format!("Allowed for this session: {subject} may use '{capability}'.")),
+            Approval::Always => None,
+            Approval::No | Approval::Never => Some(format!("Not allowed: {subject} may not use '{capability}'.")),
         };
         // The call may have ended in the meantime.
         let _ = pending.answer.send(approval);
-        Some(line)
+        line
     }
 
     /// Returns the rows of the open question, at most `height`: where there is little room, its details are left out. The
@@ -291,6 +317,24 @@ mod tests {
         assert!(answered.try_recv().is_err());
         assert!(press(&mut questions, KeyCode::Esc, after(1_100)).unwrap().starts_with("Not allowed: "));
         assert_eq!(answered.try_recv(), Ok(Approval::No));
+    }
+
+    #[test]
+    fn always_is_printed_when_the_grant_is_stored() {
+        let start = Instant::now();
+        let (mut questions, mut answered) = opened(question(), start);
+        assert_eq!(press(&mut questions, KeyCode::Char('3'), start + DEAF), None);
+        assert_eq!((answered.try_recv(), questions.is_open()), (Ok(Approval::Always), false));
+        let (sender, mut messages) = channel();
+        sender.grant_stored(&question(), Ok(()));
+        sender.grant_stored(&question(), Err("the disk is full".to_owned()));
+        let mut line = || match messages.try_recv() {
+            Ok(ApproverMessage::Stored(line)) => line,
+            _ => panic!("no line"),
+        };
+        assert_eq!(line(), "Allowed from now on: the user skill 'keeper' may use 'kv'.");
+        let failed = "Error: the grant is not stored: the disk is full. Only for this call, the user skill 'keeper' may use 'kv'.";
+        assert_eq!(line(), failed);
     }
 
     #[test]

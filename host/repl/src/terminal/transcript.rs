@@ -34,6 +34,10 @@ pub(crate) struct Transcript {
     results: Results,
     /// The text of the last answer.
     last_answer: String,
+    /// The width of the window when the last answer was printed.
+    answer_columns: usize,
+    /// Marks of ended outputs, which belong behind the finished lines.
+    mark: String,
     /// Tokens of the conversation after the last answer.
     context_tokens: Option<u64>,
     /// What the calls of the last answer change in files, by the id of the call.
@@ -59,6 +63,8 @@ impl Transcript {
             received: None,
             results: Results::default(),
             last_answer: String::new(),
+            answer_columns: columns,
+            mark: String::new(),
             context_tokens: None,
             diffs: Vec::new(),
         }
@@ -107,6 +113,17 @@ impl Transcript {
         }
     }
 
+    /// Prints the last answer again if the window has another width than when it was printed.
+    pub(crate) fn reprint(&mut self) {
+        if self.answer_columns == self.columns || self.last_answer.is_empty() || !matches!(self.open, Open::None) {
+            return;
+        }
+        self.answer_columns = self.columns;
+        let mut answer = StreamedAnswer::new(self.columns);
+        self.finished.extend(answer.push(&self.last_answer));
+        self.finished.extend(answer.finish());
+    }
+
     /// Returns what `/copy ARGUMENT` copies, or an error for the user.
     pub(crate) fn copied(&self, argument: &str) -> Result<&str, String> {
         match argument {
@@ -117,15 +134,26 @@ impl Transcript {
         }
     }
 
+    /// Marks the end of a line's output.
+    pub(crate) fn end_output(&mut self, is_ok: bool) {
+        self.mark.push_str(marks::output_end(is_ok));
+    }
+
+    /// Takes the marks that belong behind the finished lines.
+    pub(crate) fn take_mark(&mut self) -> String {
+        std::mem::take(&mut self.mark)
+    }
+
     /// Prints a line that the user has entered.
     pub(crate) fn entered(&mut self, line: &str) {
         let lines: Vec<&str> = line.lines().collect();
         let shown = if lines.len() > MESSAGE_LINES { MESSAGE_HEAD } else { lines.len() };
         let printed = self.finished.len();
+        let ended = self.take_mark();
         for (index, line) in lines.iter().take(shown).enumerate() {
             let line = text::clean(line);
             self.finished.push(match index {
-                0 => format!("{}> {}{line}", marks::PROMPT_START, marks::PROMPT_END),
+                0 => format!("{ended}{}> {}{line}", marks::PROMPT_START, marks::PROMPT_END),
                 _ => line,
             });
         }
@@ -157,6 +185,7 @@ impl Transcript {
                 self.end_at(now);
                 if !content.is_empty() {
                     self.last_answer = text::clean(&content);
+                    self.answer_columns = self.columns;
                 }
                 self.context_tokens = answer.as_ref().map(|answer| answer.usage.total()).filter(|total| *total > 0);
                 self.diffs.clear();

@@ -1,13 +1,13 @@
 //! Asks a person for a permit that a call lacks.
 
-use patchbay_core::text;
-use patchbay_policy::{Capability, Permits, Root, grant_command};
+use patchbay_core::{Digest, text};
+use patchbay_policy::{Capability, Identity, Permits, Root, grant_command};
 use patchbay_sandbox::{BoxFuture, PermitSource};
 use patchbay_skill::Skill;
-use patchbay_store::{GrantRow, RecordedApproval, StoreError};
+use patchbay_store::{GrantRow, RecordedApproval, Store, StoreError};
 
 use super::CallServices;
-use crate::{Approval, OfferedGrant, Question};
+use crate::{OfferedGrant, Question};
 
 impl PermitSource for CallServices {
     fn request<'a>(&'a self, capability: &'a Capability) -> BoxFuture<'a, bool> {
@@ -31,18 +31,15 @@ impl PermitSource for CallServices {
                     return false;
                 }
             };
-            let answer = approvals.ask(skill.digest, question, &self.tools.question_slots).await;
+            let store_grant =
+                store_grant(self.tools.store.clone(), self.owner.clone(), skill.digest, capability.clone());
+            let answer = approvals.ask(skill.digest, question, &self.tools.question_slots, Box::pin(store_grant)).await;
             if answer.is_yes() {
                 self.record.note_approval(RecordedApproval {
                     capability: capability.to_string(),
                     answer: answer.as_str().to_owned(),
                     by: context.principal.to_string(),
                 });
-            }
-            if answer == Approval::Always
-                && let Err(error) = self.grant(skill, capability).await
-            {
-                tracing::error!("the grant of '{capability}' to '{}' could not be kept: {error}", self.owner);
             }
             answer.is_yes()
         })
@@ -83,25 +80,24 @@ impl CallServices {
             grant,
         }))
     }
+}
 
-    /// Stores the grant that `patchbay grant add` would store. A grant of a bundled skill applies to every version of it;
-    /// any other grant applies to the skill's current files.
-    async fn grant(&self, skill: &Skill, capability: &Capability) -> Result<(), StoreError> {
-        let (digest, files) = match self.owner.root {
-            Root::Bundled => (String::new(), String::new()),
-            Root::User | Root::Workspace => match self.tools.store.skill_files(&skill.digest).await? {
-                Some(files) => (skill.digest.to_string(), files),
-                // A snapshot of an older build does not list the skill's files; then nothing can be granted to it.
-                None => return Ok(()),
-            },
-        };
-        let grant = GrantRow {
-            root: self.owner.root.as_str().to_owned(),
-            workspace: self.owner.workspace.clone(),
-            skill: self.owner.name.to_string(),
-            capability: capability.to_string(),
-            skill_digest: digest,
-        };
-        self.tools.store.add_grant(grant, files).await
-    }
+/// Stores the grant that `patchbay grant add` would store. A grant of a bundled skill applies to every version of it; any
+/// other grant applies to the skill's files with this digest, which are listed in the store: the grant is not offered otherwise.
+async fn store_grant(store: Store, skill: Identity, digest: Digest, capability: Capability) -> Result<(), StoreError> {
+    let (skill_digest, files) = match skill.root {
+        Root::Bundled => (String::new(), String::new()),
+        Root::User | Root::Workspace => {
+            let files = store.skill_files(&digest).await?;
+            (digest.to_string(), files.ok_or(StoreError::BadRow("list of a skill's files"))?)
+        }
+    };
+    let grant = GrantRow {
+        root: skill.root.as_str().to_owned(),
+        workspace: skill.workspace,
+        skill: skill.name.to_string(),
+        capability: capability.to_string(),
+        skill_digest,
+    };
+    store.add_grant(grant, files).await
 }

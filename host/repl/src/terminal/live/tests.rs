@@ -30,6 +30,18 @@ fn frame_is_one_synchronized_update_without_clearing_the_screen() {
 }
 
 #[test]
+fn mark_is_written_once_behind_the_finished_lines() {
+    let mut area = LiveArea::new(true);
+    area.frame(80, &[], view(&["> "], (0, 2)));
+    area.mark("\x1b]133;D;0\x07");
+    let marked = area.frame(80, &lines(&["done"]), view(&["> "], (0, 2)));
+    assert_eq!(marked, "\x1b[?2026h\r\x1b[Jdone\r\n\x1b]133;D;0\x07> \x1b[3G\x1b[?2026l");
+    assert_eq!(area.frame(80, &[], view(&["> "], (0, 2))), "");
+    area.mark("\x1b]133;D;1\x07");
+    assert_eq!(area.leave(80, &[]), "\x1b[?2026h\r\x1b[J\x1b]133;D;1\x07\x1b[?2026l");
+}
+
+#[test]
 fn only_changed_rows_are_written() {
     let mut area = LiveArea::new(true);
     area.frame(80, &[], view(&["busy 1 s", "> draft", "status"], (1, 7)));

@@ -115,3 +115,31 @@ fn last_block_of_code_is_found() {
     assert_eq!(last_code("```\ncut off"), Some("cut off"));
     assert_eq!(last_code("none"), None);
 }
+
+/// Also if the next line is entered before the frame.
+#[test]
+fn end_of_an_output_is_marked_before_the_next_prompt() {
+    let mut transcript = Transcript::new(80);
+    transcript.entered("/calc 1");
+    transcript.print("1");
+    transcript.end_output(true);
+    transcript.entered("/nope");
+    transcript.end_output(false);
+    let (first, second) =
+        ("\x1b]133;A\x07> \x1b]133;B\x07/calc 1\x1b]133;C\x07", "\x1b]133;A\x07> \x1b]133;B\x07/nope\x1b]133;C\x07");
+    assert_eq!(transcript.take_finished(), [first, "1", &format!("\x1b]133;D;0\x07{second}")]);
+    assert_eq!((&*transcript.take_mark(), &*transcript.take_mark()), ("\x1b]133;D;1\x07", ""));
+}
+
+#[test]
+fn answer_is_printed_again_for_another_width_only() {
+    let mut transcript = Transcript::new(80);
+    transcript.event(row("An answer."), Instant::now());
+    transcript.take_finished();
+    transcript.reprint();
+    assert!(transcript.take_finished().is_empty());
+    transcript.resize(40);
+    transcript.reprint();
+    transcript.reprint();
+    assert_eq!(transcript.take_finished(), ["An answer."]);
+}
