@@ -337,6 +337,7 @@ pub(crate) fn resize(stage: &Stage) {
     terminal.press("Count.\r");
     terminal.wait_for_containing("answer 3");
     terminal.press("a draft");
+    terminal.wait_for_text("> a draft");
     for columns in [stage.columns - 10, 30, 50, 25, stage.columns] {
         terminal.resize(columns, 24);
         thread::sleep(Duration::from_millis(120));

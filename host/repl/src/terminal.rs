@@ -249,7 +249,7 @@ impl Front {
     fn asked(&mut self, message: ApproverMessage) {
         self.changed = true;
         match message {
-            ApproverMessage::Question(question) => self.questions.add(question, Instant::now()),
+            ApproverMessage::Question(question) => self.questions.add(*question, Instant::now()),
             ApproverMessage::Stored(line) => self.transcript.notice(&line),
         }
     }

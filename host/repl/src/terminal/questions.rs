@@ -25,7 +25,7 @@ pub(crate) struct QuestionSender(mpsc::Sender<ApproverMessage>);
 
 /// What the host has for the person.
 pub(crate) enum ApproverMessage {
-    Question(PendingQuestion),
+    Question(Box<PendingQuestion>),
     /// A line for the transcript: whether the grant of the answer `always` was stored.
     Stored(String),
 }
@@ -47,7 +47,8 @@ impl Approver for QuestionSender {
         let (answer, answered) = oneshot::channel();
         Box::pin(async move {
             // Without room, or after the front has left, the answer is no.
-            if self.0.try_send(ApproverMessage::Question(PendingQuestion { question, answer })).is_err() {
+            let pending = Box::new(PendingQuestion { question, answer });
+            if self.0.try_send(ApproverMessage::Question(pending)).is_err() {
                 return Approval::No;
             }
             answered.await.unwrap_or(Approval::No)
