@@ -10,6 +10,7 @@ mod process;
 mod reload;
 mod report;
 mod streaming;
+mod terminal;
 
 use std::{env, fs, path::Path, time::Instant};
 
@@ -51,6 +52,7 @@ const PARTS: &[(&str, Measure)] = &[
     ("process", process::measure),
     ("reload", reload::measure),
     ("streaming", streaming::measure),
+    ("terminal", terminal::measure),
     ("languages", languages::measure),
 ];
 

@@ -4,7 +4,7 @@ mod host;
 pub mod many;
 mod parts;
 mod recording;
-mod server;
+pub mod server;
 
 use std::{path::Path, sync::Arc, time::Instant};
 

@@ -52,6 +52,20 @@ fn file_is_inserted_behind_an_at_sign() {
 }
 
 #[test]
+fn menu_of_commands_stays_while_it_is_filtered() {
+    let patchbay = Patchbay::quick();
+    let terminal = open(&patchbay, &[]);
+    for (keys, item) in [("/", "/skills"), ("s", "/skills"), ("k", "/skills")] {
+        let before = terminal.written().len();
+        terminal.press(keys);
+        terminal.wait_for_prefix(item);
+        let typed = terminal.written().split_off(before);
+        let frames: Vec<&str> = typed.split("\x1b[?2026h").collect();
+        assert!(!typed.contains("\x1b[J"), "the menu was removed in between: {frames:?}");
+    }
+}
+
+#[test]
 fn models_are_grouped_and_those_without_a_key_are_last() {
     let patchbay = Patchbay::new();
     let terminal = open(&patchbay, &[("GOOGLE_API_KEY", "")]);

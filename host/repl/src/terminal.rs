@@ -38,7 +38,11 @@ use std::{
 };
 
 use crossterm::event::{Event, EventStream, KeyEvent, KeyEventKind};
-use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
+use futures_util::{
+    FutureExt as _, StreamExt as _,
+    future::BoxFuture,
+    stream::{self, FuturesUnordered, SelectAll},
+};
 use patchbay_core::{Code, DequeueReason, EventKind, LineId, Outcome, text};
 use patchbay_session::{ModelInUse, QueueView, Received, Session, Submitted, Subscription, Suggestion};
 use tokio::sync::{mpsc, watch};
@@ -76,7 +80,7 @@ pub(crate) async fn run(
     let _watch = front.session.watch_skills();
     let mut signals = Signals::new()?;
     let mut raw_mode = RawMode::enter()?;
-    let mut keys = EventStream::new();
+    let mut keys = key_events();
     while !front.leaving {
         front.draw()?;
         let next_frame = front.wait_for_frame();
@@ -109,10 +113,17 @@ pub(crate) async fn run(
             drop(raw_mode);
             front.come_back(away);
             raw_mode = RawMode::enter()?;
-            keys = EventStream::new();
+            keys = key_events();
         }
     }
     front.leave()
+}
+
+/// Returns the keys and the other events of the terminal. The stream is only polled after its own thread has read something:
+/// each poll before that waits for the lock of this thread and yields the processor several times, which on a busy machine
+/// delays each piece of an answer by up to 100 ms.
+fn key_events() -> SelectAll<EventStream> {
+    stream::select_all([EventStream::new()])
 }
 
 /// Why the terminal is handed over.
@@ -400,6 +411,7 @@ impl Front {
             return Ok(());
         }
         self.questions.withdraw(now);
+        self.take_suggestions();
         self.update_command_help();
         let finished = self.transcript.take_finished();
         self.area.mark(&self.transcript.take_mark());

@@ -77,7 +77,7 @@ fn chunk(text: &str) -> Vec<u8> {
 }
 
 /// Listens until the process ends. Each request has its own thread and its own connection.
-fn listen(answer: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> String {
+pub fn listen(answer: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
     let answer = Arc::new(answer);

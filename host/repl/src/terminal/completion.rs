@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use patchbay_session::Suggestion;
 
 use super::{Front, menu::Menu};
@@ -29,13 +30,22 @@ impl Front {
         }));
     }
 
+    /// Opens the menu if the suggestions are there at once, as those of commands are: the menu is then in the same frame as the
+    /// typed character, and does not vanish for a frame.
+    pub(super) fn take_suggestions(&mut self) {
+        if let Some((typed, suggestions)) = self.completing.as_mut().and_then(|completing| completing.now_or_never()) {
+            self.completed(&typed, suggestions);
+        }
+    }
+
     /// Opens the menu, unless the text has changed or is complete.
     pub(super) fn completed(&mut self, typed: &str, suggestions: Vec<Suggestion>) {
         self.completing = None;
         if typed != self.composer.text() {
             return;
         }
-        self.changed = true;
+        // The frame of the key is drawn already.
+        (self.changed, self.urgent) = (true, true);
         self.menu = Menu::of(suggestions);
         if std::mem::take(&mut self.tab) {
             self.complete();
