@@ -25,7 +25,7 @@ const SKILLS: usize = 1_000;
 /// Lines that were printed before.
 const LINES: usize = 10_000;
 /// Keys of each kind.
-const KEYS: usize = 200;
+const KEYS: usize = 150;
 /// Pieces of an answer that are 33 ms apart.
 const PIECES: usize = 240;
 /// Pieces of an answer that are further apart than two frames.
@@ -34,7 +34,7 @@ const LONE_PIECES: usize = 100;
 const BYTES: usize = 100_000;
 /// The end of a long answer.
 const LAST: &str = "\n\nThese were all.\n";
-const STARTS: usize = 12;
+const STARTS: usize = 8;
 /// The key Ctrl+U, which removes the typed text.
 const CLEAR: &str = "\x15";
 

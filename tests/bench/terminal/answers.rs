@@ -1,8 +1,10 @@
 //! Long answers of one construct of Markdown each. Each function of [`SHAPES`] returns a text
 //! of at least so many bytes.
 
-/// The name and the text of each.
-pub const SHAPES: [(&str, fn(usize) -> String); 5] = [
+/// A name, and the function that returns the text.
+type Shape = (&'static str, fn(usize) -> String);
+
+pub const SHAPES: [Shape; 5] = [
     ("a list", items),
     ("paragraphs", paragraphs),
     ("one paragraph", paragraph),
