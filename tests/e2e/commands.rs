@@ -120,6 +120,17 @@ fn commands_lists_built_ins_before_aliases() {
 /help SKILL - Show a skill's metadata, without running it
 /commands - List the commands that work now
 /model MODEL[/THINKING] - Switch the model of the agent in view
+/fork [--model MODEL[/THINKING]] [\"PROMPT\"] - Make a child of the agent in view, which knows its conversation, and talk to it
+/kill [UUID] - End an agent and its descendants; without a UUID, the agent in view
+/agents - List the agents, what they do, their models, mail and tokens
+/switch UUID|parent|root - Look at and talk to another agent
+/capture - Keep the next lines as the task of a child; /fork sends them, /cancel does not
+/cancel - End capturing without a child
+/mail-send UUID \"TEXT\" - Send mail from the agent in view to another agent
+/mail-check - List the inbox of the agent in view, unread mail first
+/mail-read N - Show a mail and mark it as read
+/mail-delete N - Delete a mail
+/mail-filter --from UUID - List the mail of the agent in view from one sender
 /retry - Send the last message again if it got no answer
 /drop - Take back the last message if it got no answer
 /history [N] - Show the last N messages and their answers

@@ -8,7 +8,7 @@ use patchbay_sandbox::{BoxFuture, Content, Sandbox};
 use patchbay_skill::{Platform, Snapshot, SnapshotRules, build};
 use patchbay_store::{JournalFilter, JournalRow, KvStore, Store};
 use patchbay_tests::services;
-use patchbay_tools::{Internal, InternalError, ResolvedTool, ToolError, ToolInvocation, Tools};
+use patchbay_tools::{Internal, InternalCall, InternalError, ResolvedTool, ToolError, ToolInvocation, Tools};
 use serde_json::{Value, json};
 
 use crate::support::{small_limits, within_30_seconds};
@@ -32,9 +32,9 @@ impl Internal for Echo {
         &self.0
     }
 
-    fn run<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<Value, InternalError>> {
-        Box::pin(async {
-            match input["text"].as_str().unwrap() {
+    fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<Value, InternalError>> {
+        Box::pin(async move {
+            match call.input["text"].as_str().unwrap() {
                 "fail" => Err(InternalError { code: Code::SkillNotFound, message: "there is none.".to_owned() }),
                 "hang" => std::future::pending().await,
                 "object" => Ok(json!({"a": "b\u{202e}"})),

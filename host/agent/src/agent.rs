@@ -1,6 +1,9 @@
 //! An agent of a session. The session creates it and runs its turns; commands read and change its model.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
 use parking_lot::Mutex;
 use patchbay_core::{AgentId, EventKind, PrincipalId};
@@ -10,15 +13,21 @@ use patchbay_store::Hold;
 use patchbay_tools::{ApprovalSlot, Tools};
 use tokio::sync::OwnedMutexGuard;
 
-use crate::{Chosen, CompactionSettings, Model};
+use crate::{Chosen, CompactionSettings, Model, Requests};
 
-/// What an agent works with besides its conversation: its session, its workspace, its person.
-#[derive(Clone, Debug)]
+/// What an agent works with besides its conversation: its session, its ancestors, its workspace, its person.
+#[derive(Clone)]
 pub struct AgentPlace {
     /// The right to write its session.
     pub hold: Hold,
     /// The agent's own id.
     pub agent: AgentId,
+    /// Its parent, the parent of that one, and so on up to the root; empty for the root.
+    pub ancestors: Vec<AgentId>,
+    /// Whether a person made it: the root, and children of a person's `/fork`.
+    pub foreground: bool,
+    /// The limit of the session's requests to models.
+    pub requests: Arc<Requests>,
     /// Canonical path of the workspace.
     pub workspace: String,
     /// The person on whose behalf it works.
@@ -37,6 +46,13 @@ pub struct Agent {
     chosen: Mutex<Chosen>,
     /// Locked while a turn runs.
     turn: Arc<tokio::sync::Mutex<()>>,
+    /// Whether the running turn waits for a place for its request.
+    waits_for_place: AtomicBool,
+    dead: AtomicBool,
+    /// Tokens that its requests used.
+    tokens: AtomicU64,
+    /// Tokens that are not stored yet.
+    unsaved_tokens: AtomicU64,
 }
 
 /// Permission to run a turn of one agent. The next turn starts when this is dropped.
@@ -46,7 +62,7 @@ pub struct TurnPermit {
 }
 
 impl Agent {
-    /// Creates the agent `ids`, which writes to `log` and uses the model `chosen`.
+    /// Creates the agent at `place`, which writes to `log` and uses the model `chosen`. `tokens` were used before.
     pub fn new(
         place: AgentPlace,
         log: Arc<EventLog>,
@@ -54,13 +70,77 @@ impl Agent {
         tools: Arc<Tools>,
         settings: CompactionSettings,
         chosen: Chosen,
+        tokens: u64,
     ) -> Arc<Self> {
-        Arc::new(Self { place, log, model, tools, settings, chosen: Mutex::new(chosen), turn: Arc::default() })
+        Arc::new(Self {
+            place,
+            log,
+            model,
+            tools,
+            settings,
+            chosen: Mutex::new(chosen),
+            turn: Arc::default(),
+            waits_for_place: AtomicBool::new(false),
+            dead: AtomicBool::new(false),
+            tokens: AtomicU64::new(tokens),
+            unsaved_tokens: AtomicU64::new(0),
+        })
     }
 
     /// Returns the agent's id.
     pub fn id(&self) -> AgentId {
         self.place.agent
+    }
+
+    /// Returns the parent's id; `None` for the root.
+    pub fn parent(&self) -> Option<AgentId> {
+        self.place.ancestors.first().copied()
+    }
+
+    /// Returns the ids of the parent, of its parent, and so on up to the root.
+    pub fn ancestors(&self) -> &[AgentId] {
+        &self.place.ancestors
+    }
+
+    /// Returns whether a person made the agent.
+    pub fn is_foreground(&self) -> bool {
+        self.place.foreground
+    }
+
+    /// Returns whether the agent was killed. The store accepts no more rows of it.
+    pub fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Acquire)
+    }
+
+    /// Notes that the agent was killed. The caller has committed it.
+    pub fn die(&self) {
+        self.dead.store(true, Ordering::Release);
+    }
+
+    /// Returns whether the running turn waits until fewer requests are under way.
+    pub fn waits_for_place(&self) -> bool {
+        self.waits_for_place.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_waits_for_place(&self, waits: bool) {
+        self.waits_for_place.store(waits, Ordering::Relaxed);
+    }
+
+    /// Returns the tokens that the agent's requests used.
+    pub fn tokens(&self) -> u64 {
+        self.tokens.load(Ordering::Relaxed)
+    }
+
+    /// Counts the tokens of a request of this agent, for the session and for the agent.
+    pub fn spend(&self, tokens: u64) {
+        self.log.budget().spend(tokens);
+        self.tokens.fetch_add(tokens, Ordering::Relaxed);
+        self.unsaved_tokens.fetch_add(tokens, Ordering::Relaxed);
+    }
+
+    /// Returns the tokens that the next commit stores.
+    pub(crate) fn take_unsaved_tokens(&self) -> u64 {
+        self.unsaved_tokens.swap(0, Ordering::Relaxed)
     }
 
     /// Returns the chosen model.

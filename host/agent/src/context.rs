@@ -1,19 +1,12 @@
-//! The system context of a turn: persona, skills and the agent's identity. The session builds it before each turn.
+//! The system context of a turn: persona and skills. It is the same for all agents of a session. The session builds it before
+//! each turn.
 
-use patchbay_core::AgentId;
 use patchbay_skill::{InvocationMode, Snapshot};
 
-/// Returns the system context: the persona's texts, the skills with instructions, the agent's id and parent.
-pub fn system_context(
-    persona: impl IntoIterator<Item = String>,
-    snapshot: &Snapshot,
-    agent: AgentId,
-    parent: Option<AgentId>,
-) -> Vec<String> {
+/// Returns the system context: the persona's texts and the skills with instructions.
+pub fn system_context(persona: impl IntoIterator<Item = String>, snapshot: &Snapshot) -> Vec<String> {
     let mut context: Vec<String> = persona.into_iter().filter(|text| !text.trim().is_empty()).collect();
     context.extend(catalogue(snapshot));
-    let parent = parent.map_or_else(|| "You have no parent.".to_owned(), |parent| format!("Your parent is {parent}."));
-    context.push(format!("You are the agent {agent}. {parent}"));
     context
 }
 

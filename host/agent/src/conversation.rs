@@ -2,10 +2,10 @@
 //! contract with adapters: roles alternate, the user's message is first and last, each call has one result in the next
 //! message, and every API accepts the names and ids. `turn` calls it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use patchbay_core::{
-    AssistantRecord, CompactionRecord, MessageKind, ToolRecord,
+    AgentId, AssistantRecord, CompactionRecord, MessageKind, ToolRecord,
     completion::{Block, Message, Part, Piece, Role, ToolCall, ToolResult},
 };
 use patchbay_store::MessageRow as Row;
@@ -20,6 +20,8 @@ pub(crate) struct ReaderModel<'a> {
     pub(crate) model: &'a str,
     /// Whether the model accepts a media type.
     pub(crate) reads: &'a dyn Fn(&str) -> bool,
+    /// The agent whose conversation it is, its parent, the parent of that one, and so on.
+    pub(crate) line: &'a [AgentId],
 }
 
 /// A conversation and its size.
@@ -40,7 +42,13 @@ const NAME_CHARS: usize = 64;
 
 /// Builds the conversation of `rows`, which are in order and may start with rows that a compaction keeps.
 pub(crate) fn conversation(rows: &[Row], reader: &ReaderModel<'_>) -> Conversation {
-    let mut builder = ConversationBuilder { reader, messages: Vec::new(), open: Vec::new(), ids: HashSet::new() };
+    let mut builder = ConversationBuilder {
+        reader,
+        messages: Vec::new(),
+        open: Vec::new(),
+        ids: HashSet::new(),
+        introduced: BTreeSet::new(),
+    };
     let (mut counted, mut uncounted) = (None, 0_u64);
     let last = rows.iter().rposition(|row| row.kind == MessageKind::Compaction);
     if let Some(at) = last {
@@ -82,6 +90,12 @@ fn data<T: serde::de::DeserializeOwned>(row: &Row) -> Option<T> {
     serde_json::from_value(row.data.clone()?).ok()
 }
 
+/// Returns the text that tells an agent who it is.
+fn introduction(agent: AgentId, parent: Option<AgentId>) -> String {
+    let parent = parent.map_or_else(|| "You have no parent.".to_owned(), |parent| format!("Your parent is {parent}."));
+    format!("You are the agent {agent}. {parent}")
+}
+
 struct ConversationBuilder<'a> {
     reader: &'a ReaderModel<'a>,
     messages: Vec<Message>,
@@ -89,6 +103,8 @@ struct ConversationBuilder<'a> {
     open: Vec<(String, ToolCall)>,
     /// Call ids in use.
     ids: HashSet<String>,
+    /// The agents that were told who they are.
+    introduced: BTreeSet<AgentId>,
 }
 
 impl ConversationBuilder<'_> {
@@ -97,6 +113,7 @@ impl ConversationBuilder<'_> {
         match row.kind {
             MessageKind::User | MessageKind::Skill => {
                 self.close();
+                self.introduce(row.agent);
                 self.text(&row.content);
             }
             MessageKind::Assistant => {
@@ -119,7 +136,17 @@ impl ConversationBuilder<'_> {
         None
     }
 
+    /// Says who the agent is, before its first text. A child reads its parent's introduction first, then its own. So the system
+    /// context is the same for all agents, and a child begins with the same bytes as its parent.
+    fn introduce(&mut self, agent: AgentId) {
+        let Some(at) = self.reader.line.iter().position(|known| *known == agent) else { return };
+        if self.introduced.insert(agent) {
+            self.text(&introduction(agent, self.reader.line.get(at + 1).copied()));
+        }
+    }
+
     fn compaction(&mut self, row: &Row) {
+        self.introduce(row.agent);
         self.text(&format!("Summary of the conversation so far, which had become long:\n\n{}", row.content));
         if let Some(request) = data::<CompactionRecord>(row).and_then(|compaction| compaction.request) {
             self.text(&format!("What is being worked on:\n\n{request}"));

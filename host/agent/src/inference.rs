@@ -7,13 +7,14 @@ use patchbay_events::{ReservedTokens, TokenBudget};
 use patchbay_sandbox::{BoxFuture, Fault, Inference, estimated_tokens};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Agent, Chosen, Model, receive::SummarySink};
+use crate::{Agent, Chosen, Model, Requests, receive::SummarySink, requests::RequestRank};
 
 /// Sends prompts of skills to an agent's model. The tokens count for the session.
 pub struct AgentInference {
     model: Arc<dyn Model>,
     chosen: Chosen,
     budget: Arc<TokenBudget>,
+    requests: Arc<Requests>,
     cancel: CancellationToken,
 }
 
@@ -21,7 +22,8 @@ impl AgentInference {
     /// Returns the capability for tools that `agent` runs until `cancel` is cancelled.
     pub fn new(agent: &Agent, cancel: CancellationToken) -> Self {
         let (model, budget) = (Arc::clone(&agent.model), Arc::clone(agent.log.budget()));
-        Self { model, chosen: agent.chosen(), budget, cancel }
+        let requests = Arc::clone(&agent.place.requests);
+        Self { model, chosen: agent.chosen(), budget, requests, cancel }
     }
 
     async fn ask(&self, system: &str, prompt: &str, tokens: u64) -> (Result<String, Fault>, u64) {
@@ -53,10 +55,14 @@ impl AgentInference {
         };
         // From here on the tokens count, even if this future is dropped.
         let mut sent = PromptGuard { sink: SummarySink::default(), reserved: Some(reserved), estimate };
+        let asked = async {
+            let _place = self.requests.place(RequestRank::Person).await;
+            self.model.complete(&choice, request, &mut sent.sink).await
+        };
         let completed = tokio::select! {
             biased;
             () = self.cancel.cancelled() => None,
-            completed = self.model.complete(&choice, request, &mut sent.sink) => Some(completed),
+            completed = asked => Some(completed),
         };
         match completed {
             Some(Ok(_)) => (Ok(sent.sink.0.text()), sent.ended()),
@@ -182,6 +188,7 @@ mod tests {
             model: Arc::new(HangingModel { used }),
             chosen: Chosen::default(),
             budget: TokenBudget::new(0, ceiling),
+            requests: Requests::new(4, 10),
             cancel: CancellationToken::new(),
         }
     }

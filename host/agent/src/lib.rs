@@ -1,8 +1,9 @@
 //! Agents. Each has a conversation, a model and tools; the session runs their turns.
 //!
 //! - [`Agent`]: one agent; [`Agent::run`] runs a [`Turn`] to its end.
+//! - [`TurnEnding`]: what is committed at the end of a turn; [`Requests`]: how many requests the agents of a session make.
 //! - [`Model`]: completes requests (the providers of the host); [`Chosen`] is an agent's choice of model.
-//! - [`AgentInference`]: the `inference` capability of skills.
+//! - [`AgentInference`]: the `inference` capability of skills; [`try_model`]: one request that shows whether a model answers.
 //! - [`INTERNAL_TOOLS`]: tools that the host itself implements.
 //!
 //! The conversation is rebuilt from the stored rows for each request, so that the model never receives uncommitted data.
@@ -11,6 +12,7 @@ mod agent;
 mod compaction;
 mod context;
 mod conversation;
+mod ending;
 mod inference;
 mod interrupted;
 mod model;
@@ -18,16 +20,33 @@ mod partial;
 mod parts;
 mod receive;
 mod repeats;
+mod requests;
 mod toolbox;
 mod turn;
 mod use_skill;
+mod validation;
 
 pub use agent::{Agent, AgentPlace, TurnPermit};
 pub use compaction::CompactionSettings;
 pub use context::system_context;
+pub use ending::{INTERRUPTED, TurnEnding};
 pub use inference::AgentInference;
 pub use interrupted::{UnansweredCall, interrupted_message, unanswered_calls};
 pub use model::{Chosen, Model, ModelOverride};
 pub use partial::join_pieces;
+pub use requests::Requests;
 pub use turn::Turn;
-pub use use_skill::INTERNAL_TOOLS;
+pub use validation::try_model;
+
+/// Names of the tools that the host implements for models. A skill may list them in `requires_tools`.
+pub const INTERNAL_TOOLS: &[&str] = &[
+    "fork",
+    "kill",
+    "mail_check",
+    "mail_delete",
+    "mail_filter",
+    "mail_read",
+    "mail_send",
+    "set_agent_model",
+    use_skill::USE_SKILL,
+];

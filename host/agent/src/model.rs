@@ -101,15 +101,23 @@ impl Chosen {
         }
     }
 
+    /// Returns the model without the override.
+    ///
+    /// # Errors
+    /// An outcome for the user if no model can be used.
+    pub async fn own(&self, models: &dyn Model) -> Result<Choice, Outcome> {
+        match &self.model {
+            Some(choice) => Ok(choice.clone()),
+            None => models.default_choice().await,
+        }
+    }
+
     /// Returns the model for the next request.
     ///
     /// # Errors
     /// An outcome for the user if no model can be used.
     pub async fn effective(&self, models: &dyn Model) -> Result<Choice, Outcome> {
-        let own = match &self.model {
-            Some(choice) => choice.clone(),
-            None => models.default_choice().await?,
-        };
+        let own = self.own(models).await?;
         match &self.model_override {
             None => Ok(own),
             // Without a catalogue the override has no effect.

@@ -1,16 +1,20 @@
 //! The tools of a turn: their declarations for the model, and the execution of a call. `turn` uses it.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use patchbay_core::{
-    Asker, CallId, Code, ToolRecord, ToolRecordPart,
+    AgentId, Asker, CallId, Code, MessageKind, ToolRecord, ToolRecordPart,
     completion::{ToolCall, ToolDeclaration},
     text,
 };
 use patchbay_sandbox::{Content, Inference, ProgressSink};
 use patchbay_skill::Snapshot;
-use patchbay_tools::{CallContext, EffectFlag, Internal, ResolvedTool, ToolError, Tools};
-use serde_json::Value;
+use patchbay_store::NewMessage;
+use patchbay_tools::{CallContext, EffectFlag, Internal, ResolvedTool, ResultRow, ToolError, ToolInvocation, Tools};
+use serde_json::{Value, json};
 
 use crate::{AgentPlace, parts, use_skill::UseSkill};
 
@@ -24,9 +28,11 @@ pub(crate) struct Toolbox {
 }
 
 impl Toolbox {
-    pub(crate) fn new(tools: Arc<Tools>, snapshot: Arc<Snapshot>) -> Self {
+    /// Returns the tools of `snapshot` and `internal`.
+    pub(crate) fn new(tools: Arc<Tools>, snapshot: Arc<Snapshot>, internal: &[Arc<dyn Internal>]) -> Self {
         let use_skill = UseSkill::over(&tools, &snapshot).map(|tool| Arc::new(tool) as Arc<dyn Internal>);
-        Self { tools, snapshot, internal: use_skill.into_iter().collect() }
+        let internal = internal.iter().cloned().chain(use_skill).collect();
+        Self { tools, snapshot, internal }
     }
 
     /// Returns all tools, sorted by full name.
@@ -70,23 +76,66 @@ impl Toolbox {
         })
     }
 
-    /// Runs a call. Returns the result for the user and the result for the model.
-    pub(crate) async fn call(&self, id: CallId, call: &ToolCall, context: &Arc<CallContext>) -> (String, ToolRecord) {
+    /// Runs a call of the agent `agent`.
+    pub(crate) async fn call(
+        &self,
+        id: CallId,
+        agent: AgentId,
+        call: &ToolCall,
+        context: &Arc<CallContext>,
+    ) -> ToolAnswer {
+        let row = Arc::new(PendingRow { agent, call: call.clone(), committed: AtomicBool::new(false) });
         let answer = match (input(call), ResolvedTool::find(&self.snapshot, &self.internal, &call.name)) {
             (Ok(input), Ok(tool)) => {
-                self.tools.run(context, patchbay_tools::ToolInvocation::new(id, tool, &input)).await.result
+                let mut invocation = ToolInvocation::new(id, tool, &input);
+                invocation.row = Some(row.clone());
+                self.tools.run(context, invocation).await.result
             }
             (Err(error), _) | (_, Err(error)) => Err(error),
         };
-        let (shown, error, content) = match answer {
-            Ok(content) => {
-                let shown: Vec<_> = content.iter().map(ToString::to_string).collect();
-                (shown.join("\n"), None, pieces(content))
-            }
-            Err(error) => (error.to_string(), Some(error.code()), vec![ToolRecordPart::Text { text: failure(&error) }]),
-        };
-        (shown, ToolRecord { call_id: call.id.clone(), name: call.name.clone(), error, content })
+        let (shown, record) = result(call, answer);
+        ToolAnswer { shown, record, is_committed: row.committed.load(Ordering::Acquire) }
     }
+}
+
+/// The answer of a tool.
+pub(crate) struct ToolAnswer {
+    /// The result for the user.
+    pub(crate) shown: String,
+    /// The result for the model.
+    pub(crate) record: ToolRecord,
+    /// Whether the tool has committed the row of its result.
+    pub(crate) is_committed: bool,
+}
+
+/// The row of a call that runs.
+struct PendingRow {
+    agent: AgentId,
+    call: ToolCall,
+    committed: AtomicBool,
+}
+
+impl ResultRow for PendingRow {
+    fn row(&self, value: &Value) -> NewMessage {
+        let (content, record) = result(&self.call, Ok(vec![Content::Json(value.clone())]));
+        NewMessage { agent: self.agent, kind: MessageKind::Tool, content, data: Some(json!(record)) }
+    }
+
+    fn committed(&self) {
+        self.committed.store(true, Ordering::Release);
+    }
+}
+
+/// Returns the result for the user and the result for the model.
+fn result(call: &ToolCall, answer: Result<Vec<Content>, ToolError>) -> (String, ToolRecord) {
+    let (shown, error, content) = match answer {
+        Ok(content) => {
+            let shown: Vec<_> = content.iter().map(ToString::to_string).collect();
+            (shown.join("\n"), None, pieces(content))
+        }
+        Err(error) => (error.to_string(), Some(error.code()), vec![ToolRecordPart::Text { text: failure(&error) }]),
+    };
+    (shown, ToolRecord { call_id: call.id.clone(), name: call.name.clone(), error, content })
 }
 
 /// Parses the input of a call. Empty input counts as an empty object.
@@ -140,8 +189,6 @@ fn cut(mut text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn said(content: Vec<Content>) -> String {

@@ -4,25 +4,28 @@
 use std::{sync::Arc, time::Duration};
 
 use patchbay_core::{
-    AssistantPart, AssistantRecord, CallId, Code, CompactionRecord, DeltaPosition, EventKind, MessageKind, Outcome,
+    AgentId, AssistantPart, AssistantRecord, CallId, Code, CompactionRecord, DeltaPosition, EventKind, MessageKind,
+    Outcome, TurnCause,
     completion::{CompletionRequest, Role, Stop, ToolCall, ToolChoice},
     text,
 };
 use patchbay_provider::{Choice, Completed, ModelInfo};
 use patchbay_skill::Snapshot;
 use patchbay_store::{MessageRow as Row, NewMessage, SessionChange};
+use patchbay_tools::Internal;
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Agent, compaction,
+    Agent, TurnEnding, compaction,
     conversation::{Conversation, ReaderModel, conversation},
     inference::AgentInference,
     interrupted::interrupted,
     receive::{AnswerBuffer, AnswerSink, PartialAnswer, SummarySink},
     repeats::Repeats,
-    toolbox::Toolbox,
+    requests::{RequestPlace, RequestRank},
+    toolbox::{ToolAnswer, Toolbox},
 };
 
 /// How often an unfinished answer is stored, in addition to the end of each block.
@@ -34,8 +37,12 @@ pub struct Turn {
     pub snapshot: Arc<Snapshot>,
     /// Texts of the system context.
     pub system: Vec<String>,
-    /// The number of the turn's first row.
-    pub began: u64,
+    /// The tools of the host that the model may call, besides `use_skill`.
+    pub internal: Vec<Arc<dyn Internal>>,
+    /// Who began the turn.
+    pub cause: TurnCause,
+    /// The number of the turn's first row, and what is committed with the final answer.
+    pub ending: TurnEnding,
     /// Number of answers after that row that are already stored; 0 unless the turn is run again.
     pub answers: u32,
     /// Cancels the turn at any point.
@@ -60,12 +67,13 @@ impl Agent {
     }
 
     async fn rounds(&self, turn: &Turn) -> Result<Outcome, Outcome> {
-        let toolbox = Toolbox::new(Arc::clone(&self.tools), Arc::clone(&turn.snapshot));
+        let toolbox = Toolbox::new(Arc::clone(&self.tools), Arc::clone(&turn.snapshot), &turn.internal);
         let mut repeats = Repeats::default();
         let most = self.tools.sandbox().limits().turn_requests;
         for answer in turn.answers..turn.answers.saturating_add(most) {
             let exhausted = |exhausted| Outcome::error(Code::LimitTokens, exhausted);
             self.log.budget().check().map_err(exhausted)?;
+            self.place.requests.count()?;
             // `/model` and an override take effect with the next request.
             let choice = self.chosen().effective(&*self.model).await?;
             let about = self.model.about(&choice).await;
@@ -109,7 +117,7 @@ impl Agent {
         };
         let size = compaction::estimate(&read, &request.system, &request.tools);
         if size > self.settings.threshold(about.context_window)
-            && let Some(plan) = compaction::plan(&rows, turn.began)
+            && let Some(plan) = compaction::plan(&rows, turn.ending.began)
         {
             self.compact(turn, choice, about, &request, &plan, size).await?;
             rows = self.rows().await?;
@@ -129,7 +137,9 @@ impl Agent {
 
     fn read(&self, rows: &[Row], choice: &Choice, about: &ModelInfo) -> Conversation {
         let reads = |media: &str| about.input_media.iter().any(|there| there == media);
-        conversation(rows, &ReaderModel { adapter: &about.adapter, model: &choice.model, reads: &reads })
+        let line: Vec<AgentId> =
+            std::iter::once(self.place.agent).chain(self.place.ancestors.iter().copied()).collect();
+        conversation(rows, &ReaderModel { adapter: &about.adapter, model: &choice.model, reads: &reads, line: &line })
     }
 
     async fn compact(
@@ -147,8 +157,11 @@ impl Agent {
         let messages = self.read(plan.rows, choice, about).messages;
         let mut quiet = SummarySink::default();
         let request = compaction::request(messages, window, like);
-        let completed = self.unless_cancelled(turn, self.model.complete(choice, request, &mut quiet)).await?;
-        self.log.budget().spend(quiet.0.usage.total());
+        let completed = {
+            let _place = self.place_for_request(turn).await?;
+            self.unless_cancelled(turn, self.model.complete(choice, request, &mut quiet)).await?
+        };
+        self.spend(quiet.0.usage.total());
         let failed = |why: &str| {
             let message = format!(
                 "the conversation has become too long for {}, and could not be summarised: {why} It is kept as it was; \
@@ -172,7 +185,7 @@ impl Agent {
             model: choice.model.clone(),
             usage,
         };
-        self.commit(MessageKind::Compaction, summary, json!(data)).await.map(drop)
+        self.commit(self.row(MessageKind::Compaction, summary, json!(data))).await.map(drop)
     }
 
     /// Sends one request and stores the answer.
@@ -198,7 +211,7 @@ impl Agent {
                 interrupted: completed.is_none(),
                 parts,
             };
-        let at = DeltaPosition { turn: turn.began, answer, ..DeltaPosition::default() };
+        let at = DeltaPosition { turn: turn.ending.began, answer, ..DeltaPosition::default() };
         let (log, receiver_buffer) = (Arc::clone(&self.log), Arc::clone(&buffer));
         let mut receiver = AnswerSink { log, agent: self.place.agent, at, buffer: receiver_buffer };
         let asked = self.model.complete(choice, request, &mut receiver);
@@ -222,18 +235,38 @@ impl Agent {
         let asked = async {
             tokio::select! { biased; completed = asked => completed, never = kept => never }
         };
+        let place = self.place_for_request(turn).await?;
         let completed = self.unless_cancelled(turn, asked).await.flatten();
+        drop(place);
         let received = buffer.take();
-        self.log.budget().spend(received.usage.total());
+        self.spend(received.usage.total());
+        let calls: Vec<ToolCall> = received.parts.iter().filter_map(AssistantPart::tool_call).collect();
         // Nothing is stored if nothing was received.
         let mut row = 0;
         if completed.is_ok() || !received.parts.is_empty() {
             let answer = record(&received, completed.as_ref().ok(), received.parts.clone());
-            row = self.commit(MessageKind::Assistant, received.text(), json!(answer)).await?;
+            let mut change = self.row(MessageKind::Assistant, received.text(), json!(answer));
+            change.ends_partial.push(self.place.agent);
+            if completed.is_ok() && calls.is_empty() {
+                turn.ending.answered(&received.text(), &mut change);
+            }
+            row = self.commit(change).await?;
         }
         let stop = completed?.finish.stop;
-        let calls = received.parts.iter().filter_map(AssistantPart::tool_call).collect();
         Ok(CompletedAnswer { row, text: received.text(), calls, stop })
+    }
+
+    /// Waits until one more request may be sent.
+    async fn place_for_request(&self, turn: &Turn) -> Result<RequestPlace, Outcome> {
+        let requests = &self.place.requests;
+        if let Some(place) = requests.try_place() {
+            return Ok(place);
+        }
+        let rank = if turn.cause == TurnCause::Person { RequestRank::Person } else { RequestRank::Agent };
+        self.set_waits_for_place(true);
+        let place = self.unless_cancelled(turn, requests.place(rank)).await;
+        self.set_waits_for_place(false);
+        place
     }
 
     async fn call(
@@ -247,20 +280,22 @@ impl Agent {
         let inference = Arc::new(AgentInference::new(self, turn.cancel.clone()));
         let progress = self.progress(&call.name);
         let context = toolbox.context(&self.place, progress, inference);
-        let called = self.unless_cancelled(turn, toolbox.call(id, call, &context)).await;
-        let (shown, answer) = match called {
+        let called = self.unless_cancelled(turn, toolbox.call(id, self.place.agent, call, &context)).await;
+        let ToolAnswer { shown, record, is_committed } = match called {
             Ok(answered) => answered,
             Err(cancelled) => {
                 if context.effect.is_set() {
                     // The model must know that the call may have taken effect.
-                    let (shown, answer) = interrupted(call, Code::OutcomeUnknown);
-                    self.commit_row(MessageKind::Tool, shown, json!(answer), vec![id]).await?;
+                    let (shown, record) = interrupted(call, Code::OutcomeUnknown);
+                    self.commit_result(id, shown, json!(record)).await?;
                 }
                 return Err(cancelled);
             }
         };
-        let repeated = repeats.notice(call, &answer);
-        self.commit_row(MessageKind::Tool, shown, json!(answer), vec![id]).await?;
+        let repeated = repeats.notice(call, &record);
+        if !is_committed {
+            self.commit_result(id, shown, json!(record)).await?;
+        }
         if let Some(text) = repeated {
             self.log.publish(self.place.agent, EventKind::Notice { text });
         }
@@ -276,26 +311,27 @@ impl Agent {
         }
     }
 
-    /// Commits a row; returns its number.
-    async fn commit(&self, kind: MessageKind, content: String, data: serde_json::Value) -> Result<u64, Outcome> {
-        self.commit_row(kind, content, data, Vec::new()).await
+    /// Returns the change that adds a row of this agent.
+    fn row(&self, kind: MessageKind, content: String, data: serde_json::Value) -> SessionChange {
+        let messages = vec![NewMessage { agent: self.place.agent, kind, content, data: Some(data) }];
+        SessionChange { messages, ..SessionChange::default() }
     }
 
-    /// Commits a row that settles the calls `settles`; returns its number.
-    async fn commit_row(
-        &self,
-        kind: MessageKind,
-        content: String,
-        data: serde_json::Value,
-        settles: Vec<CallId>,
-    ) -> Result<u64, Outcome> {
+    /// Commits the result of a call.
+    async fn commit_result(&self, id: CallId, shown: String, record: serde_json::Value) -> Result<(), Outcome> {
+        let mut change = self.row(MessageKind::Tool, shown, record);
+        change.settles.push(id);
+        self.commit(change).await.map(drop)
+    }
+
+    /// Commits a change of this agent, which must be alive; returns the number of the last row.
+    async fn commit(&self, mut change: SessionChange) -> Result<u64, Outcome> {
         let agent = self.place.agent;
-        let change = SessionChange {
-            ends_partial: (kind == MessageKind::Assistant).then_some(agent).into_iter().collect(),
-            settles,
-            messages: vec![NewMessage { agent, kind, content, data: Some(data) }],
-            ..SessionChange::default()
-        };
+        change.requires_alive.push(agent);
+        let tokens = self.take_unsaved_tokens();
+        if tokens > 0 {
+            change.agent_tokens.push((agent, tokens));
+        }
         let rows = self.log.commit(change, || {}).await.map_err(store_failed)?;
         Ok(rows.last().map_or(0, |row| row.seq))
     }

@@ -5,14 +5,11 @@ use std::sync::Arc;
 use patchbay_core::{Code, ToolSpec};
 use patchbay_sandbox::BoxFuture;
 use patchbay_skill::{InvocationMode, Snapshot};
-use patchbay_tools::{Internal, InternalError, Tools};
+use patchbay_tools::{Internal, InternalCall, InternalError, Tools};
 use serde_json::{Value, json};
 
 /// The tool's name.
-const USE_SKILL: &str = "use_skill";
-
-/// Names of the tools that the host implements for models. A skill may list them in `requires_tools`.
-pub const INTERNAL_TOOLS: &[&str] = &[USE_SKILL];
+pub(crate) const USE_SKILL: &str = "use_skill";
 
 pub(crate) struct UseSkill {
     spec: ToolSpec,
@@ -50,9 +47,9 @@ impl Internal for UseSkill {
         &self.spec
     }
 
-    fn run<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<Value, InternalError>> {
+    fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<Value, InternalError>> {
         Box::pin(async move {
-            let word = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default();
+            let word = |key: &str| call.input.get(key).and_then(Value::as_str).unwrap_or_default();
             let name = word("name");
             let skill = self.snapshot.skill(name);
             match skill.filter(|skill| skill.manifest.invocation_mode == InvocationMode::LlmOrchestration) {

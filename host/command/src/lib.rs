@@ -33,11 +33,13 @@
 //! ```
 
 mod line;
+mod quoted;
 mod reserved;
 mod resolve;
 mod spec;
 
 pub use line::Line;
+pub use quoted::quoted;
 pub use reserved::RESERVED;
 pub use resolve::{Aliases, HasSpec, Resolved, resolve};
 pub use spec::{Argument, Completion, Spec};

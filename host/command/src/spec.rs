@@ -45,6 +45,8 @@ pub enum Completion {
     Personas,
     /// Models of ready providers, with and without a thinking level.
     Models,
+    /// The agents of the session.
+    Agents,
 }
 
 impl Spec {

@@ -45,6 +45,19 @@ fn is_hidden(c: char) -> bool {
             | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
+/// Returns a number with a comma between thousands, such as `1,234`.
+pub fn with_commas(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +75,10 @@ mod tests {
         assert_eq!(clean_line("  a\n\n b\u{1b} "), "a b");
         assert_eq!(excerpt("abcdef", 3), "abc…");
         assert_eq!(excerpt("äöü", 3), "äöü");
+    }
+
+    #[test]
+    fn thousands_are_separated() {
+        assert_eq!([2, 999, 2_000, 1_234_567].map(with_commas), ["2", "999", "2,000", "1,234,567"]);
     }
 }

@@ -93,20 +93,44 @@ impl EventLog {
         change: SessionChange,
         applied: impl FnOnce() + Send + 'static,
     ) -> Result<Vec<MessageRow>, StoreError> {
+        self.commit_prepared(async { Ok((change, ())) }, |rows, ()| {
+            applied();
+            rows.to_vec()
+        })
+        .await
+    }
+
+    /// Like [`EventLog::commit`], for a change that depends on what is stored: no other commit comes between the end of
+    /// `prepare`, which returns the change, and the change itself. `applied` gets the new rows and what `prepare` returned
+    /// besides; its result is returned.
+    ///
+    /// # Errors
+    /// Errors of `prepare` and of the store; nothing has changed then.
+    pub async fn commit_prepared<T, R, E>(
+        self: &Arc<Self>,
+        prepare: impl Future<Output = Result<(SessionChange, T), E>> + Send + 'static,
+        applied: impl FnOnce(&[MessageRow], T) -> R + Send + 'static,
+    ) -> Result<R, E>
+    where
+        T: Send + 'static,
+        R: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
         let log = Arc::clone(self);
         let commit = async move {
             let _order = log.order.lock().await;
+            let (change, more) = prepare.await?;
             let tokens = log.budget.take_unsaved();
             let change = SessionChange { tokens: change.tokens.saturating_add(tokens), ..change };
             let rows = log.store.commit(&log.hold, change).await.inspect_err(|_| log.budget.put_back(tokens))?;
-            applied();
-            for row in &rows {
+            let result = applied(&rows, more);
+            for row in rows {
                 log.last_seq.store(row.seq, Ordering::Relaxed);
-                log.bus.publish(subscription::event(log.session(), row.clone()));
+                log.bus.publish(subscription::event(log.session(), row));
             }
-            Ok(rows)
+            Ok(result)
         };
-        tokio::spawn(commit).await.unwrap_or(Err(StoreError::WriterGone))
+        tokio::spawn(commit).await.unwrap_or(Err(StoreError::WriterGone.into()))
     }
 
     /// Stores a piece of an unfinished answer, so that a crash loses little of it. One write includes the due pieces of all

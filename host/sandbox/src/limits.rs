@@ -31,6 +31,26 @@ pub struct Limits {
     /// by the agents, not by the sandbox.
     #[schemars(range(min = 1, max = 100_000))]
     pub turn_requests: u32,
+    /// Requests to a model by all agents of a session together, until a person's next message. Enough for a day's work of a
+    /// few agents; agents that only wake each other end here (`limit_requests`).
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub tree_requests: u32,
+    /// Requests to a model that the agents of a session make at once; further ones wait, those of turns that a person began
+    /// first. Providers limit requests, and more than these are rarely answered faster.
+    #[schemars(range(min = 1, max = 64))]
+    pub concurrent_requests: u32,
+    /// Living agents of a session, with the root (`limit_agents`).
+    #[schemars(range(min = 1, max = 1_000))]
+    pub agents: u32,
+    /// Levels of agents below the root. Deeper trees are hard for a person to follow (`limit_depth`).
+    #[schemars(range(min = 1, max = 32))]
+    pub agent_depth: u32,
+    /// How often mail wakes an agent until a person's next message. Ends agents that only answer each other (`limit_wakes`).
+    #[schemars(range(min = 1, max = 10_000))]
+    pub wakes: u32,
+    /// Mails in the inbox of an agent. An agent that does not read its mail does not fill the disk (`limit_mail`).
+    #[schemars(range(min = 1, max = 100_000))]
+    pub mails: u32,
     /// Bytes of all memories and tables of an instance together. Twice what common language runtimes need
     /// (`limit_memory`).
     #[schemars(range(min = 64 << 10, max = 4_u64 << 30))]
@@ -71,6 +91,12 @@ impl Default for Limits {
             inference_tokens: 100_000,
             session_tokens: 0,
             turn_requests: 1_000,
+            tree_requests: 2_000,
+            concurrent_requests: 4,
+            agents: 64,
+            agent_depth: 8,
+            wakes: 20,
+            mails: 1_000,
             memory_bytes: 64 << 20,
             host_calls: 10_000,
             input_bytes: 8 << 20,

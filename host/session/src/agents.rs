@@ -1,21 +1,41 @@
-//! The agents of a session. Currently there is only the root agent. A line belongs to the agent in view when it is
+//! The agents of a session: the tree of the living ones, and the agent in view. A line belongs to the agent in view when it is
 //! submitted.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use patchbay_agent::Agent;
-use patchbay_core::AgentId;
+use patchbay_agent::{Agent, AgentPlace, Chosen, CompactionSettings, Model, Requests};
+use patchbay_core::{AgentId, PrincipalId};
+use patchbay_events::EventLog;
+use patchbay_store::Hold;
+use patchbay_tools::{ApprovalSlot, Tools};
 
-/// The agents of a session by id, and the agent in view.
+/// The living agents of a session by id, their order, and the agent in view.
 pub(crate) struct Agents {
-    agents: BTreeMap<AgentId, Arc<Agent>>,
+    living: BTreeMap<AgentId, Arc<Agent>>,
+    /// The living agents in the order of their creation; the root is first.
+    order: Vec<AgentId>,
+    /// It may be dead.
     view: Arc<Agent>,
 }
 
 impl Agents {
-    /// Creates a session's agents with only the root, which is in view.
+    /// Returns the agents of a session whose root is in view.
     pub(crate) fn new(root: Arc<Agent>) -> Self {
-        Self { agents: BTreeMap::from([(root.id(), Arc::clone(&root))]), view: root }
+        let mut agents = Self { living: BTreeMap::new(), order: Vec::new(), view: Arc::clone(&root) };
+        agents.add(root);
+        agents
+    }
+
+    /// Adds an agent that was created after all others.
+    pub(crate) fn add(&mut self, agent: Arc<Agent>) {
+        self.order.push(agent.id());
+        self.living.insert(agent.id(), agent);
+    }
+
+    /// Removes an agent that was killed. It may stay in view.
+    pub(crate) fn remove(&mut self, id: AgentId) -> Option<Arc<Agent>> {
+        self.order.retain(|other| *other != id);
+        self.living.remove(&id)
     }
 
     /// Returns the agent that the user sees and talks to.
@@ -23,13 +43,73 @@ impl Agents {
         &self.view
     }
 
-    /// Returns the agent `id`.
-    pub(crate) fn get(&self, id: AgentId) -> Option<&Arc<Agent>> {
-        self.agents.get(&id)
+    /// Changes the agent in view.
+    pub(crate) fn set_view(&mut self, agent: Arc<Agent>) {
+        self.view = agent;
     }
 
-    /// Returns all agents in the order of their ids.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Agent>> {
-        self.agents.values()
+    /// Returns the root.
+    pub(crate) fn root(&self) -> &Arc<Agent> {
+        // The root is never removed.
+        self.order.first().and_then(|root| self.living.get(root)).unwrap_or(&self.view)
+    }
+
+    /// Returns the living agent `id`, or the agent in view if it has that id.
+    pub(crate) fn get(&self, id: AgentId) -> Option<&Arc<Agent>> {
+        self.living.get(&id).or_else(|| (self.view.id() == id).then_some(&self.view))
+    }
+
+    /// Returns the living agents in the order of their creation.
+    pub(crate) fn living(&self) -> impl ExactSizeIterator<Item = &Arc<Agent>> {
+        // Both collections have the same agents.
+        self.order.iter().map(|id| self.living.get(id).unwrap_or(&self.view))
+    }
+
+    /// Returns `id` and its living descendants: itself first, then the others in the order of their creation.
+    pub(crate) fn with_descendants(&self, id: AgentId) -> Vec<Arc<Agent>> {
+        let below = self.living().filter(|agent| agent.ancestors().contains(&id));
+        self.living.get(&id).into_iter().chain(below).cloned().collect()
+    }
+}
+
+/// Makes the agents of one session.
+pub(crate) struct AgentFactory {
+    pub(crate) hold: Hold,
+    pub(crate) workspace: String,
+    pub(crate) principal: PrincipalId,
+    pub(crate) approvals: ApprovalSlot,
+    pub(crate) requests: Arc<Requests>,
+    pub(crate) log: Arc<EventLog>,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) tools: Arc<Tools>,
+    pub(crate) compaction: CompactionSettings,
+}
+
+/// What an agent is made of besides its session.
+pub(crate) struct AgentParts {
+    pub(crate) id: AgentId,
+    /// Its parent, the parent of that one, and so on up to the root.
+    pub(crate) ancestors: Vec<AgentId>,
+    pub(crate) foreground: bool,
+    pub(crate) chosen: Chosen,
+    /// Tokens that it has used.
+    pub(crate) tokens: u64,
+}
+
+impl AgentFactory {
+    pub(crate) fn make(&self, parts: AgentParts) -> Arc<Agent> {
+        let AgentParts { id, ancestors, foreground, chosen, tokens } = parts;
+        let place = AgentPlace {
+            hold: self.hold.clone(),
+            agent: id,
+            ancestors,
+            foreground,
+            requests: Arc::clone(&self.requests),
+            workspace: self.workspace.clone(),
+            principal: self.principal.clone(),
+            approvals: self.approvals.clone(),
+        };
+        let (log, model, tools) = (Arc::clone(&self.log), Arc::clone(&self.model), Arc::clone(&self.tools));
+        Agent::new(place, log, model, tools, self.compaction.clone(), chosen, tokens)
     }
 }

@@ -4,7 +4,7 @@
 use patchbay_command::Completion;
 use patchbay_provider::SuggestedModel;
 
-use crate::{CommandInfo, Session, builtin, filter, workspace_files::PathToken};
+use crate::{AgentTree, CommandInfo, Session, builtin, filter, workspace_files::PathToken};
 
 /// A completion of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,6 +87,7 @@ impl Session {
                 }
             },
             Completion::Models => self.suggested_models().await,
+            Completion::Agents => self.suggested_agents(name).await,
         };
         suggestions = filter::by_name(suggestions, argument, |suggestion| &suggestion.text);
         for suggestion in &mut suggestions {
@@ -94,6 +95,22 @@ impl Session {
             suggestion.takes_argument = name == "skill";
         }
         suggestions
+    }
+
+    /// Returns the living agents by their short ids, and the words of `/switch`.
+    async fn suggested_agents(&self, command: &str) -> Vec<Suggestion> {
+        let tree = self.agent_tree().await.unwrap_or_else(|error| {
+            tracing::warn!("no completion of agents: {error}");
+            AgentTree::default()
+        });
+        let words = if command == "switch" { &["parent", "root"][..] } else { &[] };
+        let words = words.iter().map(|word| Suggestion { text: (*word).to_owned(), ..Suggestion::default() });
+        let agents = tree.living.iter().map(|agent| Suggestion {
+            text: agent.id.short(),
+            summary: format!("{} {}", agent.state.as_str(), agent.model),
+            ..Suggestion::default()
+        });
+        words.chain(agents).collect()
     }
 
     /// Returns the models, grouped by provider, with a mark at the model in use.

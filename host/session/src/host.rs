@@ -13,7 +13,7 @@ use patchbay_policy::quoted_folder;
 use patchbay_provider::{BundledAdapter, ExchangeLimits, Providers, Settings, SettingsSource, Sources};
 use patchbay_sandbox::{Artefacts, Compiler, Limits, Sandbox};
 use patchbay_skill::{BundledSkill, Snapshot, SnapshotError};
-use patchbay_store::{AgentModel, Collected, DatabaseHealth, JournalSettings, KvStore, SessionRow, Store, StoreError};
+use patchbay_store::{AgentRow, Collected, DatabaseHealth, JournalSettings, KvStore, SessionRow, Store, StoreError};
 use patchbay_tools::{BundledGrant, StoreLedger, Tools};
 use patchbay_workspace::{HomeFolder, ProtectedPaths};
 
@@ -209,10 +209,19 @@ impl Host {
             owner: PrincipalId::LOCAL,
         };
         let hold = self.store.create_session(row.clone(), built.stored()).await?;
-        let (model, snapshot) = (AgentModel::default(), built.snapshot);
-        let home_notice = self.home_notice(&workspace).await?;
-        let opened = Opened { hold, row, persona, snapshot, last_seq: 0, model, tokens: 0, home_notice };
-        let session = Session::new(Arc::clone(self), opened, lock);
+        let opened = Opened {
+            hold,
+            agents: self.store.agents(id).await?,
+            row,
+            persona,
+            snapshot: built.snapshot,
+            last_seq: 0,
+            dead_in_view: None,
+            is_resumed: false,
+            tokens: 0,
+            home_notice: self.home_notice(&workspace).await?,
+        };
+        let session = Session::new(Arc::clone(self), opened, lock).ok_or(StoreError::BadRow("agent"))?;
         self.open.lock().await.insert(id, Arc::downgrade(&session));
         Ok(session)
     }
@@ -245,19 +254,50 @@ impl Host {
         let json = self.store.snapshot(&row.snapshot).await?;
         let hold = self.store.hold(id).await?;
         self.store.recover(&hold, patchbay_agent::join_pieces).await?;
-        recovery::settle_interrupted(&self.store, &hold).await?;
+        let agents = self.store.agents(id).await?;
+        recovery::settle_interrupted(&self.store, &hold, &agents).await?;
+        let dead_in_view = match agents.iter().any(|agent| agent.id == row.agent) {
+            true => None,
+            false => Some(self.dead_agent(id, row.agent).await?),
+        };
         let last_seq = self.store.last_seq(id).await?;
         let snapshot =
             Snapshot::from_json(json, row.snapshot, row.snapshot_version).map_err(|source| match source {
                 SnapshotError::Newer => SessionError::Newer(source),
                 source => SessionError::Snapshot { id, source },
             })?;
-        let (model, tokens) = (self.store.agent_model(row.agent).await?, self.store.tokens(id).await?);
+        let tokens = self.store.tokens(id).await?;
         let waiting = self.store.queued_lines(id).await?;
-        let opened = Opened { hold, row, persona, snapshot, last_seq, model, tokens, home_notice: None };
-        let session = Session::new(Arc::clone(self), opened, lock);
+        let opened = Opened {
+            hold,
+            row,
+            persona,
+            snapshot,
+            last_seq,
+            agents,
+            dead_in_view,
+            is_resumed: true,
+            tokens,
+            home_notice: None,
+        };
+        let session = Session::new(Arc::clone(self), opened, lock).ok_or(StoreError::BadRow("agent"))?;
         session.restore_queue(waiting);
         Ok(session)
+    }
+
+    /// Returns an agent that was killed, with the ids of its ancestors.
+    pub(crate) async fn dead_agent(
+        &self,
+        session: SessionId,
+        id: AgentId,
+    ) -> Result<(AgentRow, Vec<AgentId>), StoreError> {
+        let row = self.store.agent(session, id).await?.ok_or(StoreError::BadRow("agent"))?;
+        let (mut ancestors, mut parent) = (Vec::new(), row.parent);
+        while let Some(id) = parent.filter(|id| !ancestors.contains(id)) {
+            ancestors.push(id);
+            parent = self.store.agent(session, id).await?.and_then(|row| row.parent);
+        }
+        Ok((row, ancestors))
     }
 
     /// Removes a session and the data that skills stored for it.

@@ -32,9 +32,11 @@
 //! # }
 //! ```
 
+mod activity;
 mod agents;
 mod building;
 mod builtin;
+mod capture;
 mod commands;
 mod complete;
 mod error;
@@ -44,16 +46,20 @@ mod invoke;
 mod json;
 mod lines;
 mod lock;
+mod mail;
 mod notices;
 mod persona;
 mod platform;
+mod prepared;
 mod queue;
 mod recap;
 mod recovery;
 mod roots;
 mod session;
+mod tree;
 mod turns;
 mod unanswered;
+mod wake;
 mod watch;
 mod workspace_files;
 mod workspace_path;
@@ -75,5 +81,6 @@ pub use notices::ModelInUse;
 pub use platform::HostPlatform;
 pub use queue::{QueueView, QueuedLine};
 pub use session::Session;
+pub use tree::list::{AgentInfo, AgentState, AgentTree};
 pub use watch::SkillWatch;
 pub use workspace_path::workspace_path;

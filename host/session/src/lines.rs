@@ -17,7 +17,7 @@ use std::{
 use parking_lot::Mutex;
 use patchbay_agent::{Agent, AgentInference};
 use patchbay_command::{Line, Resolved, resolve};
-use patchbay_core::{CallId, Code, DequeueReason, EventKind, LineId, MessageKind, Outcome};
+use patchbay_core::{AgentId, CallId, Code, DequeueReason, EventKind, LineId, MessageKind, Outcome};
 use patchbay_sandbox::Inference;
 use patchbay_store::{MessageRow, NewMessage, QueueRow, SessionChange, StoreError};
 use patchbay_tools::EffectFlag;
@@ -29,11 +29,14 @@ use tracing::Instrument as _;
 use crate::{
     Session,
     builtin::{self, CommandChange, Effect},
+    capture::{CaptureEffect, CaptureTicket},
     invoke,
     json::to_json,
+    prepared::{Applied, Prepare, Prepared},
     queue::{Entered, LineTurn, WaitingTurn},
     recovery,
     session::SessionState,
+    tree::lookup::dead,
     turns::{self, TurnStart},
 };
 
@@ -69,7 +72,7 @@ impl Future for Submitted {
 /// The tasks of a session and its running lines.
 #[derive(Default)]
 pub(crate) struct RunningLines {
-    running: Mutex<HashMap<LineId, CancellationToken>>,
+    running: Mutex<HashMap<LineId, (AgentId, CancellationToken)>>,
     tasks: TaskTracker,
     closing: CancellationToken,
 }
@@ -92,9 +95,14 @@ impl RunningLines {
         self.tasks.wait().await;
     }
 
-    fn begin(&self, id: LineId) -> CancellationToken {
+    /// Cancels the lines of an agent.
+    pub(crate) fn cancel_of(&self, agent: AgentId) {
+        self.running.lock().values().filter(|(of, _)| *of == agent).for_each(|(_, stop)| stop.cancel());
+    }
+
+    fn begin(&self, id: LineId, agent: AgentId) -> CancellationToken {
         let stop = self.closing.child_token();
-        self.running.lock().insert(id, stop.clone());
+        self.running.lock().insert(id, (agent, stop.clone()));
         stop
     }
 
@@ -119,6 +127,10 @@ pub(crate) struct LineContext {
     pub(crate) turn: Option<LineTurn>,
     /// Whether the line is stored among the waiting lines.
     pub(crate) queued: AtomicBool,
+    /// The agent, if it must still be alive when the line is committed; not if it was dead when the line was submitted.
+    requires_alive: Vec<AgentId>,
+    /// The line's place among the lines that begin, end or may be captured.
+    capture: Option<CaptureTicket>,
 }
 
 /// How a line begins to run.
@@ -167,7 +179,13 @@ impl Session {
 
     fn submit_to(self: &Arc<Self>, line: &str, ahead: bool) -> Submitted {
         let (id, agent, state) = (accepted_now(), self.agent_in_view(), self.state());
-        let arrival = if line.len() > LINE_BYTES { None } else { turns::arrival(line, &state.snapshot, ahead) };
+        let usable = line.len() <= LINE_BYTES && !agent.is_dead();
+        let capture = if usable { self.captures.ticket(agent.id(), capture_effect(line)) } else { None };
+        let captured = capture.as_ref().is_some_and(|ticket| ticket.captured);
+        let arrival = if captured || !usable { None } else { turns::arrival(line, &state.snapshot, ahead) };
+        if arrival.is_some_and(|arrival| arrival.is_message) {
+            self.message_came(&agent, ahead);
+        }
         // A line that begins a turn enters its agent's queue before this returns.
         let entry = match arrival.map(|arrival| self.queue.enter(&agent, id, line, arrival)) {
             None | Some(Entered::Busy) => LineEntry::Direct,
@@ -175,7 +193,18 @@ impl Session {
             Some(Entered::Waits(waiting)) => LineEntry::Waits(waiting),
             Some(Entered::Full(outcome)) => LineEntry::Refused(outcome),
         };
-        Submitted { id, outcome: self.start(id, line.to_owned(), agent, state, entry) }
+        Submitted { id, outcome: self.start(id, line.to_owned(), agent, state, entry, capture) }
+    }
+
+    /// Notes a message of a person: counts since the last one begin at zero, and stopped agents may go on.
+    fn message_came(&self, agent: &Arc<Agent>, ahead: bool) {
+        self.requests.message_came();
+        self.queue.message_came(agent.id(), ahead);
+        let others: Vec<Arc<Agent>> =
+            self.agents().living().filter(|other| other.id() != agent.id()).cloned().collect();
+        for other in others {
+            self.queue.resume(&other);
+        }
     }
 
     /// Puts the stored lines of a resumed session into the queues of their agents, which are held.
@@ -185,7 +214,7 @@ impl Session {
             let Some(agent) = self.agent(row.agent) else { continue };
             let entry = LineEntry::Restored(self.queue.restore(&agent, &row));
             // The outcome is published as an event.
-            drop(self.start(row.line, row.text, agent, self.state(), entry));
+            drop(self.start(row.line, row.text, agent, self.state(), entry, None));
         }
     }
 
@@ -197,17 +226,23 @@ impl Session {
         agent: Arc<Agent>,
         state: SessionState,
         entry: LineEntry,
+        capture: Option<CaptureTicket>,
     ) -> oneshot::Receiver<Outcome> {
         let (sender, outcome) = oneshot::channel();
+        let busy = (!matches!(entry, LineEntry::Waits(_) | LineEntry::Restored(_))).then(|| self.activity.begin());
+        let stop = self.lines.begin(id, agent.id());
+        let requires_alive = if agent.is_dead() { Vec::new() } else { vec![agent.id()] };
         let context = LineContext {
             session: Arc::clone(self),
             agent,
             line: id,
             state,
-            stop: self.lines.begin(id),
+            stop,
             effect: EffectFlag::default(),
             turn: None,
             queued: AtomicBool::new(matches!(entry, LineEntry::Restored(_))),
+            requires_alive,
+            capture,
         };
         let span = tracing::info_span!("session", id = %self.id(), line = %id);
         self.lines.spawn(
@@ -222,6 +257,7 @@ impl Session {
                 session.log().publish(agent, EventKind::LineEnded { line: id, outcome: outcome.clone() });
                 // An error means that the front does not wait for the outcome.
                 let _ = sender.send(outcome);
+                drop(busy);
             }
             .instrument(span),
         );
@@ -232,7 +268,7 @@ impl Session {
     /// held. A line that waits leaves the queue. Returns false if the line has ended.
     pub fn stop(&self, line: LineId) -> bool {
         let running = self.lines.running.lock();
-        running.get(&line).inspect(|stop| stop.cancel()).is_some()
+        running.get(&line).inspect(|(_, stop)| stop.cancel()).is_some()
     }
 }
 
@@ -241,7 +277,27 @@ impl LineContext {
         let outcome = self.run_entered(line, entry).await;
         // The turn of a line that failed before its first commit is over.
         self.turn = None;
+        self.end_capture_ticket();
         self.end_waiting(outcome).await
+    }
+
+    /// Lets the lines run that wait for this one.
+    fn end_capture_ticket(&mut self) {
+        if let Some(ticket) = &mut self.capture {
+            self.session.captures.ended(self.agent.id(), ticket);
+        }
+    }
+
+    /// Waits for earlier lines that begin or end capturing. Returns whether this line is captured.
+    async fn is_captured(&mut self, line: &str) -> bool {
+        let Some(ticket) = &mut self.capture else { return false };
+        ticket.wait().await;
+        let is_message = matches!(Line::parse(line), Ok(Line::Conversation(_)));
+        let captured = is_message && (ticket.captured || self.session.is_capturing_agent(self.agent.id()));
+        if is_message && !captured {
+            self.end_capture_ticket();
+        }
+        captured
     }
 
     async fn run_entered(&mut self, line: &str, entry: LineEntry) -> Outcome {
@@ -253,6 +309,12 @@ impl LineContext {
                 format!("a line of {} bytes is over the limit of {LINE_BYTES}; nothing of it was kept.", line.len());
             return Outcome::error(Code::LineTooLong, message);
         }
+        if self.is_captured(line).await {
+            if let LineEntry::Turn(turn) = entry {
+                turn.unused();
+            }
+            return self.capture(line).await;
+        }
         if let Err(outcome) = self.enter(line, entry).await {
             return outcome;
         }
@@ -261,6 +323,7 @@ impl LineContext {
             return not_kept(error);
         }
         let command = match Line::parse(line) {
+            Ok(Line::Conversation(_)) if self.agent.is_dead() => return dead(self.agent.id()),
             Ok(Line::Conversation(text)) => {
                 let said = self.message(MessageKind::User, text, None);
                 return self.converse(TurnStart::Rows(vec![said])).await.unwrap_or_else(|nothing_kept| nothing_kept);
@@ -289,6 +352,7 @@ impl LineContext {
                 Effect::Turn { messages, data } => {
                     return self.command_turn(line, TurnStart::Rows(messages), data).await;
                 }
+                Effect::Prepare(prepare) => return self.commit_prepared(line, prepare).await,
                 Effect::Retry(message) => {
                     return self.command_turn(line, TurnStart::Again(message), json!({})).await;
                 }
@@ -325,6 +389,10 @@ impl LineContext {
         };
         match resolve(name, builtin::TABLE, &*self.state.snapshot) {
             Err(outcome) => outcome.into(),
+            Ok(Resolved::BuiltIn(command)) if command.needs_living_agent() && self.agent.is_dead() => {
+                dead(self.agent.id()).into()
+            }
+            Ok(Resolved::Alias(_)) if self.agent.is_dead() => dead(self.agent.id()).into(),
             Ok(Resolved::BuiltIn(command)) => match command.spec().check(argument) {
                 Err(outcome) => outcome.into(),
                 Ok(()) => command.run(self, argument).await,
@@ -371,10 +439,31 @@ impl LineContext {
         messages.push(self.message(MessageKind::Command, line, serde_json::to_value(&outcome).ok()));
         stored.messages = messages;
         stored.settles = vec![CallId::of_line(self.line)];
+        stored.requires_alive.clone_from(&self.requires_alive);
         Ok(match self.commit_change(stored, apply).await {
             Ok(_) => outcome,
             Err(error) => not_kept(error),
         })
+    }
+
+    /// Commits a prepared change together with the command's row. A change that is refused leaves only the row.
+    async fn commit_prepared(&self, line: &str, prepare: Prepare) -> Outcome {
+        let _committing = self.session.committing.lock().await;
+        let (row, settles) = (self.message(MessageKind::Command, line, None), CallId::of_line(self.line));
+        let alive = self.requires_alive.clone();
+        let prepare = async move {
+            let prepared = prepare.await.unwrap_or_else(|refused| Prepared::shown(refused, serde_json::Value::Null));
+            let Prepared { outcome, mut change, applied, .. } = prepared;
+            change.messages.push(NewMessage { data: serde_json::to_value(&outcome).ok(), ..row });
+            change.settles.push(settles);
+            change.requires_alive.extend(alive);
+            Ok::<_, StoreError>((change, (outcome, applied)))
+        };
+        let applied = |rows: &[MessageRow], (outcome, applied): (Outcome, Applied)| {
+            applied(rows);
+            outcome
+        };
+        self.session.log().commit_prepared(prepare, applied).await.unwrap_or_else(not_kept)
     }
 
     /// Commits a change of this line. If the line waited, the same commit deletes it from the waiting lines.
@@ -389,6 +478,16 @@ impl LineContext {
             self.left_queue(DequeueReason::Began);
         }
         Ok(rows)
+    }
+}
+
+/// Returns how a line affects capturing. Skills cannot take the names of these commands.
+fn capture_effect(line: &str) -> CaptureEffect {
+    match Line::parse(line) {
+        Ok(Line::Conversation(_)) => CaptureEffect::Message,
+        Ok(Line::Command { name: "capture", .. }) => CaptureEffect::Begins,
+        Ok(Line::Command { name: "fork" | "cancel", .. }) => CaptureEffect::Ends,
+        _ => CaptureEffect::None,
     }
 }
 

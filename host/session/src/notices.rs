@@ -1,10 +1,9 @@
 //! Messages of a session to its user besides the conversation, at its start and while it is open. Fronts show them.
 
-use std::sync::Arc;
+use std::sync::Weak;
 
 use patchbay_agent::Chosen;
-use patchbay_core::{AgentId, EventKind, text};
-use patchbay_events::EventLog;
+use patchbay_core::{EventKind, text};
 use patchbay_provider::DefaultChoice;
 use patchbay_store::StoreError;
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -80,11 +79,10 @@ impl Session {
     }
 }
 
-/// Publishes changes of providers as notices of `agent` until `closed` is cancelled.
+/// Publishes changes of providers as notices of the session until `closed` is cancelled.
 pub(crate) async fn forward(
     mut notices: broadcast::Receiver<String>,
-    log: Arc<EventLog>,
-    agent: AgentId,
+    session: Weak<Session>,
     closed: CancellationToken,
 ) {
     while let Some(notice) = closed.run_until_cancelled(notices.recv()).await {
@@ -93,6 +91,7 @@ pub(crate) async fn forward(
             Err(RecvError::Lagged(missed)) => format!("{missed} more changes of providers. /providers lists them."),
             Err(RecvError::Closed) => return,
         };
-        log.publish(agent, EventKind::Notice { text: text::clean_line(&text) });
+        let Some(session) = session.upgrade() else { return };
+        session.notify(&text);
     }
 }

@@ -4,6 +4,9 @@
 //! A turn runs while its [`LineTurn`] exists. Dropping it starts the turn of the next line, unless the queue is held: after a
 //! turn that failed or was stopped, and in a resumed session, the lines wait until the user releases them or sends a message.
 //! The task of a waiting line stores the line; it is deleted from the store in the commit with which its turn begins.
+//!
+//! When no line waits, the agent is reported as idle, so that `wake` looks for its mail. A stopped agent is not: it begins no
+//! turn by itself until the user's next message.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,9 +18,12 @@ use patchbay_agent::{Agent, TurnPermit};
 use patchbay_core::{AgentId, Code, EventKind, LineId, Outcome};
 use patchbay_events::EventLog;
 use patchbay_store::QueueRow;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
-use crate::Session;
+use crate::{
+    Session,
+    activity::{Activity, ActivityGuard},
+};
 
 /// Limit of the waiting lines of a session.
 const LINES: usize = 100;
@@ -51,6 +57,8 @@ pub(crate) struct Arrival {
     pub(crate) waits: bool,
     /// Whether a held queue is released.
     pub(crate) releases: bool,
+    /// Whether the line is a message of the user, new or again.
+    pub(crate) is_message: bool,
 }
 
 /// What became of a line that entered the queue.
@@ -73,9 +81,17 @@ pub(crate) enum Wake {
     TakenBack(oneshot::Sender<()>),
 }
 
+/// An agent that runs no turn and has no line to run.
+pub(crate) struct IdleAgent {
+    pub(crate) agent: AgentId,
+    pub(crate) busy: ActivityGuard,
+}
+
 /// The queues of the agents of a session.
 pub(crate) struct LineQueue {
     log: Arc<EventLog>,
+    activity: Arc<Activity>,
+    idle: mpsc::UnboundedSender<IdleAgent>,
     queues: Mutex<BTreeMap<AgentId, AgentQueue>>,
 }
 
@@ -83,8 +99,33 @@ pub(crate) struct LineQueue {
 struct AgentQueue {
     /// Whether a [`LineTurn`] of the agent exists.
     active: bool,
+    /// Whether the lines wait for the user.
     held: bool,
+    /// Whether the agent begins no turn by itself, and until when.
+    stopped: Option<StopScope>,
+    /// How often mail woke the agent since the last message of a person to any agent.
+    wakes: u32,
+    /// Whether the user was told that mail wakes the agent no more.
+    told_limit: bool,
     waiting: VecDeque<WaitingLine>,
+}
+
+/// What was stopped, which says whose message ends the stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopScope {
+    /// The agent: a message to it ends the stop.
+    Agent,
+    /// The session: a message to any agent ends the stop.
+    Session,
+}
+
+/// Whether mail may begin a turn.
+pub(crate) enum MailTurn {
+    Begins(LineTurn),
+    /// The agent is busy or stopped; it looks for mail again later.
+    Later,
+    /// Mail woke the agent as often as it may.
+    TooOften,
 }
 
 struct WaitingLine {
@@ -95,8 +136,112 @@ struct WaitingLine {
 }
 
 impl LineQueue {
-    pub(crate) fn new(log: Arc<EventLog>) -> Arc<Self> {
-        Arc::new(Self { log, queues: Mutex::default() })
+    /// Creates the queues of a session, which report idle agents to `idle`.
+    pub(crate) fn new(
+        log: Arc<EventLog>,
+        activity: Arc<Activity>,
+        idle: mpsc::UnboundedSender<IdleAgent>,
+    ) -> Arc<Self> {
+        Arc::new(Self { log, activity, idle, queues: Mutex::default() })
+    }
+
+    /// Returns the right to run the first turn of `agent`, which is new.
+    pub(crate) fn begin_first(self: &Arc<Self>, agent: &Arc<Agent>) -> LineTurn {
+        self.lock().entry(agent.id()).or_default().active = true;
+        self.turn(agent, agent.try_begin_turn())
+    }
+
+    /// Returns the right to run a turn of `agent` that its mail begins. Mail may wake it `limit` times.
+    pub(crate) fn begin_by_mail(self: &Arc<Self>, agent: &Arc<Agent>, limit: u32) -> MailTurn {
+        {
+            let mut queues = self.lock();
+            let queue = queues.entry(agent.id()).or_default();
+            let line_is_next = !queue.held && !queue.waiting.is_empty();
+            if queue.active || queue.stopped.is_some() || line_is_next {
+                return MailTurn::Later;
+            }
+            if queue.wakes >= limit {
+                return MailTurn::TooOften;
+            }
+            queue.wakes += 1;
+            queue.active = true;
+        }
+        MailTurn::Begins(self.turn(agent, agent.try_begin_turn()))
+    }
+
+    /// Takes back the count of a turn that mail did not begin after all.
+    pub(crate) fn uncount_wake(&self, agent: AgentId) {
+        if let Some(queue) = self.lock().get_mut(&agent) {
+            queue.wakes = queue.wakes.saturating_sub(1);
+        }
+    }
+
+    /// Notes that mail wakes an agent no more. Returns true the first time since the last message of a person.
+    pub(crate) fn note_limit(&self, agent: AgentId) -> bool {
+        self.lock().get_mut(&agent).is_some_and(|queue| !std::mem::replace(&mut queue.told_limit, true))
+    }
+
+    /// Notes a message of a person to `agent`: the agents of the session may be woken again, and those that were stopped with
+    /// the session go on, without their lines if `ahead` is true. The caller then calls [`LineQueue::resume`] for the others.
+    pub(crate) fn message_came(&self, agent: AgentId, ahead: bool) {
+        let mut released = Vec::new();
+        for (id, queue) in &mut *self.lock() {
+            queue.wakes = 0;
+            queue.told_limit = false;
+            let ends = *id == agent || queue.stopped == Some(StopScope::Session);
+            if queue.stopped.is_some() && ends {
+                queue.stopped = None;
+                if *id != agent && !ahead && queue.release() {
+                    released.push(*id);
+                }
+            }
+        }
+        for id in released {
+            self.publish_held(id, false);
+        }
+    }
+
+    /// Starts the next line of an agent that may begin turns by itself, or reports it as idle.
+    pub(crate) fn resume(self: &Arc<Self>, agent: &Arc<Agent>) {
+        self.start_next(agent, None);
+    }
+
+    /// Holds the lines of `agent` and keeps it from beginning turns by itself.
+    pub(crate) fn stop(&self, agent: AgentId, scope: StopScope) {
+        let mut queues = self.lock();
+        let queue = queues.entry(agent).or_default();
+        queue.stopped = Some(scope);
+        let newly_held = !std::mem::replace(&mut queue.held, true) && !queue.waiting.is_empty();
+        drop(queues);
+        if newly_held {
+            self.publish_held(agent, true);
+        }
+    }
+
+    /// Returns whether the agent begins no turn by itself until the next message of a person.
+    pub(crate) fn is_stopped(&self, agent: AgentId) -> bool {
+        self.lock().get(&agent).is_some_and(|queue| queue.stopped.is_some())
+    }
+
+    /// Removes the queue of an agent that was killed. Its lines end as taken back; the kill has deleted them from the store.
+    pub(crate) fn remove_agent(&self, agent: AgentId) {
+        let Some(queue) = self.lock().remove(&agent) else { return };
+        for line in queue.waiting {
+            let (sender, _) = oneshot::channel();
+            // An error means that the line has ended.
+            let _ = line.wake.send(Wake::TakenBack(sender));
+        }
+    }
+
+    /// Returns the texts of the waiting lines of `agent`.
+    pub(crate) fn texts(&self, agent: AgentId) -> Vec<String> {
+        self.view(agent).lines.into_iter().map(|line| line.text).collect()
+    }
+
+    /// Reports an agent that has no line to run.
+    pub(crate) fn report_idle(&self, agent: AgentId) {
+        // An error means that the session is closed.
+        let _ = self.idle.send(IdleAgent { agent, busy: self.activity.begin() });
     }
 
     /// Puts a line into the queue of `agent`, or starts its turn.
@@ -185,10 +330,15 @@ impl LineQueue {
         loop {
             let next = {
                 let mut queues = self.lock();
-                let Some(queue) = queues.get_mut(&agent.id()).filter(|queue| !queue.active && !queue.held) else {
+                let queue = queues.entry(agent.id()).or_default();
+                if queue.active || queue.stopped.is_some() || agent.is_dead() {
                     return;
+                }
+                let next = if queue.held { None } else { queue.waiting.pop_front() };
+                let Some(next) = next else {
+                    drop(queues);
+                    return self.report_idle(agent.id());
                 };
-                let Some(next) = queue.waiting.pop_front() else { return };
                 queue.active = true;
                 next
             };
@@ -207,12 +357,16 @@ impl LineQueue {
         }
     }
 
-    /// Starts the next turn, or holds the queue if `hold` is true.
-    fn turn_ended(self: &Arc<Self>, agent: &Arc<Agent>, permit: Option<TurnPermit>, hold: bool) {
+    /// Starts the next turn, or holds the queue if `hold` is true. If a person stopped the turn, the agent is stopped.
+    fn turn_ended(self: &Arc<Self>, agent: &Arc<Agent>, permit: Option<TurnPermit>, hold: bool, stopped: bool) {
         let newly_held = {
             let mut queues = self.lock();
-            let queue = queues.entry(agent.id()).or_default();
+            // The queue of an agent that was killed is gone.
+            let Some(queue) = queues.get_mut(&agent.id()) else { return };
             queue.active = false;
+            if stopped {
+                queue.stopped.get_or_insert(StopScope::Agent);
+            }
             let newly_held = hold && !queue.held;
             queue.held |= hold;
             newly_held && !queue.waiting.is_empty()
@@ -224,8 +378,16 @@ impl LineQueue {
     }
 
     fn turn(self: &Arc<Self>, agent: &Arc<Agent>, permit: Option<TurnPermit>) -> LineTurn {
-        let queue = Arc::clone(self);
-        LineTurn { queue, agent: Arc::clone(agent), permit, released: false, end: TurnEnd::Failed, armed: true }
+        let (queue, busy) = (Arc::clone(self), self.activity.begin());
+        LineTurn {
+            queue,
+            agent: Arc::clone(agent),
+            permit,
+            released: false,
+            end: TurnEnd::Failed,
+            armed: true,
+            _busy: busy,
+        }
     }
 
     fn publish_held(&self, agent: AgentId, held: bool) {
@@ -291,12 +453,15 @@ pub(crate) struct LineTurn {
     end: TurnEnd,
     /// False if the turn was never given to its line.
     armed: bool,
+    _busy: ActivityGuard,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum TurnEnd {
-    /// The turn failed, was stopped, or its task panicked.
+    /// The turn failed, or its task panicked.
     Failed,
+    /// A person stopped the turn.
+    Stopped,
     Succeeded,
     /// The line ran no turn.
     Unused,
@@ -315,6 +480,11 @@ impl LineTurn {
         self.end = TurnEnd::Succeeded;
     }
 
+    /// Ends the turn, which a person stopped. The agent begins no turn by itself until the next message.
+    pub(crate) fn stopped(mut self) {
+        self.end = TurnEnd::Stopped;
+    }
+
     /// Gives the right back without a turn. The queue is held again if this line released it.
     pub(crate) fn unused(mut self) {
         self.end = TurnEnd::Unused;
@@ -328,12 +498,13 @@ impl LineTurn {
 impl Drop for LineTurn {
     fn drop(&mut self) {
         if self.armed {
-            let hold = match self.end {
-                TurnEnd::Failed => true,
-                TurnEnd::Succeeded => false,
-                TurnEnd::Unused => self.released,
+            let (hold, stopped) = match self.end {
+                TurnEnd::Failed => (true, false),
+                TurnEnd::Stopped => (true, true),
+                TurnEnd::Succeeded => (false, false),
+                TurnEnd::Unused => (self.released, false),
             };
-            self.queue.turn_ended(&self.agent, self.permit.take(), hold);
+            self.queue.turn_ended(&self.agent, self.permit.take(), hold, stopped);
         }
     }
 }

@@ -1,22 +1,50 @@
-//! Settles the calls that were running when the previous process ended. [`crate::Host::resume`] calls it once.
+//! Ends what was running when the previous process ended, or when an agent was killed: calls and turns.
+//! [`crate::Host::resume`] and `tree::kill` call it.
 
 use std::collections::HashSet;
 
-use patchbay_agent::{interrupted_message, unanswered_calls};
-use patchbay_core::{CallId, Code, LineId, MessageKind, Outcome};
-use patchbay_store::{Hold, NewMessage, SessionChange, Store, StoreError};
+use patchbay_agent::{INTERRUPTED, TurnEnding, interrupted_message, unanswered_calls};
+use patchbay_core::{AgentId, CallId, Code, LineId, MessageKind, Outcome, SessionId, TurnCause};
+use patchbay_store::{AgentRow, Hold, NewMessage, SessionChange, Store, StoreError};
 
-/// Writes the row of each interrupted call and ends it in the journal, in one commit: `outcome_unknown` if the call had
-/// begun an effect, else `not_run`. A user's command without an effect gets no row. No call is repeated.
+/// Writes the row of each interrupted call and ends it in the journal, and ends each interrupted turn and reports it, in one
+/// commit. `agents` are the living agents. No call is repeated.
 ///
 /// # Errors
 /// Errors of the store; nothing has changed then, and the next resume tries again.
-pub(crate) async fn settle_interrupted(store: &Store, hold: &Hold) -> Result<(), StoreError> {
+pub(crate) async fn settle_interrupted(store: &Store, hold: &Hold, agents: &[AgentRow]) -> Result<(), StoreError> {
     let session = hold.session();
-    let unsettled = store.unsettled_calls(session).await?;
+    let living: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
+    let mut change = settle_calls(store, session, &living).await?;
+    for turn in store.open_turns(session).await? {
+        let agent = agents.iter().find(|agent| agent.id == turn.agent);
+        let parent = agent.and_then(|agent| agent.parent).filter(|_| turn.cause != TurnCause::Person);
+        let ending = TurnEnding { agent: turn.agent, began: turn.began, report_to: parent };
+        ending.interrupted(&last_text(store, session, turn.agent, turn.began).await?, &mut change);
+        let content = format!("Error: {INTERRUPTED}");
+        change.messages.push(NewMessage { agent: turn.agent, kind: MessageKind::Notice, content, data: None });
+    }
+    if change.messages.is_empty() && change.settles.is_empty() && change.ends_turns.is_empty() {
+        return Ok(());
+    }
+    store.commit(hold, change).await.map(drop)
+}
+
+/// Returns the change that settles the running calls of `agents`: `outcome_unknown` if the call had begun an effect, else
+/// `not_run`. A user's command without an effect gets no row.
+///
+/// # Errors
+/// Errors of the store.
+pub(crate) async fn settle_calls(
+    store: &Store,
+    session: SessionId,
+    agents: &[AgentId],
+) -> Result<SessionChange, StoreError> {
+    let mut unsettled = store.unsettled_calls(session).await?;
+    unsettled.retain(|call| agents.contains(&call.agent));
     let begun: HashSet<CallId> = unsettled.iter().map(|call| call.id).collect();
     let mut messages = Vec::new();
-    for rows in store.rows_since_answers(session).await? {
+    for rows in store.rows_since_answers(agents).await? {
         let Some(agent) = rows.first().map(|row| row.agent) else { continue };
         let unanswered = unanswered_calls(session, &rows);
         messages.extend(unanswered.iter().map(|call| call.result(agent, begun.contains(&call.id))));
@@ -27,11 +55,22 @@ pub(crate) async fn settle_interrupted(store: &Store, hold: &Hold) -> Result<(),
             messages.push(NewMessage { agent: call.agent, kind: MessageKind::Command, content: line.clone(), data });
         }
     }
-    if messages.is_empty() && unsettled.is_empty() {
-        return Ok(());
-    }
-    let change = SessionChange { settles: begun.into_iter().collect(), messages, ..SessionChange::default() };
-    store.commit(hold, change).await.map(drop)
+    Ok(SessionChange { settles: begun.into_iter().collect(), messages, ..SessionChange::default() })
+}
+
+/// Returns the last text that `agent` answered in the turn that began with row `began`; empty if there is none.
+///
+/// # Errors
+/// Errors of the store.
+pub(crate) async fn last_text(
+    store: &Store,
+    session: SessionId,
+    agent: AgentId,
+    began: u64,
+) -> Result<String, StoreError> {
+    let last = store.last_message(session, agent).await?;
+    let answer = last.and_then(|last| last.answer).filter(|answer| answer.seq > began);
+    Ok(answer.map(|answer| answer.content).unwrap_or_default())
 }
 
 /// Returns the outcome of the command `line`, which was stopped after its tool had begun an effect.

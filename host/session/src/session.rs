@@ -1,20 +1,30 @@
 //! An open session: its parts and how it is closed. `lines` runs its lines; `commands`, `complete` and `notices` serve
 //! fronts.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use parking_lot::Mutex;
-use patchbay_agent::{Agent, AgentPlace, Chosen};
+use parking_lot::{Mutex, MutexGuard};
+use patchbay_agent::{Agent, Chosen, Requests};
 use patchbay_core::{AgentId, Outcome, PrincipalId, SessionId};
 use patchbay_events::{Broadcast, EventLog, Subscription, TokenBudget};
 use patchbay_provider::Choice;
 use patchbay_skill::Snapshot;
-use patchbay_store::{AgentModel, Hold, SessionRow};
+use patchbay_store::{AgentRow, Hold, SessionRow};
 use patchbay_tools::{ApprovalSlot, Approver};
-use tokio_util::sync::DropGuard;
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    Host, agents::Agents, lines::RunningLines, lock::SessionLock, notices, persona::Persona, queue::LineQueue,
+    Host,
+    activity::Activity,
+    agents::{AgentFactory, AgentParts, Agents},
+    capture::Captures,
+    lines::RunningLines,
+    lock::SessionLock,
+    notices,
+    persona::Persona,
+    queue::{LineQueue, StopScope},
+    wake,
     workspace_files::PathIndex,
 };
 
@@ -28,6 +38,14 @@ pub struct Session {
     pub(crate) home_notice: Option<String>,
     state: Mutex<SessionState>,
     agents: Mutex<Agents>,
+    factory: AgentFactory,
+    /// The agents that capture lines.
+    pub(crate) captures: Captures,
+    /// The turns that run, each with what stops it.
+    pub(crate) running_turns: Mutex<HashMap<AgentId, CancellationToken>>,
+    /// The limit of requests to models.
+    pub(crate) requests: Arc<Requests>,
+    pub(crate) activity: Arc<Activity>,
     log: Arc<EventLog>,
     pub(crate) lines: RunningLines,
     /// The lines that wait for their turns.
@@ -56,7 +74,12 @@ pub(crate) struct Opened {
     pub(crate) persona: Persona,
     pub(crate) snapshot: Snapshot,
     pub(crate) last_seq: u64,
-    pub(crate) model: AgentModel,
+    /// The living agents in the order of their creation, the root first.
+    pub(crate) agents: Vec<AgentRow>,
+    /// The agent in view, if it is dead, with its ancestors.
+    pub(crate) dead_in_view: Option<(AgentRow, Vec<AgentId>)>,
+    /// Whether the agents begin no turns before the user's first message: those of a session that was resumed.
+    pub(crate) is_resumed: bool,
     /// Tokens used so far.
     pub(crate) tokens: u64,
     /// A notice for a new session in the user's home folder.
@@ -64,30 +87,42 @@ pub(crate) struct Opened {
 }
 
 impl Session {
-    pub(crate) fn new(host: Arc<Host>, opened: Opened, lock: SessionLock) -> Arc<Self> {
-        let Opened { hold, row, persona, snapshot, last_seq, model, tokens, home_notice } = opened;
-        let budget = TokenBudget::new(tokens, host.tools.sandbox().limits().session_tokens);
+    /// Returns the session; `None` if its agents are not a tree.
+    pub(crate) fn new(host: Arc<Host>, opened: Opened, lock: SessionLock) -> Option<Arc<Self>> {
+        let Opened { hold, row, persona, snapshot, last_seq, tokens, home_notice, .. } = opened;
+        let limits = host.tools.sandbox().limits();
+        let budget = TokenBudget::new(tokens, limits.session_tokens);
+        let requests = Requests::new(limits.concurrent_requests, limits.tree_requests);
         let log = EventLog::new(hold.clone(), host.store.clone(), last_seq, budget, Broadcast::default());
         let approvals = ApprovalSlot::default();
-        let place = AgentPlace {
+        let factory = AgentFactory {
             hold,
-            agent: row.agent,
             workspace: row.workspace.clone(),
             principal: row.owner.clone(),
             approvals: approvals.clone(),
+            requests: Arc::clone(&requests),
+            log: Arc::clone(&log),
+            model: Arc::clone(&host.providers) as Arc<dyn patchbay_agent::Model>,
+            tools: Arc::clone(&host.tools),
+            compaction: host.compaction.clone(),
         };
-        let root = Agent::new(
-            place,
-            Arc::clone(&log),
-            Arc::clone(&host.providers) as Arc<dyn patchbay_agent::Model>,
-            Arc::clone(&host.tools),
-            host.compaction.clone(),
-            Chosen::from_row(&model),
-        );
+        let agents = tree(&factory, &opened.agents, opened.dead_in_view, row.agent)?;
         let lines = RunningLines::default();
         let closed = lines.closing().clone();
-        lines.spawn(notices::forward(host.providers.notices(), Arc::clone(&log), root.id(), closed.clone()));
-        Arc::new(Self {
+        let activity = Activity::new();
+        let (idle, idle_agents) = mpsc::unbounded_channel();
+        let queue = LineQueue::new(Arc::clone(&log), Arc::clone(&activity), idle);
+        let captures = Captures::default();
+        for agent in &opened.agents {
+            if agent.capturing {
+                captures.set(agent.id, true);
+            }
+            if opened.is_resumed {
+                queue.stop(agent.id, StopScope::Session);
+            }
+        }
+        let notices = host.providers.notices();
+        let session = Arc::new(Self {
             files: PathIndex::new(row.workspace.clone().into(), host.protected.clone()),
             host,
             workspace: row.workspace,
@@ -95,14 +130,23 @@ impl Session {
             approvals,
             home_notice,
             state: Mutex::new(SessionState { persona: Arc::new(persona), snapshot: Arc::new(snapshot) }),
-            agents: Mutex::new(Agents::new(root)),
-            queue: LineQueue::new(Arc::clone(&log)),
+            agents: Mutex::new(agents),
+            factory,
+            captures,
+            running_turns: Mutex::default(),
+            requests,
+            activity,
+            queue,
             log,
             lines,
             committing: tokio::sync::Mutex::default(),
-            _closes: closed.drop_guard(),
+            _closes: closed.clone().drop_guard(),
             lock: Mutex::new(Some(lock)),
-        })
+        });
+        let weak = Arc::downgrade(&session);
+        session.lines.spawn(notices::forward(notices, weak.clone(), closed.clone()));
+        session.lines.spawn(wake::wake_idle_agents(weak, idle_agents, closed));
+        Some(session)
     }
 
     /// Returns the session's id.
@@ -132,12 +176,17 @@ impl Session {
 
     /// Returns whether any agent is running a turn.
     pub fn is_answering(&self) -> bool {
-        self.agents.lock().iter().any(|agent| agent.is_answering())
+        self.agents.lock().living().any(|agent| agent.is_answering())
     }
 
-    /// Returns whether the session has more than one agent.
+    /// Returns whether the session has more than one living agent.
     pub fn has_several_agents(&self) -> bool {
-        self.agents.lock().iter().nth(1).is_some()
+        self.agents.lock().living().len() > 1
+    }
+
+    /// Returns the agent that the user sees and talks to.
+    pub fn view(&self) -> AgentId {
+        self.agents.lock().in_view().id()
     }
 
     /// Sets the approver that asks the user for missing grants, from the next call on. Without an approver, such a call is
@@ -160,6 +209,15 @@ impl Session {
 
     pub(crate) fn log(&self) -> &Arc<EventLog> {
         &self.log
+    }
+
+    pub(crate) fn agents(&self) -> MutexGuard<'_, Agents> {
+        self.agents.lock()
+    }
+
+    /// Returns what makes the agents of this session.
+    pub(crate) fn factory(&self) -> &AgentFactory {
+        &self.factory
     }
 
     pub(crate) fn agent(&self, id: AgentId) -> Option<Arc<Agent>> {
@@ -188,4 +246,34 @@ impl Session {
     pub(crate) fn change_state(&self, change: impl FnOnce(&mut SessionState)) {
         change(&mut self.state.lock());
     }
+}
+
+/// Makes the stored agents of a session, with `view` in view. `rows` has the root first, and parents before their children.
+fn tree(
+    factory: &AgentFactory,
+    rows: &[AgentRow],
+    dead_in_view: Option<(AgentRow, Vec<AgentId>)>,
+    view: AgentId,
+) -> Option<Agents> {
+    let make = |row: &AgentRow, ancestors| {
+        let (id, foreground, tokens) = (row.id, row.foreground, row.tokens);
+        factory.make(AgentParts { id, ancestors, foreground, chosen: Chosen::from_row(&row.model), tokens })
+    };
+    let (root, others) = rows.split_first()?;
+    let mut agents = Agents::new(make(root, Vec::new()));
+    for row in others {
+        let parent = agents.get(row.parent?)?;
+        let ancestors = std::iter::once(parent.id()).chain(parent.ancestors().iter().copied()).collect();
+        agents.add(make(row, ancestors));
+    }
+    let in_view = match dead_in_view {
+        Some((row, ancestors)) => {
+            let agent = make(&row, ancestors);
+            agent.die();
+            agent
+        }
+        None => Arc::clone(agents.get(view)?),
+    };
+    agents.set_view(in_view);
+    Some(agents)
 }

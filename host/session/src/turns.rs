@@ -1,22 +1,45 @@
-//! Lines that begin a turn: which lines do, how they wait, and how their turn runs. `lines` calls it.
+//! Turns: which lines begin one, how such lines wait, and how a turn runs. `lines` and `wake` call it.
 
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
-use patchbay_agent::{Turn, system_context};
+use patchbay_agent::{Agent, Turn, TurnEnding, system_context};
 use patchbay_command::{Line, Resolved, resolve};
-use patchbay_core::{Code, DequeueReason, EventKind, MessageKind, Outcome};
+use patchbay_core::{AgentId, Code, DequeueReason, EventKind, MessageKind, Outcome, TurnCause, TurnState};
 use patchbay_skill::Snapshot;
-use patchbay_store::{MessageRow, NewMessage, QueueRow, SessionChange, StoreError};
+use patchbay_store::{MessageRow, NewMessage, NewTurn, QueueRow, SessionChange, StoreError};
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::{
+    Session,
     builtin::{self, BeginsTurn},
     invoke,
     lines::{LineContext, LineEntry, not_kept, stopped},
-    queue::{Arrival, LineTurn, WaitingTurn, Wake},
+    queue::{Arrival, LineTurn, StopScope, WaitingTurn, Wake},
+    recovery,
     session::SessionState,
     unanswered::UnansweredMessage,
 };
+
+/// A turn without a line, which is stored.
+pub(crate) struct BackgroundTurn {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) right: LineTurn,
+    pub(crate) cause: TurnCause,
+    pub(crate) ending: TurnEnding,
+}
+
+/// A turn whose first rows are stored.
+pub(crate) struct RunningTurn {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) right: LineTurn,
+    /// Cancelled when the turn is stopped.
+    pub(crate) stop: CancellationToken,
+    pub(crate) cause: TurnCause,
+    pub(crate) ending: TurnEnding,
+    /// Number of answers that are already stored.
+    pub(crate) answers: u32,
+}
 
 /// The message of a turn.
 pub(crate) enum TurnStart {
@@ -38,8 +61,10 @@ pub(crate) fn arrival(line: &str, snapshot: &Snapshot, ahead: bool) -> Option<Ar
     };
     match begins {
         BeginsTurn::No => None,
-        BeginsTurn::Yes => Some(Arrival { first: ahead, waits: true, releases: !ahead }),
-        BeginsTurn::IfIdle { releases } => Some(Arrival { first: true, waits: false, releases: releases && !ahead }),
+        BeginsTurn::Yes => Some(Arrival { first: ahead, waits: true, releases: !ahead, is_message: true }),
+        BeginsTurn::IfIdle { releases } => {
+            Some(Arrival { first: true, waits: false, releases: releases && !ahead, is_message: releases })
+        }
     }
 }
 
@@ -168,36 +193,123 @@ impl LineContext {
             () = self.stop.cancelled() => return Err(stopped()),
             () = right.ready() => {}
         }
-        let (began, answers) = match start {
-            TurnStart::Rows(said) => {
-                let rows = self.commit(said).await.map_err(not_kept)?;
-                (rows.first().map_or(0, |row| row.seq), 0)
-            }
-            TurnStart::Again(message) => (message.first, message.answers),
+        let agent = self.agent.id();
+        let turn = |began| NewTurn { agent, cause: TurnCause::Person, state: TurnState::Running, began };
+        let (messages, again, answers) = match start {
+            TurnStart::Rows(said) => (said, None, 0),
+            TurnStart::Again(message) => (Vec::new(), Some(message.first), message.answers),
         };
-        let SessionState { persona, snapshot } = self.session.state();
-        let files = persona.files.iter().map(|file| file.text.clone());
-        let turn = Turn {
-            system: system_context(files, &snapshot, self.agent.id(), None),
-            snapshot,
-            began,
-            answers,
-            cancel: self.stop.clone(),
+        let change = SessionChange {
+            messages,
+            begins_turns: vec![turn(again)],
+            requires_alive: vec![agent],
+            ..SessionChange::default()
         };
-        let span = tracing::info_span!("turn", agent = %self.agent.id(), began = turn.began);
-        let outcome = self.agent.run(&turn).instrument(span).await;
-        if outcome.is_ok() {
-            right.succeeded();
-            return Ok(outcome);
-        }
-        let notice = self.message(MessageKind::Notice, &outcome.line(), None);
-        if let Err(error) = self.commit(vec![notice]).await {
-            tracing::error!("how a turn ended could not be kept: {error}");
-        }
-        Ok(outcome)
+        let rows = self.commit_change(change, || {}).await.map_err(not_kept)?;
+        let began = again.or_else(|| rows.first().map(|row| row.seq)).unwrap_or_default();
+        let ending = TurnEnding { agent, began, report_to: None };
+        let (agent, stop) = (Arc::clone(&self.agent), self.stop.clone());
+        Ok(self.session.run_turn(RunningTurn { agent, right, stop, cause: TurnCause::Person, ending, answers }).await)
     }
 
     async fn commit(&self, messages: Vec<NewMessage>) -> Result<Vec<MessageRow>, StoreError> {
         self.commit_change(SessionChange { messages, ..SessionChange::default() }, || {}).await
+    }
+}
+
+impl Session {
+    /// Runs a turn to its end and commits how it ended. A stopped turn keeps the partial answer.
+    pub(crate) async fn run_turn(self: &Arc<Self>, turn: RunningTurn) -> Outcome {
+        let RunningTurn { agent, right, stop, cause, ending, answers } = turn;
+        let id = agent.id();
+        self.log().publish(id, EventKind::TurnBegan { turn: ending.began, cause });
+        self.running_turns.lock().insert(id, stop.clone());
+        // A kill that came before this line found no turn to cancel.
+        if agent.is_dead() {
+            stop.cancel();
+        }
+        let SessionState { persona, snapshot } = self.state();
+        let files = persona.files.iter().map(|file| file.text.clone());
+        let turn = Turn {
+            system: system_context(files, &snapshot),
+            internal: self.tree_tools(&agent),
+            snapshot,
+            cause,
+            ending: ending.clone(),
+            answers,
+            cancel: stop,
+        };
+        let span = tracing::info_span!("turn", agent = %id, began = ending.began);
+        let mut outcome = agent.run(&turn).instrument(span).await;
+        self.running_turns.lock().remove(&id);
+        if agent.is_dead() {
+            let message = format!("agent '{id}' was killed. What came is kept.");
+            outcome = Outcome::error(Code::AgentDead, message);
+        } else if !outcome.is_ok()
+            && let Err(error) = self.commit_failure(&agent, &ending, &outcome).await
+        {
+            tracing::error!("how a turn ended could not be kept: {error}");
+        }
+        let state = if agent.is_dead() { TurnState::Interrupted } else { TurnState::Done };
+        let ended = EventKind::TurnEnded { turn: ending.began, cause, state, outcome: outcome.clone() };
+        self.log().publish(id, ended);
+        let is_stopped = outcome.code == Code::TurnCancelled;
+        if let Some(parent) = ending.report_to.filter(|_| !is_stopped && !agent.is_dead()) {
+            self.mail_came(parent, id);
+        }
+        match outcome.is_ok() {
+            true => right.succeeded(),
+            false if is_stopped => right.stopped(),
+            // Dropping the right holds the queue.
+            false => drop(right),
+        }
+        outcome
+    }
+
+    async fn commit_failure(
+        &self,
+        agent: &Agent,
+        ending: &TurnEnding,
+        outcome: &Outcome,
+    ) -> Result<Vec<MessageRow>, StoreError> {
+        let id = agent.id();
+        let last = recovery::last_text(self.log().store(), self.id(), id, ending.began).await?;
+        let content = outcome.line().into_owned();
+        let notice = NewMessage { agent: id, kind: MessageKind::Notice, content, data: None };
+        let mut change = SessionChange { messages: vec![notice], requires_alive: vec![id], ..SessionChange::default() };
+        ending.failed(outcome, &last, &mut change);
+        self.log().commit(change, || {}).await
+    }
+
+    /// Stops the turn of the agent in view. What came is kept. The agent begins no turn by itself until the user's next message
+    /// to it. Returns false if no turn runs.
+    pub fn stop_turn(&self) -> bool {
+        let agent = self.agent_in_view().id();
+        self.running_turns.lock().get(&agent).inspect(|stop| stop.cancel()).is_some()
+    }
+
+    /// Stops the turns of all agents, which begin none by themselves until the user's next message to any of them. Returns the
+    /// number of turns.
+    pub fn stop_all(&self) -> usize {
+        let living: Vec<AgentId> = self.agents().living().map(|agent| agent.id()).collect();
+        for agent in living {
+            self.queue.stop(agent, StopScope::Session);
+        }
+        let running = self.running_turns.lock();
+        running.values().for_each(CancellationToken::cancel);
+        running.len()
+    }
+
+    /// Waits until no line and no turn runs and no agent is about to begin one.
+    pub async fn wait_idle(&self) {
+        self.activity.idle().await;
+    }
+
+    /// Cancels the turn and the lines of an agent that was killed.
+    pub(crate) fn cancel_work_of(&self, agent: AgentId) {
+        if let Some(stop) = self.running_turns.lock().get(&agent) {
+            stop.cancel();
+        }
+        self.lines.cancel_of(agent);
     }
 }

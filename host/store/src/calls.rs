@@ -65,23 +65,19 @@ impl Store {
         });
     }
 
-    /// Returns, for each agent of a session, its rows from its last answer on.
+    /// Returns, for each of `agents`, its rows from its last answer on.
     ///
     /// # Errors
     /// A database error.
-    pub async fn rows_since_answers(&self, session: SessionId) -> Result<Vec<Vec<MessageRow>>, StoreError> {
+    pub async fn rows_since_answers(&self, agents: &[AgentId]) -> Result<Vec<Vec<MessageRow>>, StoreError> {
         self.database.read(|connection| {
-            let mut agents =
-                connection.prepare("SELECT uuid FROM agents WHERE session = ? ORDER BY created_at, uuid")?;
-            let agents = agents.query_map(params![session.to_string()], |row| row.get(0))?;
-            let agents: Vec<String> = agents.collect::<Result<_, _>>()?;
             let mut query = connection.prepare(
                 "SELECT seq, agent, kind, content, data FROM messages WHERE agent = ?1 AND seq >= \
                  (SELECT max(seq) FROM messages WHERE agent = ?1 AND kind = 'assistant') ORDER BY seq",
             )?;
             let mut found = Vec::with_capacity(agents.len());
             for agent in agents {
-                let mut rows = query.query(params![agent])?;
+                let mut rows = query.query(params![agent.to_string()])?;
                 let mut since = Vec::new();
                 while let Some(row) = rows.next()? {
                     since.push(messages::read(row)?);

@@ -17,6 +17,8 @@ pub struct NewMail {
     pub body: String,
     /// Number of messages with which the recipient's inbox is full; `None` for no limit.
     pub limit: Option<u32>,
+    /// Whether the recipient is to be notified of it. If not, it counts as notified.
+    pub wakes: bool,
 }
 
 /// A stored mail.
@@ -50,7 +52,7 @@ pub(crate) fn send(
     mails: Vec<NewMail>,
     kills: &[AgentId],
 ) -> Result<(), StoreError> {
-    for NewMail { from, to, body, limit } in mails {
+    for NewMail { from, to, body, limit, wakes } in mails {
         if kills.contains(&to) {
             return Err(StoreError::AgentDead(to));
         }
@@ -69,10 +71,17 @@ pub(crate) fn send(
             .query_row(params![recipient], |row| row.get(0))?;
         connection
             .prepare_cached(
-                "INSERT INTO mail (recipient, number, sender, body, sent_at) VALUES (?1, ?2, ?3, ?4, max(?5, coalesce(\
-                 (SELECT sent_at + 1 FROM mail WHERE recipient = ?1 ORDER BY number DESC LIMIT 1), 0)))",
+                "INSERT INTO mail (recipient, number, sender, body, counted, sent_at) VALUES (?1, ?2, ?3, ?4, ?6, max(?5, \
+                 coalesce((SELECT sent_at + 1 FROM mail WHERE recipient = ?1 ORDER BY number DESC LIMIT 1), 0)))",
             )?
-            .execute(params![recipient, number, from.to_string(), body, jiff::Timestamp::now().as_millisecond()])?;
+            .execute(params![
+                recipient,
+                number,
+                from.to_string(),
+                body,
+                jiff::Timestamp::now().as_millisecond(),
+                !wakes
+            ])?;
     }
     Ok(())
 }

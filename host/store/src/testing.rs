@@ -89,7 +89,7 @@ pub(crate) fn message(agent: AgentId, kind: MessageKind, content: &str) -> NewMe
 
 /// Returns a mail without a limit.
 pub(crate) fn letter(from: AgentId, to: AgentId, body: &str) -> NewMail {
-    NewMail { from, to, body: body.to_owned(), limit: None }
+    NewMail { from, to, body: body.to_owned(), limit: None, wakes: true }
 }
 
 /// Asserts that a change was refused because `agent` is dead.

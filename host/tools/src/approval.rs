@@ -134,6 +134,23 @@ pub struct Approvals {
     answered: Mutex<BTreeMap<Subject, Approval>>,
     /// Questions without an answer yet.
     open: Mutex<BTreeMap<Subject, WeakShared<BoxFuture<'static, Approval>>>>,
+    /// The agents whose calls wait for an answer, one entry for each call.
+    asking: Mutex<Vec<AgentId>>,
+}
+
+/// A call that waits for an answer.
+struct AskingCall<'a> {
+    approvals: &'a Approvals,
+    agent: AgentId,
+}
+
+impl Drop for AskingCall<'_> {
+    fn drop(&mut self) {
+        let mut asking = self.approvals.asking.lock();
+        if let Some(at) = asking.iter().position(|agent| *agent == self.agent) {
+            asking.swap_remove(at);
+        }
+    }
 }
 
 /// The approvals of one session, shared by the session and its agents. Empty until a front gives an approver.
@@ -161,7 +178,12 @@ impl ApprovalSlot {
 impl Approvals {
     /// Returns approvals that ask `approver`. Nothing is allowed yet.
     pub fn new(approver: Arc<dyn Approver>) -> Arc<Self> {
-        Arc::new(Self { approver, answered: Mutex::default(), open: Mutex::default() })
+        Arc::new(Self { approver, answered: Mutex::default(), open: Mutex::default(), asking: Mutex::default() })
+    }
+
+    /// Returns whether a call of `agent` waits for an answer.
+    pub fn is_asking(&self, agent: AgentId) -> bool {
+        self.asking.lock().contains(&agent)
     }
 
     /// Returns the answer to `question` for a skill whose files have the digest `digest`. Uses an earlier answer for the
@@ -175,7 +197,7 @@ impl Approvals {
         store_grant: StoreGrant,
     ) -> Approval {
         let subject = (question.skill.clone(), digest, question.capability.clone());
-        let only_once = question.only_once;
+        let (only_once, agent) = (question.only_once, question.agent);
         match self.answered.lock().get(&subject) {
             Some(Approval::Never) => return Approval::Never,
             Some(answer) if !only_once => return *answer,
@@ -185,7 +207,11 @@ impl Approvals {
             tracing::warn!(skill = %subject.0, capability = %subject.2, "too many questions wait; this one is answered by no");
             return Approval::No;
         };
-        let answer = asking.clone().await;
+        let answer = {
+            self.asking.lock().push(agent);
+            let _asking = AskingCall { approvals: self, agent };
+            asking.clone().await
+        };
         {
             // A question that was opened since by another call stays.
             let mut open = self.open.lock();

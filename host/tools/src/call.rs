@@ -12,7 +12,7 @@ use patchbay_skill::{Skill, Snapshot};
 use patchbay_store::Hold;
 use serde_json::Value;
 
-use crate::{Approvals, Internal, ToolError, record::CallRecord};
+use crate::{Approvals, Internal, ResultRow, ToolError, record::CallRecord};
 
 /// The data that a call shares with all calls nested in it.
 pub struct CallContext {
@@ -66,6 +66,8 @@ pub struct ToolInvocation<'a> {
     pub input: &'a Value,
     /// Media type and bytes of each attachment.
     pub attachments: Vec<(String, Vec<u8>)>,
+    /// Makes the row of the result, for tools of the host that commit it themselves.
+    pub row: Option<Arc<dyn ResultRow>>,
     /// The calling call and the rest of its budget; `None` for an outermost call, which has a full budget.
     pub(crate) parent: Option<(Arc<CallRecord>, Budget)>,
 }
@@ -73,7 +75,7 @@ pub struct ToolInvocation<'a> {
 impl<'a> ToolInvocation<'a> {
     /// Returns an outermost call without attachments.
     pub fn new(id: CallId, tool: ResolvedTool<'a>, input: &'a Value) -> Self {
-        Self { id, tool, input, attachments: Vec::new(), parent: None }
+        Self { id, tool, input, attachments: Vec::new(), row: None, parent: None }
     }
 }
 

@@ -1,10 +1,11 @@
 //! Tools implemented by the host. A model calls them like those of skills; `agent` provides them.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
-use patchbay_core::{Code, Digest, ToolSpec};
+use patchbay_core::{CallId, Code, Digest, ToolSpec};
 use patchbay_sandbox::{BoxFuture, Content, Finished, Usage};
 use patchbay_schema::{PatternBudget, Schema};
+use patchbay_store::NewMessage;
 use serde_json::Value;
 
 use crate::{ToolError, record::JournalName};
@@ -14,8 +15,28 @@ pub trait Internal: Send + Sync {
     /// Returns the name, the description and the input schema.
     fn spec(&self) -> &ToolSpec;
 
-    /// Runs the tool. The input satisfies the schema.
-    fn run<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<Value, InternalError>>;
+    /// Runs the tool.
+    fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<Value, InternalError>>;
+}
+
+/// A call of a tool of the host.
+pub struct InternalCall<'a> {
+    /// The id of the call.
+    pub id: CallId,
+    /// The input, which satisfies the schema.
+    pub input: &'a Value,
+    /// Makes the row of the result, for a tool that changes the session.
+    pub row: Option<Arc<dyn ResultRow>>,
+}
+
+/// Makes the conversation row of a call's result. A tool that changes the session commits the row together with its change, so
+/// that the change happened if and only if the model knows of it.
+pub trait ResultRow: Send + Sync {
+    /// Returns the row for this result.
+    fn row(&self, result: &Value) -> NewMessage;
+
+    /// Notes that the row is committed. The caller does not commit it again.
+    fn committed(&self);
 }
 
 /// Why a tool of the host failed.
@@ -33,23 +54,23 @@ pub(crate) fn journal_name(tool: &dyn Internal) -> JournalName<'_> {
 }
 
 /// Runs a tool of the host after checking its input.
-pub(crate) async fn run(tool: &dyn Internal, input: &Value) -> Finished<Vec<Content>, ToolError> {
+pub(crate) async fn run(tool: &dyn Internal, call: InternalCall<'_>) -> Finished<Vec<Content>, ToolError> {
     let start = Instant::now();
-    let answer = answer(tool, input).await;
+    let answer = answer(tool, call).await;
     let output_bytes = answer.as_ref().map_or(0, |content| content.to_string().len());
     let usage = Usage { time: start.elapsed(), output_bytes, ..Usage::default() };
     Finished { result: answer.map(|content| vec![content]), usage }
 }
 
-async fn answer(tool: &dyn Internal, input: &Value) -> Result<Content, ToolError> {
+async fn answer(tool: &dyn Internal, call: InternalCall<'_>) -> Result<Content, ToolError> {
     let name = &tool.spec().name;
     // Compiled for each call: the model's request takes thousands of times as long.
     let schema = Schema::compile(&tool.spec().input_schema, &mut PatternBudget::default());
     let schema =
         schema.map_err(|error| ToolError::Internal { code: Code::Internal, message: error.of_tool(name.as_str()) })?;
     schema
-        .check(input)
+        .check(call.input)
         .map_err(|error| ToolError::InvalidInput { tool: name.to_string(), problem: error.to_string() })?;
     let internal = |InternalError { code, message }| ToolError::Internal { code, message };
-    tool.run(input).await.map(Content::from).map_err(internal)
+    tool.run(call).await.map(Content::from).map_err(internal)
 }

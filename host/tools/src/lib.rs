@@ -5,7 +5,7 @@
 //! - [`CallContext`] and [`ToolInvocation`]: the input of a call, shared with nested calls and its own.
 //! - [`Tools::run`]: runs a tool.
 //! - [`Approver`]: asks a person for what a skill is not granted.
-//! - [`Internal`]: a tool implemented by the host.
+//! - [`Internal`]: a tool implemented by the host; [`ResultRow`]: how it commits a change with its result.
 //! - [`Tools::describe`]: the tools of a component, asked once for each digest.
 //! - [`Tools::permits`]: what a skill may do at this moment.
 //! - [`Tools::instructions`]: the text of a skill that is instructions.
@@ -53,7 +53,7 @@ pub use call::{CallContext, EffectFlag, ResolvedTool, SkillTool, ToolInvocation}
 pub use describe::{DescribeOutcome, Described, Group, blocked_problem, describe_component};
 pub use error::ToolError;
 pub use input::{InputError, input_from_text};
-pub use internal::{Internal, InternalError};
+pub use internal::{Internal, InternalCall, InternalError, ResultRow};
 pub use ledger::StoreLedger;
 
 use approval::QuestionSlots;

@@ -6,7 +6,7 @@ use patchbay_sandbox::{Call, Content, Finished};
 use tracing::Instrument as _;
 
 use crate::{
-    CallContext, ResolvedTool, ToolError, ToolInvocation, Tools, blocked,
+    CallContext, InternalCall, ResolvedTool, ToolError, ToolInvocation, Tools, blocked,
     call::SkillTool,
     internal,
     ready::LoadError,
@@ -29,7 +29,10 @@ impl Tools {
         let run = async {
             let running = RunningCall::new(record);
             let finished = match call.tool {
-                ResolvedTool::Internal(tool) => Box::pin(internal::run(tool, call.input)).await,
+                ResolvedTool::Internal(tool) => {
+                    let call = InternalCall { id, input: call.input, row: call.row };
+                    Box::pin(internal::run(tool, call)).await
+                }
                 ResolvedTool::Skill(tool) => {
                     self.run_skill(running.record(), tool, call, input).await.unwrap_or_else(Finished::failed)
                 }

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const READER: ReaderModel<'_> = ReaderModel { adapter: "demo", model: "demo-1", reads: &|media| media == "image/png" };
+const READER: ReaderModel<'_> =
+    ReaderModel { adapter: "demo", model: "demo-1", reads: &|media| media == "image/png", line: &[] };
 
 fn row(seq: u64, kind: MessageKind, content: &str, data: Option<Value>) -> Row {
     Row { seq, agent: AgentId::random(), kind, content: content.to_owned(), data }
@@ -218,4 +219,23 @@ proptest! {
         let results = messages.iter().flat_map(|message| &message.parts).filter(|part| matches!(part.block, Block::ToolResult(_)));
         prop_assert_eq!(results.count(), ids.len());
     }
+}
+
+#[test]
+fn each_agent_is_told_who_it_is_before_its_first_text() {
+    let (root, child) = (AgentId::from_bytes([1; 16]), AgentId::from_bytes([2; 16]));
+    let said = |seq, agent, text: &str| Row { agent, ..row(seq, MessageKind::User, text, None) };
+    let rows = [said(1, root, "one"), said(2, root, "two"), said(3, child, "three")];
+    let reader = ReaderModel { line: &[child, root], ..READER };
+    let texts: Vec<String> = conversation(&rows, &reader).messages[0]
+        .parts
+        .iter()
+        .map(|part| match &part.block {
+            Block::Text(text) => text.clone(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let root_text = format!("You are the agent {root}. You have no parent.");
+    let child_text = format!("You are the agent {child}. Your parent is {root}.");
+    assert_eq!(texts, [&root_text, "one", "two", &child_text, "three"]);
 }

@@ -18,7 +18,7 @@ use patchbay_store::{KvStore, NewSnapshot, SessionRow, Store};
 use patchbay_tools::{ApprovalSlot, Tools};
 
 use super::*;
-use crate::{AgentPlace, Chosen, CompactionSettings, Model, ModelOverride};
+use crate::{AgentPlace, Chosen, CompactionSettings, Model, ModelOverride, Requests};
 
 /// A scripted answer.
 enum Reply {
@@ -191,6 +191,9 @@ impl TestAgent {
         let place = AgentPlace {
             hold,
             agent,
+            ancestors: Vec::new(),
+            foreground: true,
+            requests: Requests::new(4, 1_000),
             workspace: "/".to_owned(),
             principal: PrincipalId::LOCAL,
             approvals: ApprovalSlot::default(),
@@ -202,6 +205,7 @@ impl TestAgent {
             tools,
             CompactionSettings::default(),
             Chosen::default(),
+            0,
         );
         Self { _home: home, store, script, agent, log, snapshot, cancel: CancellationToken::new() }
     }
@@ -218,7 +222,9 @@ impl TestAgent {
         let turn = Turn {
             snapshot: Arc::clone(&self.snapshot),
             system: vec!["You are a test.".to_owned()],
-            began,
+            internal: Vec::new(),
+            cause: TurnCause::Person,
+            ending: TurnEnding { agent: self.agent.id(), began, report_to: None },
             answers,
             cancel: self.cancel.clone(),
         };
@@ -246,12 +252,13 @@ impl TestAgent {
     }
 }
 
+/// Returns the texts of a message without the one that says who the agent is.
 fn texts(message: &Message) -> Vec<&str> {
     let text = |part| match part {
         &Part { block: Block::Text(ref text), .. } => Some(text.as_str()),
         _ => None,
     };
-    message.parts.iter().filter_map(text).collect()
+    message.parts.iter().filter_map(text).filter(|text| !text.starts_with("You are the agent ")).collect()
 }
 
 #[tokio::test]

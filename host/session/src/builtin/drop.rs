@@ -23,6 +23,10 @@ impl BuiltIn for DropCommand {
         &SPEC
     }
 
+    fn needs_living_agent(&self) -> bool {
+        true
+    }
+
     fn begins_turn(&self, _: &Snapshot, argument: &str) -> BeginsTurn {
         if argument.is_empty() { BeginsTurn::IfIdle { releases: false } } else { BeginsTurn::No }
     }

@@ -1,10 +1,20 @@
 //! The built-in commands, one file each. Routing, `/commands`, completion and the documents use the table [`TABLE`].
 
 mod agent;
+mod agents;
+mod cancel;
+mod capture;
 mod commands;
 mod drop;
+mod fork;
 mod help;
 mod history;
+mod kill;
+mod mail_check;
+mod mail_delete;
+mod mail_filter;
+mod mail_read;
+mod mail_send;
 mod model;
 mod providers;
 mod quit;
@@ -12,6 +22,7 @@ mod reload_skills;
 mod retry;
 mod skill;
 mod skills;
+mod switch;
 
 use std::pin::Pin;
 
@@ -21,7 +32,7 @@ use patchbay_core::Outcome;
 use patchbay_skill::Snapshot;
 use patchbay_store::{DroppedMessage, NewMessage};
 
-use crate::{building::Built, lines::LineContext, persona::Persona, unanswered::UnansweredMessage};
+use crate::{building::Built, lines::LineContext, persona::Persona, prepared::Prepare, unanswered::UnansweredMessage};
 
 /// A built-in command. It returns its effect; nothing changes before the effect is committed.
 pub(crate) trait BuiltIn: Sync {
@@ -31,6 +42,11 @@ pub(crate) trait BuiltIn: Sync {
     /// Returns whether the command begins a turn with this argument.
     fn begins_turn(&self, _snapshot: &Snapshot, _argument: &str) -> BeginsTurn {
         BeginsTurn::No
+    }
+
+    /// Returns whether the command is refused while a dead agent is in view.
+    fn needs_living_agent(&self) -> bool {
+        false
     }
 
     /// Computes the effect of the command. The argument was already checked against the spec.
@@ -65,6 +81,8 @@ pub(crate) enum Effect {
     Show(Outcome),
     /// Commit a change, then show an outcome.
     Change(Outcome, CommandChange),
+    /// Work out a change while no other commit can happen, commit it, then show its outcome.
+    Prepare(Prepare),
     /// Start a turn with these rows. The outcome is the turn's, with `data` added.
     Turn {
         /// The first rows of the turn.
@@ -105,6 +123,17 @@ pub(crate) const TABLE: &[&dyn BuiltIn] = &[
     &help::HelpCommand,
     &commands::CommandsCommand,
     &model::ModelCommand,
+    &fork::ForkCommand,
+    &kill::KillCommand,
+    &agents::AgentsCommand,
+    &switch::SwitchCommand,
+    &capture::CaptureCommand,
+    &cancel::CancelCommand,
+    &mail_send::MailSendCommand,
+    &mail_check::MailCheckCommand,
+    &mail_read::MailReadCommand,
+    &mail_delete::MailDeleteCommand,
+    &mail_filter::MailFilterCommand,
     &retry::RetryCommand,
     &drop::DropCommand,
     &history::HistoryCommand,

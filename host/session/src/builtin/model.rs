@@ -22,6 +22,10 @@ impl BuiltIn for ModelCommand {
         &SPEC
     }
 
+    fn needs_living_agent(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, line: &'a LineContext, text: &'a str) -> EffectFuture<'a> {
         Box::pin(async move { set(line, text).await.unwrap_or_else(Effect::from) })
     }

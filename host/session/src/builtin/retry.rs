@@ -21,6 +21,10 @@ impl BuiltIn for RetryCommand {
         &SPEC
     }
 
+    fn needs_living_agent(&self) -> bool {
+        true
+    }
+
     fn begins_turn(&self, _: &Snapshot, argument: &str) -> BeginsTurn {
         if argument.is_empty() { BeginsTurn::IfIdle { releases: true } } else { BeginsTurn::No }
     }

@@ -20,6 +20,10 @@ impl BuiltIn for SkillCommand {
         &SPEC
     }
 
+    fn needs_living_agent(&self) -> bool {
+        true
+    }
+
     fn begins_turn(&self, snapshot: &Snapshot, argument: &str) -> BeginsTurn {
         let (name, input) = split(argument);
         invoke::begins_turn(snapshot, name, input)

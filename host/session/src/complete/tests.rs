@@ -37,7 +37,7 @@ async fn completion_offers_commands_skills_and_personas() {
         ("", &[][..]),
         ("s", &[]),
         (" /s", &[]),
-        ("/s", &["/skills", "/skill", "/skim"]),
+        ("/s", &["/skills", "/skill", "/switch", "/skim"]),
         ("/skills", &["/skills"]),
         ("/S", &[]),
         ("/rls", &["/reload_skills"]),

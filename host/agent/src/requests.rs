@@ -1,0 +1,196 @@
+//! The requests that the agents of a session make to models: how many at once, and how many until the next message of a
+//! person. `turn` and `inference` take a place for each request.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+use patchbay_core::{Code, Outcome, text};
+use tokio::sync::oneshot;
+
+/// Limits the requests of a session's agents, which share it.
+pub struct Requests {
+    places: Mutex<Places>,
+    /// Requests since the last message of a person.
+    made: AtomicU32,
+    limit: u32,
+}
+
+struct Places {
+    free: u32,
+    /// Requests that wait for a place, those of a person's turns first, then in the order of their arrival.
+    waiting: BTreeMap<(RequestRank, u64), oneshot::Sender<RequestPlace>>,
+    /// The arrivals so far.
+    arrived: u64,
+}
+
+/// Which waiting requests are sent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RequestRank {
+    /// Requests of turns that a person began.
+    Person,
+    /// Requests of other turns.
+    Agent,
+}
+
+/// The right to make one request now. Dropping it passes it on.
+pub(crate) struct RequestPlace(Arc<Requests>);
+
+impl Requests {
+    /// Allows `at_once` concurrent requests, and `limit` requests between two messages of a person.
+    pub fn new(at_once: u32, limit: u32) -> Arc<Self> {
+        let places = Places { free: at_once.max(1), waiting: BTreeMap::new(), arrived: 0 };
+        Arc::new(Self { places: Mutex::new(places), made: AtomicU32::new(0), limit })
+    }
+
+    /// Notes a message of a person: requests are counted from zero.
+    pub fn message_came(&self) {
+        self.made.store(0, Ordering::Relaxed);
+    }
+
+    /// Counts one more request.
+    ///
+    /// # Errors
+    /// The outcome of a turn that may make no more requests.
+    pub(crate) fn count(&self) -> Result<(), Outcome> {
+        let more = |made: u32| (made < self.limit).then_some(made + 1);
+        if self.made.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok() {
+            return Ok(());
+        }
+        let message = format!(
+            "the agents of this session made {} requests since your last message (limits.tree_requests). Say anything to go \
+             on.",
+            text::with_commas(self.limit.into())
+        );
+        Err(Outcome::error(Code::LimitRequests, message))
+    }
+
+    /// Returns a place if one is free and nothing waits for it.
+    pub(crate) fn try_place(self: &Arc<Self>) -> Option<RequestPlace> {
+        let mut places = self.places.lock();
+        if places.free == 0 {
+            return None;
+        }
+        places.free -= 1;
+        Some(RequestPlace(Arc::clone(self)))
+    }
+
+    /// Waits for a place. The future is cancel-safe.
+    pub(crate) async fn place(self: &Arc<Self>, rank: RequestRank) -> RequestPlace {
+        loop {
+            let given = {
+                let mut places = self.places.lock();
+                if places.free > 0 {
+                    places.free -= 1;
+                    return RequestPlace(Arc::clone(self));
+                }
+                let (sender, given) = oneshot::channel();
+                places.arrived += 1;
+                let arrived = places.arrived;
+                places.waiting.insert((rank, arrived), sender);
+                given
+            };
+            // The sender stays in the queue until it is used, so an error does not happen.
+            if let Ok(place) = given.await {
+                return place;
+            }
+        }
+    }
+}
+
+impl Drop for RequestPlace {
+    fn drop(&mut self) {
+        let requests = Arc::clone(&self.0);
+        let next = {
+            let mut places = requests.places.lock();
+            let next = loop {
+                match places.waiting.pop_first() {
+                    // The receiver of a request that was given up is closed.
+                    Some((_, next)) if next.is_closed() => {}
+                    next => break next,
+                }
+            };
+            if next.is_none() {
+                places.free += 1;
+            }
+            next
+        };
+        if let Some((_, next)) = next {
+            // If the receiver is closed meanwhile, the place is dropped, and thereby passed on.
+            drop(next.send(RequestPlace(requests)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::Future, pin::pin, task::Context, task::Waker};
+
+    use super::*;
+
+    fn is_ready(future: std::pin::Pin<&mut impl Future>) -> bool {
+        future.poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    #[test]
+    fn places_go_to_a_persons_turns_first_then_in_order() {
+        let requests = Requests::new(1, 10);
+        let held = requests.try_place().unwrap();
+        assert!(requests.try_place().is_none());
+        let mut first = pin!(requests.place(RequestRank::Agent));
+        let mut second = pin!(requests.place(RequestRank::Agent));
+        let mut person = pin!(requests.place(RequestRank::Person));
+        assert!(!is_ready(first.as_mut()) && !is_ready(second.as_mut()) && !is_ready(person.as_mut()));
+        drop(held);
+        let std::task::Poll::Ready(held) = person.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
+            panic!("the person's turn was not first")
+        };
+        assert!(!is_ready(first.as_mut()));
+        drop(held);
+        let std::task::Poll::Ready(held) = first.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
+            panic!("the first was not next")
+        };
+        assert!(!is_ready(second.as_mut()));
+        drop(held);
+        assert!(is_ready(second.as_mut()));
+    }
+
+    #[test]
+    fn place_is_passed_on_by_requests_that_were_given_up() {
+        let requests = Requests::new(1, 10);
+        let held = requests.try_place().unwrap();
+        {
+            let mut gone = pin!(requests.place(RequestRank::Person));
+            assert!(!is_ready(gone.as_mut()));
+        }
+        let mut next = pin!(requests.place(RequestRank::Agent));
+        assert!(!is_ready(next.as_mut()));
+        drop(held);
+        assert!(is_ready(next.as_mut()));
+        // A place that was given but not taken is free again.
+        {
+            let held = requests.try_place().unwrap();
+            let mut given = Box::pin(requests.place(RequestRank::Agent));
+            assert!(!is_ready(given.as_mut()));
+            drop(held);
+            drop(given);
+        }
+        assert!(requests.try_place().is_some());
+    }
+
+    #[test]
+    fn requests_are_limited_until_the_next_message() {
+        let requests = Requests::new(1, 2);
+        assert!(requests.count().is_ok() && requests.count().is_ok());
+        let refused = requests.count().unwrap_err();
+        assert_eq!(refused.code, Code::LimitRequests);
+        assert!(refused.message.starts_with("the agents of this session made 2 requests since your last message"));
+        requests.message_came();
+        assert!(requests.count().is_ok());
+    }
+}

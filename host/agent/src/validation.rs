@@ -1,0 +1,65 @@
+//! One small request that shows whether a model answers. The session makes it before it stores a model's name.
+
+use patchbay_core::{
+    Code, Outcome, Retrying,
+    completion::{Block, CompletionRequest, Message, Role, StreamEvent, TokenUsage, ToolChoice},
+};
+use patchbay_provider::{Choice, Sink};
+use tokio::sync::Notify;
+
+use crate::{Agent, requests::RequestRank};
+
+/// Sends one request to the model of `choice`. Its tokens count for `caller`. It is not sent again if it fails.
+///
+/// # Errors
+/// Why the model did not answer.
+pub async fn try_model(caller: &Agent, choice: &Choice) -> Result<(), Outcome> {
+    let requests = &caller.place.requests;
+    requests.count()?;
+    let request = CompletionRequest {
+        model: choice.model.clone(),
+        system: vec!["Reply with 'ok'.".to_owned()],
+        messages: vec![Message { role: Role::User, parts: vec![Block::Text("hi".to_owned()).into()] }],
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        thinking: None,
+        max_output_tokens: None,
+    };
+    let failed = Notify::new();
+    let mut sink = TrialSink { failed: &failed, usage: TokenUsage::default(), failure: None };
+    let _place = requests.place(RequestRank::Person).await;
+    let tried = tokio::select! {
+        biased;
+        () = failed.notified() => None,
+        completed = caller.model.complete(choice, request, &mut sink) => Some(completed),
+    };
+    caller.spend(sink.usage.total());
+    match tried {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(outcome)) => Err(outcome),
+        None => {
+            let why = sink.failure.unwrap_or_default();
+            Err(Outcome::error(Code::ModelValidationFailed, why))
+        }
+    }
+}
+
+/// Ends the request when it would be sent again.
+struct TrialSink<'a> {
+    failed: &'a Notify,
+    usage: TokenUsage,
+    failure: Option<String>,
+}
+
+impl Sink for TrialSink<'_> {
+    fn event(&mut self, event: StreamEvent) {
+        if let StreamEvent::Usage(usage) = event {
+            self.usage = usage;
+        }
+    }
+
+    fn retrying(&mut self, retrying: &Retrying) {
+        self.failure = Some(format!("{}: {}, {}.", retrying.what, retrying.provider, retrying.cause));
+        self.failed.notify_one();
+    }
+}

@@ -1,0 +1,34 @@
+//! Whether anything runs in a session: lines, turns, and the looks for mail after turns. `exec` waits until nothing does.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// Counts what runs.
+pub(crate) struct Activity(watch::Sender<usize>);
+
+/// One running thing. It ends when this is dropped.
+pub(crate) struct ActivityGuard(Arc<Activity>);
+
+impl Activity {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self(watch::Sender::new(0)))
+    }
+
+    pub(crate) fn begin(self: &Arc<Self>) -> ActivityGuard {
+        self.0.send_modify(|running| *running += 1);
+        ActivityGuard(Arc::clone(self))
+    }
+
+    /// Waits until nothing runs.
+    pub(crate) async fn idle(&self) {
+        // An error is impossible: the sender exists as long as `self`.
+        let _ = self.0.subscribe().wait_for(|running| *running == 0).await;
+    }
+}
+
+impl Drop for ActivityGuard {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|running| *running -= 1);
+    }
+}

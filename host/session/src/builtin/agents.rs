@@ -1,0 +1,44 @@
+//! `/agents`: lists the agents of the session.
+
+use patchbay_command::{Argument, Completion, Spec};
+use patchbay_core::{Code, Outcome};
+use serde_json::json;
+
+use super::{BuiltIn, EffectFuture};
+use crate::{lines::LineContext, tree::list::AgentInfo};
+
+pub(crate) struct AgentsCommand;
+
+static SPEC: Spec = Spec {
+    name: "agents",
+    argument: Argument::None,
+    summary: "List the agents, what they do, their models, mail and tokens",
+    completion: Completion::None,
+};
+
+impl BuiltIn for AgentsCommand {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn run<'a>(&'a self, line: &'a LineContext, _: &'a str) -> EffectFuture<'a> {
+        Box::pin(async move {
+            match line.session.agent_tree().await {
+                Ok(tree) => {
+                    let agents: Vec<_> = tree.living.iter().chain(&tree.dead).map(data).collect();
+                    let data = json!({"agents": agents, "more_dead": tree.more_dead});
+                    Outcome::ok(Code::AgentsListed, tree.lines().join("\n")).with_data(data).into()
+                }
+                Err(error) => Outcome::error(error.code(), format_args!("{error}.")).into(),
+            }
+        })
+    }
+}
+
+fn data(agent: &AgentInfo) -> serde_json::Value {
+    let AgentInfo { id, parent, depth: _, in_view, alive, state, model, unread, tokens } = agent;
+    json!({
+        "agent": id, "parent": parent, "in_view": in_view, "alive": alive, "state": state.as_str(), "model": model,
+        "unread": unread, "tokens": tokens,
+    })
+}

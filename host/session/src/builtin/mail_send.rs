@@ -1,0 +1,42 @@
+//! `/mail-send UUID "TEXT"`: sends mail from the agent in view to a living agent.
+
+use patchbay_command::{Argument, Completion, Spec, quoted};
+use patchbay_core::{Code, Outcome};
+
+use super::{BuiltIn, Effect, EffectFuture};
+use crate::lines::LineContext;
+
+pub(crate) struct MailSendCommand;
+
+static SPEC: Spec = Spec {
+    name: "mail-send",
+    argument: Argument::Required { usage: "UUID \"TEXT\"", what: "an agent and a quoted message" },
+    summary: "Send mail from the agent in view to another agent",
+    completion: Completion::Agents,
+};
+
+impl BuiltIn for MailSendCommand {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn needs_living_agent(&self) -> bool {
+        true
+    }
+
+    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {
+        Box::pin(async move { send(line, argument).await.unwrap_or_else(Effect::from) })
+    }
+}
+
+async fn send(line: &LineContext, argument: &str) -> Result<Effect, Outcome> {
+    let invalid = |message: &str| Outcome::error(Code::InvalidArgs, message);
+    let (uuid, message) = argument.split_once(char::is_whitespace).unwrap_or((argument, ""));
+    let message = match message.trim_start() {
+        "" => return Err(invalid("/mail-send requires an agent and a quoted message.")),
+        message if message.starts_with('"') => quoted(message, "the message")?,
+        _ => return Err(invalid("the message must be quoted: /mail-send UUID \"text\".")),
+    };
+    let to = line.session.find_agent(uuid).await?;
+    Ok(Effect::Prepare(line.session.send_mail(line.agent.id(), to, message.to_owned())))
+}

@@ -1,0 +1,30 @@
+//! `/switch UUID|parent|root`: moves the view to another agent. No running agent is disturbed.
+
+use patchbay_command::{Argument, Completion, Spec};
+
+use super::{BuiltIn, Effect, EffectFuture};
+use crate::lines::LineContext;
+
+pub(crate) struct SwitchCommand;
+
+static SPEC: Spec = Spec {
+    name: "switch",
+    argument: Argument::Required { usage: "UUID|parent|root", what: "an agent" },
+    summary: "Look at and talk to another agent",
+    completion: Completion::Agents,
+};
+
+impl BuiltIn for SwitchCommand {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn run<'a>(&'a self, line: &'a LineContext, argument: &'a str) -> EffectFuture<'a> {
+        Box::pin(async move {
+            match line.session.switch_target(&line.agent, argument).await {
+                Ok(target) => Effect::Prepare(line.session.switch(target)),
+                Err(outcome) => outcome.into(),
+            }
+        })
+    }
+}

@@ -1,0 +1,77 @@
+//! A change of the tree of agents or of mail. It is worked out while no other commit can happen, and committed together with the
+//! row that tells of it: the command's own row, or the result of a model's tool call.
+
+use std::{pin::Pin, sync::Arc};
+
+use patchbay_core::{AgentId, CallId, Outcome};
+use patchbay_store::{MessageRow, SessionChange, StoreError};
+use patchbay_tools::{InternalError, ResultRow};
+use serde_json::Value;
+
+use crate::Session;
+
+/// A change, and what is said of it.
+pub(crate) struct Prepared {
+    /// The outcome of the command.
+    pub(crate) outcome: Outcome,
+    /// The result of the tool.
+    pub(crate) result: Value,
+    pub(crate) change: SessionChange,
+    /// Changes the state of the process after the commit. Gets the rows of the change.
+    pub(crate) applied: Applied,
+}
+
+pub(crate) type Applied = Box<dyn FnOnce(&[MessageRow]) + Send>;
+
+/// Works out a change; an error is the outcome of a change that is refused.
+pub(crate) type Prepare = Pin<Box<dyn Future<Output = Result<Prepared, Outcome>> + Send>>;
+
+impl Prepared {
+    /// Returns what only shows something.
+    pub(crate) fn shown(outcome: Outcome, result: Value) -> Self {
+        Self { outcome, result, change: SessionChange::default(), applied: Box::new(|_| {}) }
+    }
+}
+
+/// Why a prepared change was not committed.
+pub(crate) enum NotCommitted {
+    Refused(Outcome),
+    Store(StoreError),
+}
+
+impl From<StoreError> for NotCommitted {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Session {
+    /// Commits a change for the tool call `id` of `agent`, together with the row of its result.
+    ///
+    /// # Errors
+    /// The error of a tool that changed nothing.
+    pub(crate) async fn commit_for_tool(
+        self: &Arc<Self>,
+        agent: AgentId,
+        id: CallId,
+        row: Option<Arc<dyn ResultRow>>,
+        prepare: Prepare,
+    ) -> Result<Value, InternalError> {
+        let prepare = async move {
+            let Prepared { result, mut change, applied, .. } = prepare.await.map_err(NotCommitted::Refused)?;
+            change.requires_alive.push(agent);
+            change.messages.extend(row.iter().map(|row| row.row(&result)));
+            change.settles.push(id);
+            Ok((change, (applied, row, result)))
+        };
+        let applied = |rows: &[MessageRow], (applied, row, result): (Applied, Option<Arc<dyn ResultRow>>, Value)| {
+            row.inspect(|row| row.committed());
+            applied(rows);
+            result
+        };
+        self.log().commit_prepared(prepare, applied).await.map_err(|error| match error {
+            NotCommitted::Refused(Outcome { code, message, .. }) => InternalError { code, message },
+            NotCommitted::Store(error) => InternalError { code: error.code(), message: format!("{error}.") },
+        })
+    }
+}

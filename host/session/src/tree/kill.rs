@@ -1,0 +1,134 @@
+//! Ends an agent and its descendants. What came of their answers and the reports of their turns are committed first; then their
+//! turns are cancelled. The commit waits for none of them, however they hang.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use patchbay_agent::{Agent, TurnEnding, join_pieces};
+use patchbay_core::{AgentId, Code, EventKind, Outcome, TurnCause};
+use patchbay_store::{AgentRow, SessionChange, StoreError};
+use serde_json::json;
+
+use super::lookup::not_found;
+use crate::{
+    Session,
+    prepared::{Prepare, Prepared},
+    recovery,
+};
+
+/// Who kills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KilledBy {
+    /// A person. If the agent in view dies, the view moves to its nearest living ancestor.
+    Person,
+    /// The tool of this agent, which cannot kill itself or its ancestors. The view stays.
+    Agent(AgentId),
+}
+
+impl Session {
+    /// Returns the change that kills `target` and its descendants.
+    pub(crate) fn kill(self: &Arc<Self>, target: AgentRow, by: KilledBy) -> Prepare {
+        let session = Arc::clone(self);
+        Box::pin(async move {
+            let failed = |error: StoreError| Outcome::error(error.code(), format_args!("{error}."));
+            if target.parent.is_none() {
+                return Err(Outcome::error(Code::KillRoot, "cannot kill the root agent."));
+            }
+            let killed = session.agents().with_descendants(target.id);
+            let Some(agent) = killed.first().filter(|agent| agent.id() == target.id) else {
+                return Err(already_dead(target.id));
+            };
+            if let KilledBy::Agent(killer) = by {
+                let killer = session.agent(killer).ok_or_else(|| not_found(&killer.to_string()))?;
+                if killer.id() == target.id || killer.ancestors().contains(&target.id) {
+                    let message = "an agent cannot kill itself or its ancestors.";
+                    return Err(Outcome::error(Code::KillAncestor, message));
+                }
+            }
+            let parent = agent.parent();
+            let ids: BTreeSet<AgentId> = killed.iter().map(|agent| agent.id()).collect();
+            let (mut change, reports) = session.end_turns_of(&ids, parent, by).await.map_err(failed)?;
+            change.kills = killed.iter().map(|agent| agent.id()).collect();
+            let view = session.agents().in_view().clone();
+            let moves = by == KilledBy::Person && ids.contains(&view.id());
+            let view = moves.then(|| session.nearest_living(&view, &ids));
+            change.view = view.as_ref().map(|agent| agent.id());
+            let lines: Vec<String> = killed.iter().flat_map(|agent| session.queue.texts(agent.id())).collect();
+            let names: Vec<String> = killed.iter().map(|agent| agent.id().to_string()).collect();
+            let s = if names.len() == 1 { "" } else { "s" };
+            let message = format!("Killed {} agent{s}: {}", names.len(), names.join(", "));
+            Ok(Prepared {
+                outcome: Outcome::ok(Code::Killed, message).with_data(json!({"killed": names, "lines": lines})),
+                result: json!({"killed": names}),
+                change,
+                applied: Box::new(move |_| {
+                    session.bury(&killed, view);
+                    if let (true, Some(parent)) = (reports, parent) {
+                        session.mail_came(parent, target.id);
+                    }
+                }),
+            })
+        })
+    }
+
+    /// Returns the change that ends the turns of the agents `ids`, the first of which has the parent `parent`, and whether the
+    /// parent gets a report.
+    async fn end_turns_of(
+        &self,
+        ids: &BTreeSet<AgentId>,
+        parent: Option<AgentId>,
+        by: KilledBy,
+    ) -> Result<(SessionChange, bool), StoreError> {
+        let store = self.log().store();
+        let dying: Vec<AgentId> = ids.iter().copied().collect();
+        let mut change = recovery::settle_calls(store, self.id(), &dying).await?;
+        let partial = store.partial_answers(self.id(), join_pieces).await?;
+        let partial: Vec<_> = partial.into_iter().filter(|row| ids.contains(&row.agent)).collect();
+        change.ends_partial = partial.iter().map(|row| row.agent).collect();
+        let mut reports = false;
+        for turn in store.open_turns(self.id()).await?.into_iter().filter(|turn| ids.contains(&turn.agent)) {
+            // A parent that dies too, or that killed, is not told.
+            let told = self.agent(turn.agent).and_then(|agent| agent.parent()).filter(|told| {
+                turn.cause != TurnCause::Person && Some(*told) == parent && by != KilledBy::Agent(*told)
+            });
+            let told = told.filter(|told| !ids.contains(told));
+            reports |= told.is_some();
+            let ending = TurnEnding { agent: turn.agent, began: turn.began, report_to: told };
+            let last = match partial.iter().find(|row| row.agent == turn.agent) {
+                Some(row) => row.content.clone(),
+                None => recovery::last_text(store, self.id(), turn.agent, turn.began).await?,
+            };
+            ending.killed(&last, &mut change);
+        }
+        // Results follow the answers that asked for them.
+        change.messages.splice(0..0, partial);
+        Ok((change, reports))
+    }
+
+    /// Returns the nearest ancestor of `agent` that is not among `dying`.
+    fn nearest_living(&self, agent: &Agent, dying: &BTreeSet<AgentId>) -> Arc<Agent> {
+        let agents = self.agents();
+        let ancestor = agent.ancestors().iter().find(|id| !dying.contains(id)).and_then(|id| agents.get(*id));
+        Arc::clone(ancestor.unwrap_or_else(|| agents.root()))
+    }
+
+    /// Removes agents whose death is committed, and cancels what they do.
+    fn bury(&self, killed: &[Arc<Agent>], view: Option<Arc<Agent>>) {
+        for agent in killed {
+            agent.die();
+            self.agents().remove(agent.id());
+            self.queue.remove_agent(agent.id());
+            self.capture_ended(agent.id());
+            self.cancel_work_of(agent.id());
+            self.log().publish(agent.id(), EventKind::AgentKilled);
+        }
+        if let Some(view) = view {
+            let id = view.id();
+            self.agents().set_view(view);
+            self.log().publish(id, EventKind::ViewMoved);
+        }
+    }
+}
+
+fn already_dead(agent: AgentId) -> Outcome {
+    Outcome::error(Code::AgentDead, format_args!("agent '{agent}' is already dead."))
+}

@@ -1,0 +1,208 @@
+//! The tools with which a model works with other agents: `fork`, `kill`, `mail_*` and `set_agent_model`. They do what the commands
+//! do. A change is committed together with the tool's result. Skills cannot call them.
+
+use std::sync::{Arc, Weak};
+
+use patchbay_agent::Agent;
+use patchbay_core::{AgentId, Code, Outcome, ToolSpec};
+use patchbay_sandbox::BoxFuture;
+use patchbay_tools::{Internal, InternalCall, InternalError};
+use serde_json::{Value, json};
+
+use super::{fork::ForkedBy, kill::KilledBy};
+use crate::{Session, prepared::Prepare};
+
+/// A tool for one agent.
+struct TreeTool {
+    spec: ToolSpec,
+    action: TreeAction,
+    session: Weak<Session>,
+    agent: Arc<Agent>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TreeAction {
+    Fork,
+    Kill,
+    MailCheck,
+    MailDelete,
+    MailFilter,
+    MailRead,
+    MailSend,
+    SetAgentModel,
+}
+
+const ALL: [TreeAction; 8] = [
+    TreeAction::Fork,
+    TreeAction::Kill,
+    TreeAction::MailCheck,
+    TreeAction::MailDelete,
+    TreeAction::MailFilter,
+    TreeAction::MailRead,
+    TreeAction::MailSend,
+    TreeAction::SetAgentModel,
+];
+
+impl Session {
+    /// Returns the tools for a turn of `agent`. Only foreground agents have `set_agent_model`.
+    pub(crate) fn tree_tools(self: &Arc<Self>, agent: &Arc<Agent>) -> Vec<Arc<dyn Internal>> {
+        let has = |action: &TreeAction| agent.is_foreground() || *action != TreeAction::SetAgentModel;
+        let tool = |action: TreeAction| {
+            let spec = action.spec()?;
+            let (session, agent) = (Arc::downgrade(self), Arc::clone(agent));
+            Some(Arc::new(TreeTool { spec, action, session, agent }) as Arc<dyn Internal>)
+        };
+        ALL.into_iter().filter(has).filter_map(tool).collect()
+    }
+}
+
+impl TreeAction {
+    /// Returns the name, the description and the input schema. The names are valid, so it is never `None`.
+    fn spec(self) -> Option<ToolSpec> {
+        let text = |description: &str| json!({"type": "string", "description": description});
+        let number = json!({"type": "integer", "minimum": 1, "description": "The number of the message, as listed."});
+        let (name, description, properties) = match self {
+            Self::Fork => (
+                "fork",
+                "Creates a child agent, which works on the prompt while you go on. It has your conversation up to the \
+                 last complete turn, but nothing of the current one, so the prompt must say all that it needs of that. \
+                 When it is done, you get a mail with the result; you need not wait or check. It then waits for mail \
+                 until you kill it.",
+                json!({"prompt": text("The task, with all that the child needs to know of the current turn.")}),
+            ),
+            Self::Kill => (
+                "kill",
+                "Ends an agent and all its descendants at once. You cannot end yourself or your ancestors.",
+                json!({"uuid": text("The UUID of the agent.")}),
+            ),
+            Self::MailCheck => ("mail_check", "Lists your inbox, unread messages first.", json!({})),
+            Self::MailDelete => ("mail_delete", "Deletes a message from your inbox.", json!({"number": number})),
+            Self::MailFilter => (
+                "mail_filter",
+                "Lists the messages in your inbox from one agent.",
+                json!({"from": text("The UUID of the sender.")}),
+            ),
+            Self::MailRead => {
+                ("mail_read", "Returns a message of your inbox and marks it as read.", json!({"number": number}))
+            }
+            Self::MailSend => (
+                "mail_send",
+                "Sends a message to another agent. If it is idle, it reads the message and works on it. Its report \
+                 goes to its parent by mail.",
+                json!({"to": text("The UUID of the recipient."), "message": text("The text, at most 64 KiB.")}),
+            ),
+            Self::SetAgentModel => (
+                "set_agent_model",
+                "Changes the model of an agent from its next request on, until a person chooses another one.",
+                json!({
+                    "agentId": text("The UUID of the agent: any living one of this session, also yourself."),
+                    "model": text("\"small\", \"normal\" or \"big\" for a model of that size from the agent's own \
+                                   provider, or the name of a model, which is tried first."),
+                }),
+            ),
+        };
+        let required: Vec<&String> =
+            properties.as_object().into_iter().flat_map(|properties| properties.keys()).collect();
+        let input_schema = json!({
+            "type": "object", "properties": properties, "required": required, "additionalProperties": false,
+        });
+        Some(ToolSpec {
+            name: name.parse().ok()?,
+            description: description.to_owned(),
+            input_schema,
+            extra: Vec::new(),
+        })
+    }
+}
+
+impl Internal for TreeTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<Value, InternalError>> {
+        Box::pin(async move {
+            let Some(session) = self.session.upgrade() else {
+                return Err(InternalError { code: Code::SessionClosed, message: "the session is closed.".to_owned() });
+            };
+            let InternalCall { id, input, row } = call;
+            let refused = |Outcome { code, message, .. }: Outcome| InternalError { code, message };
+            match self.answer(&session, input).await.map_err(refused)? {
+                TreeAnswer::Shown(result) => Ok(result),
+                TreeAnswer::Change(prepare) => session.commit_for_tool(self.agent.id(), id, row, prepare).await,
+            }
+        })
+    }
+}
+
+/// What a tool does.
+enum TreeAnswer {
+    /// It changes nothing.
+    Shown(Value),
+    /// It changes the session.
+    Change(Prepare),
+}
+
+impl TreeTool {
+    async fn answer(&self, session: &Arc<Session>, input: &Value) -> Result<TreeAnswer, Outcome> {
+        let own = self.agent.id();
+        let text = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default();
+        let number = || input.get("number").and_then(Value::as_u64).unwrap_or_default();
+        Ok(match self.action {
+            TreeAction::Fork => {
+                let prompt = text("prompt");
+                if prompt.trim().is_empty() {
+                    return Err(Outcome::error(Code::InvalidArgs, "the prompt cannot be empty."));
+                }
+                let model = self.agent.chosen().effective(session.host.providers.as_ref()).await?;
+                TreeAnswer::Change(session.fork(
+                    Arc::clone(&self.agent),
+                    model,
+                    Some(prompt.to_owned()),
+                    ForkedBy::Tool,
+                ))
+            }
+            TreeAction::Kill => {
+                let target = session.find_agent(text("uuid")).await?;
+                TreeAnswer::Change(session.kill(target, KilledBy::Agent(own)))
+            }
+            TreeAction::MailCheck => TreeAnswer::Shown(self.inbox(session, None).await?),
+            TreeAction::MailFilter => {
+                let from = session.find_agent(text("from")).await?.id;
+                TreeAnswer::Shown(self.inbox(session, Some(from)).await?)
+            }
+            TreeAction::MailRead => TreeAnswer::Change(session.read_mail(own, number())),
+            TreeAction::MailDelete => TreeAnswer::Change(session.delete_mail(own, number())),
+            TreeAction::MailSend => {
+                let to = session.find_agent(text("to")).await?;
+                TreeAnswer::Change(session.send_mail(own, to, text("message").to_owned()))
+            }
+            TreeAction::SetAgentModel => {
+                let target = session.find_agent(text("agentId")).await?;
+                TreeAnswer::Change(session.set_agent_model(&self.agent, target.id, text("model")).await?)
+            }
+        })
+    }
+
+    async fn inbox(&self, session: &Session, from: Option<AgentId>) -> Result<Value, Outcome> {
+        Ok(session.list_mail(self.agent.id(), from).await?.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_have_their_names_and_require_all_their_input() {
+        let names: Vec<String> = ALL.into_iter().map(|action| action.spec().unwrap().name.to_string()).collect();
+        let expected: Vec<&str> =
+            patchbay_agent::INTERNAL_TOOLS.iter().copied().filter(|name| *name != "use_skill").collect();
+        assert_eq!(names, expected);
+        for action in ALL {
+            let schema = action.spec().unwrap().input_schema;
+            let properties: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+            assert_eq!(schema["required"], json!(properties));
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Turns that mail begins, and other turns without a line. An agent that runs nothing and has unread mail is told so by a
+//! message, which begins a turn.
+
+use std::sync::{Arc, Weak};
+
+use patchbay_agent::{Agent, TurnEnding};
+use patchbay_core::{AgentId, EventKind, MessageKind, TurnCause, TurnState};
+use patchbay_store::{NewMessage, NewTurn, SessionChange, StoreError};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Session,
+    queue::{IdleAgent, MailTurn},
+    turns::{BackgroundTurn, RunningTurn},
+};
+
+/// Looks for mail whenever an agent has become idle, until `closed` is cancelled.
+pub(crate) async fn wake_idle_agents(
+    session: Weak<Session>,
+    mut idle: mpsc::UnboundedReceiver<IdleAgent>,
+    closed: CancellationToken,
+) {
+    while let Some(Some(idle)) = closed.run_until_cancelled(idle.recv()).await {
+        let Some(session) = session.upgrade() else { return };
+        let wake = Arc::clone(&session);
+        session.lines.spawn(async move {
+            if let Err(error) = wake.wake(idle.agent).await {
+                tracing::error!("the mail of an agent could not be looked for: {error}");
+            }
+            drop(idle.busy);
+        });
+    }
+}
+
+impl Session {
+    /// Notes that mail is committed, and wakes its recipient if that is idle.
+    pub(crate) fn mail_came(&self, to: AgentId, from: AgentId) {
+        self.log().publish(to, EventKind::MailArrived { from });
+        self.queue.report_idle(to);
+    }
+
+    /// Begins a turn of an idle agent with unread mail that no notification has counted.
+    async fn wake(self: &Arc<Self>, id: AgentId) -> Result<(), StoreError> {
+        let Some(agent) = self.agent(id).filter(|agent| !agent.is_dead() && !self.is_closing()) else { return Ok(()) };
+        let store = self.log().store();
+        if store.mail_counts(id).await?.uncounted == 0 || self.log().budget().check().is_err() {
+            return Ok(());
+        }
+        let limit = self.host.tools.sandbox().limits().wakes;
+        let right = match self.queue.begin_by_mail(&agent, limit) {
+            MailTurn::Begins(right) => right,
+            MailTurn::Later => return Ok(()),
+            MailTurn::TooOften => {
+                self.note_too_many_wakes(&agent, limit);
+                return Ok(());
+            }
+        };
+        match self.commit_notification(&agent).await {
+            Ok(Some(began)) => {
+                let ending = TurnEnding { agent: id, began, report_to: agent.parent() };
+                self.start_background(BackgroundTurn { agent, right, cause: TurnCause::Mail, ending });
+                Ok(())
+            }
+            other => {
+                self.queue.uncount_wake(id);
+                right.unused();
+                match other {
+                    // The agent was killed meanwhile.
+                    Err(StoreError::AgentDead(_)) => Ok(()),
+                    other => other.map(drop),
+                }
+            }
+        }
+    }
+
+    /// Commits the notification, which counts all mail so far. Returns the number of its row; `None` if there is nothing to
+    /// notify.
+    async fn commit_notification(self: &Arc<Self>, agent: &Agent) -> Result<Option<u64>, StoreError> {
+        let (session, id) = (Arc::clone(self), agent.id());
+        let prepare = async move {
+            let counts = session.log().store().mail_counts(id).await?;
+            let mut change = SessionChange { requires_alive: vec![id], ..SessionChange::default() };
+            if counts.uncounted > 0 {
+                let s = if counts.unread == 1 { "" } else { "s" };
+                let content = format!("[Notification: You have {} unread message{s} in your inbox]", counts.unread);
+                let data = Some(json!({"notification": true, "unread": counts.unread}));
+                change.messages.push(NewMessage { agent: id, kind: MessageKind::User, content, data });
+                change.counts_mail = Some(id);
+                change.begins_turns.push(NewTurn {
+                    agent: id,
+                    cause: TurnCause::Mail,
+                    state: TurnState::Running,
+                    began: None,
+                });
+            }
+            Ok((change, ()))
+        };
+        self.log().commit_prepared(prepare, |rows, ()| rows.first().map(|row| row.seq)).await
+    }
+
+    fn note_too_many_wakes(&self, agent: &Agent, limit: u32) {
+        if self.queue.note_limit(agent.id()) {
+            let text = format!(
+                "Agent {} was woken by mail {limit} times since your last message; its mail waits. Say anything to go on.",
+                agent.id().short()
+            );
+            self.log().publish(agent.id(), EventKind::Notice { text });
+        }
+    }
+
+    /// Runs a turn without a line on a task of its own.
+    pub(crate) fn start_background(self: &Arc<Self>, turn: BackgroundTurn) {
+        let session = Arc::clone(self);
+        self.lines.spawn(async move {
+            let stop = session.lines.closing().child_token();
+            let running = tokio::spawn(async move { session.run_background(turn, stop).await });
+            if let Err(error) = running.await {
+                tracing::error!("a turn panicked or was cancelled: {error}");
+            }
+        });
+    }
+
+    async fn run_background(self: &Arc<Self>, turn: BackgroundTurn, stop: CancellationToken) {
+        let BackgroundTurn { agent, mut right, cause, ending } = turn;
+        right.ready().await;
+        let change = SessionChange {
+            requires_alive: vec![agent.id()],
+            begins_turns: vec![NewTurn {
+                agent: agent.id(),
+                cause,
+                state: TurnState::Running,
+                began: Some(ending.began),
+            }],
+            ..SessionChange::default()
+        };
+        if cause == TurnCause::Mail || self.began(&agent, change).await {
+            self.run_turn(RunningTurn { agent, right, stop, cause, ending, answers: 0 }).await;
+        }
+    }
+
+    /// Stores that the turn of a new agent runs. Returns false if the agent was killed meanwhile.
+    async fn began(&self, agent: &Agent, change: SessionChange) -> bool {
+        match self.log().commit(change, || {}).await {
+            Ok(_) => true,
+            Err(error) => {
+                if !agent.is_dead() {
+                    tracing::error!("the beginning of a turn could not be stored: {error}");
+                }
+                false
+            }
+        }
+    }
+}
