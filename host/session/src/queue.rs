@@ -298,6 +298,9 @@ impl LineQueue {
         let mut queues = self.lock();
         let queue = queues.entry(agent.id()).or_default();
         let released = queue.release();
+        if released {
+            queue.stopped = None;
+        }
         let idle = !queue.active;
         drop(queues);
         if released {
