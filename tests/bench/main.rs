@@ -2,6 +2,7 @@
 //! names of parts as arguments, it measures only these and writes no file.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod agents;
 mod bare;
 mod host;
 mod languages;
@@ -53,6 +54,7 @@ const PARTS: &[(&str, Measure)] = &[
     ("reload", reload::measure),
     ("streaming", streaming::measure),
     ("terminal", terminal::measure),
+    ("agents", agents::measure),
     ("languages", languages::measure),
 ];
 

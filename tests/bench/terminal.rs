@@ -116,6 +116,48 @@ fn wait_until_idle(window: &mut Window) {
     });
 }
 
+/// Measures typing while `count` agents answer.
+pub fn typing_while_agents_answer(report: &mut Report, count: usize) {
+    let home = Patchbay::new();
+    home.write("home/config/config.toml", "[limits]\nconcurrent_requests = 64\nagents = 100\n");
+    let mut window = open(&home);
+    let mut times: [Vec<u64>; 2] = Default::default();
+    let mut typed = String::new();
+    for (round, times) in times.iter_mut().enumerate() {
+        if round == 1 {
+            for _ in 0..count {
+                window.press("/fork \"repeat 1500 word\"\r");
+                window.wait_for("Forked child");
+                window.press("/switch root\r");
+                window.wait_for("Switched to");
+                window.press("\x0c");
+            }
+        }
+        for key in 0..KEYS {
+            if key % 12 == 0 {
+                typed.clear();
+                window.press(CLEAR);
+                window.wait_for_row(">");
+                thread::sleep(Duration::from_millis(100));
+            }
+            let letter = char::from(b'a' + u8::try_from(key % 26).unwrap()).to_string();
+            typed.push_str(&letter);
+            let start = window.press(&letter);
+            times.push(window.wait_for_row(&format!("> {typed}")).duration_since(start).as_nanos() as u64);
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+    let [alone, among] = times.map(Samples::new);
+    let row =
+        |name: &str, samples: &Samples| vec![name.to_owned(), ms(samples.percentile(50)), ms(samples.percentile(99))];
+    report.text_block(
+        "From a key that is written to the pseudo-terminal until its letter is read there, with nothing else and while the \
+         agents of the session answer. Milliseconds.",
+    );
+    let name = format!("{count} agents answer");
+    report.table(&["", "p50", "p99"], &[row("nothing runs", &alone), row(&name, &among)]);
+}
+
 fn keys(report: &mut Report, model: &Model, home: &Patchbay) {
     let mut echo = Window::open(Command::new("sh").args(["-c", "stty raw -echo; echo ready; exec cat"]));
     echo.wait_for("ready");
