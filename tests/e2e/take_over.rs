@@ -71,7 +71,7 @@ fn running_answer_ends_when_its_session_is_taken_over() {
     take_over(&patchbay, &session, "/calc 2");
     let taken = patchbay.stored_messages(&session);
     let kinds: Vec<&str> = taken.iter().map(|(_, kind, _)| kind.as_str()).collect();
-    assert_eq!(kinds, ["user", "assistant", "command"]);
+    assert_eq!(kinds, ["user", "assistant", "notice", "command"]);
     signal(lost.id(), "CONT");
     drop(input);
     let ended = ran(lost.wait_with_output().unwrap());

@@ -55,7 +55,7 @@ pub(crate) fn commands(snapshot: &Snapshot) -> Vec<CommandInfo> {
 /// Returns whether a hint is prose and not a usage such as `PATTERN [GLOB]`: several words, none of them in capitals.
 fn is_prose(hint: &str) -> bool {
     let in_capitals =
-        |word: &str| word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase() || "_-[]|.".contains(c));
+        |word: &str| word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase() || "_-[]|./\"".contains(c));
     hint.contains(char::is_whitespace) && !hint.starts_with('<') && !hint.split_whitespace().any(in_capitals)
 }
 
@@ -69,6 +69,7 @@ mod tests {
             ("PATTERN [GLOB]", "/x PATTERN [GLOB]"),
             ("add TEXT | list | delete NUMBER", "/x add TEXT | list | delete NUMBER"),
             ("[FOCUS]", "/x [FOCUS]"),
+            ("[--model MODEL[/THINKING]] [\"PROMPT\"]", "/x [--model MODEL[/THINKING]] [\"PROMPT\"]"),
             ("goal", "/x goal"),
             ("goal to plan for", "/x <goal to plan for>"),
             ("expression, such as 2^100 or 3 GiB", "/x <expression, such as 2^100 or 3 GiB>"),
