@@ -287,6 +287,8 @@ fn answers_are_shown_as_markdown() {
     for line in ["Title", "bold code", "a    b", "one  2"] {
         terminal.wait_for_text(line);
     }
+    // An answer can be copied when it has ended.
+    terminal.wait_until_idle();
     terminal.press("/copy\r");
     terminal.wait_for_prefix("Copied ");
     assert!(terminal.written().contains("\x1b]52;c;"), "the clipboard is not set");

@@ -257,6 +257,14 @@ impl Terminal {
         self.wait_for_text(">");
     }
 
+    /// Waits until nothing runs and the composer is empty.
+    pub fn wait_until_idle(&self) {
+        self.wait_until("nothing runs", || {
+            let lines = self.lines();
+            lines.iter().any(|line| line == ">") && !lines.iter().any(|line| line.starts_with("* "))
+        });
+    }
+
     /// Returns everything that the program wrote.
     pub fn written(&self) -> String {
         String::from_utf8_lossy(&locked(&self.written)).into_owned()

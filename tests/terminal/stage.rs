@@ -23,16 +23,6 @@ pub(crate) struct Window {
     _patchbay: Patchbay,
 }
 
-impl Window {
-    /// Waits until nothing runs and the composer is empty.
-    pub(crate) fn wait_until_idle(&self) {
-        self.wait_until("nothing runs", || {
-            let lines = self.lines();
-            lines.iter().any(|line| line == ">") && !lines.iter().any(|line| line.starts_with("* "))
-        });
-    }
-}
-
 impl Deref for Window {
     type Target = Terminal;
 

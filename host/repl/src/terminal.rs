@@ -308,7 +308,8 @@ impl Front {
                     if !self.focused && took.is_some_and(|took| took >= marks::LONG) {
                         self.area.mark(marks::BELL);
                     }
-                    if !self.submitted.contains_key(line) {
+                    // All of an answer is printed; other outcomes are printed by `ended`.
+                    if outcome.code == Code::Answered || !self.submitted.contains_key(line) {
                         self.end_output(outcome);
                     }
                 }
@@ -336,7 +337,9 @@ impl Front {
         if is_bare_help && !outcome.is_ok() {
             self.transcript.notice(front_command::HELP_HINT);
         }
-        self.end_output(outcome);
+        if outcome.code != Code::Answered {
+            self.end_output(outcome);
+        }
         self.model = self.session.model_in_use().await;
         // The command may have changed what commands there are.
         self.command_help = CommandHelp::default();
