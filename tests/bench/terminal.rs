@@ -125,6 +125,8 @@ pub fn typing_while_agents_answer(report: &mut Report, count: usize) {
     let mut typed = String::new();
     for (round, times) in times.iter_mut().enumerate() {
         if round == 1 {
+            window.press(CLEAR);
+            window.wait_for_row(">");
             for _ in 0..count {
                 window.press("/fork \"repeat 1500 word\"\r");
                 window.wait_for("Forked child");

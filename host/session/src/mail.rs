@@ -34,7 +34,7 @@ impl Session {
                 return Err(Outcome::error(Code::AgentDead, format_args!("recipient agent '{to}' is dead.")));
             }
             let limit = session.host.tools.sandbox().limits().mails;
-            if session.log().store().inbox(to, None).await.map_err(store_failed)?.len() >= limit as usize {
+            if session.log().store().mail_counts(to).await.map_err(store_failed)?.all >= limit.into() {
                 let message = format!("the inbox of agent '{to}' is full ({limit} messages).");
                 return Err(Outcome::error(Code::LimitMail, message));
             }

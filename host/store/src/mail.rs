@@ -36,9 +36,11 @@ pub struct MailRow {
     pub body: String,
 }
 
-/// Numbers of unread mail in an inbox.
+/// Numbers of mail in an inbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MailCounts {
+    /// All mail.
+    pub all: u64,
     /// All unread mail.
     pub unread: u64,
     /// Unread mail that no notification has counted.
@@ -167,11 +169,13 @@ impl Store {
     pub async fn mail_counts(&self, agent: AgentId) -> Result<MailCounts, StoreError> {
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
-                "SELECT count(*), count(*) FILTER (WHERE counted = 0) FROM mail WHERE recipient = ? AND read = 0",
+                "SELECT count(*), count(*) FILTER (WHERE read = 0), count(*) FILTER (WHERE read = 0 AND counted = 0) \
+                 FROM mail WHERE recipient = ?",
             )?;
-            let (unread, uncounted): (i64, i64) =
-                query.query_row(params![agent.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            Ok(MailCounts { unread: unread.cast_unsigned(), uncounted: uncounted.cast_unsigned() })
+            let counts: [i64; 3] =
+                query.query_row(params![agent.to_string()], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?;
+            let [all, unread, uncounted] = counts.map(i64::cast_unsigned);
+            Ok(MailCounts { all, unread, uncounted })
         })
     }
 
