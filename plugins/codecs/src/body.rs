@@ -34,6 +34,13 @@ macro_rules! object {
     };
 }
 
+impl RawJson {
+    /// Parses the text.
+    pub fn read(&self) -> Option<Value> {
+        serde_json::from_str(&self.0).ok()
+    }
+}
+
 impl Json {
     /// Creates a string of `prefix` (such as `data:image/png;base64,`) and the blob's bytes in base64.
     pub fn blob(prefix: impl Into<String>, id: u32) -> Self {

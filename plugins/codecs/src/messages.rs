@@ -3,6 +3,7 @@
 //! A thinking block is attached to its block's end and sent back unchanged, because its signature covers the exact
 //! text. Blocks of unknown kinds (tools of the server) are passed as opaque blocks in the same way.
 
+mod cache;
 mod request;
 mod wire;
 
@@ -11,19 +12,40 @@ use std::collections::BTreeMap;
 use patchbay_provider_sdk::{Action, BlockKind, CompletionRequest, Failure, Pair, Retry, ToolHead, Usage};
 use serde_json::Value;
 
+pub use request::is_forced;
+
 use crate::body::Json;
 use crate::failure::{duration_ms, failure, header, kind_of_status, retry};
 use crate::stream::{Codec, Out, Stream};
+
+/// Settings that differ between models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// The setting for thinking.
+    pub thinking: Thinking,
+    /// The limit of the answer in tokens, including its thinking.
+    pub max_tokens: u32,
+    /// True if the model accepts a tool choice that forces a call. Otherwise `auto` is sent instead, because the API
+    /// refuses the request: `claude-opus-5-5`, `claude-sonnet-5-5` and `claude-fable-5-1` (2026-11-23,
+    /// platform.claude.com, "What's new in Claude Opus 5.5", "Forced tool use is not supported").
+    pub forced_tools: bool,
+    /// True if the model binds its thinking to the model, the system context, the tools and the earlier messages. The
+    /// API refuses bound thinking after a change of them; with this setting it drops such thinking instead (2026-11-23,
+    /// `block_binding` of the Python SDK anthropic 2.12.0).
+    pub bound_thinking: bool,
+}
 
 /// The setting for thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thinking {
     /// No setting is sent.
     Unsaid,
+    /// Thinking is turned off with this type: `disabled` or `between_tools`.
+    Off(&'static str),
     /// A budget in tokens.
     Budget(u32),
-    /// Adaptive thinking with an effort: `low`, `medium`, `high`.
-    Adaptive(&'static str),
+    /// Adaptive thinking with an effort: `low`, `medium`, `high`; `None`: the model's default.
+    Adaptive(Option<&'static str>),
 }
 
 /// The most pauses after which one completion continues, so that a server cannot pause endlessly.
@@ -55,10 +77,9 @@ enum Open {
 }
 
 impl Messages {
-    /// Begins the completion. `thinking` is the setting for the level; `max_tokens` limits the answer including its
-    /// thinking.
-    pub fn begin(request: &CompletionRequest, thinking: Thinking, max_tokens: u32) -> (Stream<Self>, Vec<Action>) {
-        let request = request::Request::new(request, thinking, max_tokens);
+    /// Begins the completion.
+    pub fn begin(request: &CompletionRequest, settings: Settings) -> (Stream<Self>, Vec<Action>) {
+        let request = request::Request::new(request, settings);
         let first = request.http(&[]);
         let codec = Self {
             request,
@@ -230,13 +251,16 @@ impl Codec for Messages {
 
     fn refused(&mut self, status: u16, headers: &[Pair], body: &[u8]) -> Failure {
         let error = wire::refusal(body);
+        let used_up = error.as_ref().is_some_and(wire::Error::is_credit_used_up);
         let kind = match &error {
+            _ if used_up => "rate-limit",
             Some(error) if status < 400 => kind_of_type(&error.kind).unwrap_or("server"),
             None if status < 300 => "server",
             _ => kind_of_status(status),
         };
         let hint = header(headers, "retry-after").and_then(duration_ms);
         let retry = match header(headers, "x-should-retry") {
+            _ if used_up => Retry::Never,
             Some("false") => Retry::Never,
             _ => retry(kind, hint),
         };
@@ -250,6 +274,9 @@ impl Codec for Messages {
 
 /// Converts an error within an answer.
 fn error_failure(error: wire::Error) -> Failure {
+    if error.is_credit_used_up() {
+        return Failure { code: error.code(), retry: Retry::Never, ..failure("rate-limit", error.words()) };
+    }
     let kind = kind_of_type(&error.kind).unwrap_or("server");
     Failure { code: error.code(), ..failure(kind, error.words()) }
 }
@@ -257,7 +284,7 @@ fn error_failure(error: wire::Error) -> Failure {
 /// Returns the kind of failure for an error type.
 fn kind_of_type(word: &str) -> Option<&'static str> {
     match word {
-        "invalid_request_error" | "request_too_large" | "billing_error" => Some("invalid-request"),
+        "invalid_request_error" | "request_too_large" => Some("invalid-request"),
         "authentication_error" | "permission_error" => Some("authentication"),
         "not_found_error" => Some("not-found"),
         "rate_limit_error" => Some("rate-limit"),

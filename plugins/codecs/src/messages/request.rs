@@ -6,7 +6,7 @@ use patchbay_provider_sdk::{
 };
 use serde_json::Value;
 
-use super::Thinking;
+use super::{Settings, Thinking, cache};
 use crate::body::Json;
 use crate::object;
 
@@ -16,29 +16,43 @@ pub(super) struct Request {
     /// The body except `messages`.
     fields: Json,
     messages: Vec<Json>,
+    /// True if the body has a setting for bound thinking, which needs a header.
+    is_bound: bool,
 }
 
 impl Request {
-    pub(super) fn new(request: &CompletionRequest, thinking: Thinking, max_tokens: u32) -> Self {
-        let mut fields = object! { "model": &request.model, "max_tokens": max_tokens, "stream": true };
+    pub(super) fn new(request: &CompletionRequest, settings: Settings) -> Self {
+        let mut fields = object! { "model": &request.model, "max_tokens": settings.max_tokens, "stream": true };
         // The API refuses thinking together with a forced tool; the tool takes precedence.
-        let forced =
-            !request.tools.is_empty() && matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
-        match thinking {
-            _ if forced => {}
+        let forced = is_forced(request) && settings.forced_tools;
+        let mut is_bound = false;
+        match settings.thinking {
             Thinking::Unsaid => {}
+            Thinking::Off(kind) => fields.put("thinking", object! { "type": kind }),
+            _ if forced => {}
             Thinking::Budget(_) if !turn_begins_with_thinking(&request.messages) => {}
             Thinking::Budget(tokens) => {
                 fields.put("thinking", object! { "type": "enabled", "budget_tokens": tokens });
             }
             Thinking::Adaptive(effort) => {
-                fields.put("thinking", object! { "type": "adaptive" });
-                fields.put("output_config", object! { "effort": effort });
+                // Since Claude Opus 4.7 the default of `display` is `omitted`, and since 5.5 also the text between
+                // calls is thinking (2026-11-23, platform.claude.com, "Controlling thinking display").
+                let mut thinking = object! { "type": "adaptive", "display": "summarized" };
+                if settings.bound_thinking {
+                    is_bound = true;
+                    thinking.put("block_binding", object! { "prefix_mismatch_behavior": "drop_block" });
+                }
+                fields.put("thinking", thinking);
+                if let Some(effort) = effort {
+                    fields.put("output_config", object! { "effort": effort });
+                }
             }
         }
         let mut system: Vec<Json> = request.system.iter().filter_map(|text| self::text(text)).collect();
+        let mut points = cache::MOST;
         if let Some(last) = system.last_mut() {
-            cache(last);
+            cache::mark(last);
+            points -= 1;
             fields.put("system", system);
         }
         if !request.tools.is_empty() {
@@ -46,6 +60,7 @@ impl Request {
             match &request.tool_choice {
                 ToolChoice::Auto => {}
                 ToolChoice::None => fields.put("tool_choice", object! { "type": "none" }),
+                ToolChoice::Required | ToolChoice::Named(_) if !settings.forced_tools => {}
                 ToolChoice::Required => fields.put("tool_choice", object! { "type": "any" }),
                 ToolChoice::Named(name) => fields.put("tool_choice", object! { "type": "tool", "name": name }),
             }
@@ -54,30 +69,33 @@ impl Request {
             request.messages.iter().map(|message| (message.role, content(message))).collect();
         // The API refuses empty messages, and joins adjacent messages of one role.
         messages.retain(|(_, content)| !content.is_empty());
-        if let Some(last) = messages.last_mut().and_then(|(_, content)| content.last_mut()) {
-            cache(last);
-        }
+        cache::mark_messages(&mut messages, points);
         let messages = messages.into_iter().map(|(role, content)| message(role, content)).collect();
-        Self { fields, messages }
+        Self { fields, messages, is_bound }
     }
 
     /// Creates the request; `partial` is the part of the answer that has arrived.
     pub(super) fn http(&self, partial: &[Json]) -> HttpRequest {
         let mut messages = self.messages.clone();
+        let partial = without_last_thinking(partial.to_vec());
         if !partial.is_empty() {
-            messages.push(message(Role::Assistant, partial.to_vec()));
+            messages.push(message(Role::Assistant, partial));
         }
         let mut body = self.fields.clone();
         body.put("messages", messages);
         let header = |name: &str, value: &str| Pair { name: name.to_owned(), value: value.to_owned() };
+        let mut headers = vec![
+            header("content-type", "application/json"),
+            header("accept", "text/event-stream"),
+            header("anthropic-version", "2023-06-01"),
+        ];
+        if self.is_bound {
+            headers.push(header("anthropic-beta", "thinking-binding-controls-2026-08-01"));
+        }
         HttpRequest {
             method: "POST".to_owned(),
             path_and_query: "/v1/messages".to_owned(),
-            headers: vec![
-                header("content-type", "application/json"),
-                header("accept", "text/event-stream"),
-                header("anthropic-version", "2023-06-01"),
-            ],
+            headers,
             auth: vec![Auth {
                 credential: "api-key".to_owned(),
                 placement: Placement::Header(header("x-api-key", "")),
@@ -85,6 +103,11 @@ impl Request {
             body: body.into_body(),
         }
     }
+}
+
+/// Returns true if the request forces a call of a tool.
+pub fn is_forced(request: &CompletionRequest) -> bool {
+    !request.tools.is_empty() && matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_))
 }
 
 /// Creates a text block; `None` for blank text, which the API refuses.
@@ -137,11 +160,31 @@ fn message(role: Role, content: Vec<Json>) -> Json {
     object! { "role": role, "content": content }
 }
 
-/// Returns the blocks of a message, tool results first, as the API requires.
+/// Returns the blocks of a message, tool results first, as the API requires. Thinking at the end of an answer is left
+/// out: the answer was interrupted, or reached its limit while the model was thinking.
 fn content(message: &Message) -> Vec<Json> {
     let (results, others): (Vec<&Part>, Vec<&Part>) =
         message.parts.iter().partition(|part| matches!(part.block, Block::ToolResult(_)));
-    results.into_iter().chain(others).filter_map(|part| block(part, message.role)).collect()
+    without_last_thinking(results.into_iter().chain(others).filter_map(|part| block(part, message.role)).collect())
+}
+
+/// Removes thinking from the end. The API refuses it in every later request: "The final block in an assistant message
+/// cannot be thinking" (2026-11-23, tailcallhq/forgecode#3071, NousResearch/hermes-agent#13010).
+fn without_last_thinking(mut blocks: Vec<Json>) -> Vec<Json> {
+    while blocks.last().is_some_and(is_thinking) {
+        blocks.pop();
+    }
+    blocks
+}
+
+/// Returns true for a block that [`super::Messages`] attached to thinking. All other thinking is never sent.
+fn is_thinking(block: &Json) -> bool {
+    let kind = match block {
+        Json::Value(block) => block["type"].as_str().map(str::to_owned),
+        Json::Raw(block) => block.read().and_then(|block| block["type"].as_str().map(str::to_owned)),
+        Json::Blob(..) | Json::Array(_) | Json::Object(_) => None,
+    };
+    kind.is_some_and(|kind| kind == "thinking" || kind == "redacted_thinking")
 }
 
 /// Converts a part; `None` if the API has no form for it.
@@ -173,6 +216,9 @@ fn tool_result(result: &ToolResult) -> Json {
     let mut written = object! { "type": "tool_result", "tool_use_id": tool_id(&result.call_id) };
     if !content.is_empty() {
         written.put("content", content);
+    } else if result.is_error {
+        // The API refuses an error without content.
+        written.put("content", "(no output)");
     }
     if result.is_error {
         written.put("is_error", true);
@@ -199,11 +245,6 @@ fn mention(blob: &BlobRef) -> Json {
     let name = blob.name.as_deref().unwrap_or("without a name");
     let said = format!("[a file that cannot be shown here: {name}, {}, {} bytes]", blob.media_type, blob.size);
     object! { "type": "text", "text": said }
-}
-
-/// Marks a block as a cache point: the API caches everything up to it.
-fn cache(block: &mut Json) {
-    block.put("cache_control", object! { "type": "ephemeral" });
 }
 
 /// Returns true if thinking with a budget may be requested. Between calls and their results, the API requires that the

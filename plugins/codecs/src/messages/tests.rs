@@ -39,8 +39,12 @@ fn result(call: &str, text: &str) -> Part {
     }))
 }
 
+fn settings(thinking: Thinking) -> Settings {
+    Settings { thinking, max_tokens: 5000, forced_tools: true, bound_thinking: false }
+}
+
 fn begin(request: &CompletionRequest) -> Stream<Messages> {
-    Messages::begin(request, Thinking::Unsaid, 1000).0
+    Messages::begin(request, settings(Thinking::Unsaid)).0
 }
 
 /// Returns the body of a request, with `<ID>` for each blob.
@@ -63,7 +67,7 @@ fn sent(actions: &[Action]) -> Value {
 }
 
 fn body_of(request: &CompletionRequest, thinking: Thinking) -> Value {
-    sent(&Messages::begin(request, thinking, 5000).1)
+    sent(&Messages::begin(request, settings(thinking)).1)
 }
 
 /// Returns the assistant's message that the host stores for an answer, with the attached data.
@@ -121,7 +125,7 @@ fn recordings_give_the_same_result_for_any_chunks() {
 
 #[test]
 fn request_has_the_required_fields() {
-    let (_, actions) = Messages::begin(&request(vec![user("Hello")]), Thinking::Unsaid, 32_000);
+    let (_, actions) = Messages::begin(&request(vec![user("Hello")]), settings(Thinking::Unsaid));
     let [Action::Send(request)] = &actions[..] else { panic!("{actions:?}") };
     assert_eq!((request.method.as_str(), request.path_and_query.as_str()), ("POST", "/v1/messages"));
     let headers: Vec<_> = request.headers.iter().map(|pair| (pair.name.as_str(), pair.value.as_str())).collect();
@@ -136,7 +140,7 @@ fn request_has_the_required_fields() {
         body(request),
         json!({
             "model": "claude-sonnet-4-5",
-            "max_tokens": 32000,
+            "max_tokens": 5000,
             "stream": true,
             "messages": [{
                 "role": "user",
@@ -190,14 +194,14 @@ fn thinking_is_sent_unless_a_tool_is_forced() {
     let sent = body_of(&request, Thinking::Budget(4096));
     assert_eq!(sent["thinking"], json!({"type": "enabled", "budget_tokens": 4096}));
     assert_eq!((sent.get("output_config"), &sent["max_tokens"]), (None, &json!(5000)));
-    let sent = body_of(&request, Thinking::Adaptive("low"));
-    assert_eq!(sent["thinking"], json!({"type": "adaptive"}));
+    let sent = body_of(&request, Thinking::Adaptive(Some("low")));
+    assert_eq!(sent["thinking"], json!({"type": "adaptive", "display": "summarized"}));
     assert_eq!(sent["output_config"], json!({"effort": "low"}));
 
     request.tools = vec![Tool { name: "now".to_owned(), description: String::new(), input_schema: "{}".to_owned() }];
     for choice in [ToolChoice::Required, ToolChoice::Named("now".to_owned())] {
         request.tool_choice = choice;
-        for thinking in [Thinking::Budget(4096), Thinking::Adaptive("low")] {
+        for thinking in [Thinking::Budget(4096), Thinking::Adaptive(Some("low"))] {
             let sent = body_of(&request, thinking);
             assert_eq!((sent.get("thinking"), sent.get("output_config")), (None, None));
         }
@@ -345,6 +349,114 @@ fn incomplete_blocks_of_interrupted_answers_are_dropped() {
 }
 
 #[test]
+fn thinking_at_the_end_is_not_sent() {
+    let thought = recorded("thinking").parts.swap_remove(0);
+    let redacted = recorded("redacted_thinking").parts.swap_remove(1);
+    let message = |parts| Message { role: Role::Assistant, parts };
+    for (parts, expected) in [
+        (vec![thought.clone()], None),
+        (vec![thought.clone(), redacted.clone()], None),
+        (vec![thought.clone(), part(Block::Text(" ".to_owned()))], None),
+        (vec![thought.clone(), part(Block::Text("Half".to_owned())), redacted, thought.clone()], Some(2)),
+    ] {
+        let sent = body_of(&request(vec![user("a"), message(parts), user("b")]), Thinking::Adaptive(None));
+        let messages = sent["messages"].as_array().expect("a list");
+        let answer = messages.iter().find(|one| one["role"] == "assistant");
+        assert_eq!(answer.and_then(|one| one["content"].as_array()).map(Vec::len), expected);
+        let last = messages.iter().filter_map(|one| one["content"].as_array()?.last());
+        assert!(last.into_iter().all(|block| block["type"] == "text"), "{sent}");
+    }
+}
+
+/// Returns the indices of the blocks with a cache point, counted over all messages.
+fn cache_points(sent: &Value) -> Vec<usize> {
+    let messages = sent["messages"].as_array().expect("a list").iter();
+    let blocks = messages.flat_map(|message| message["content"].as_array().expect("a list"));
+    blocks.enumerate().filter_map(|(at, block)| block.get("cache_control").map(|_| at)).collect()
+}
+
+#[test]
+fn cache_points_are_within_reach_of_earlier_ones() {
+    let call = |id: usize| {
+        part(Block::ToolCall(ToolCall { id: id.to_string(), name: "x".to_owned(), input: "{}".to_owned() }))
+    };
+    let turn = |calls: std::ops::Range<usize>| {
+        let results = calls.clone().map(|id| result(&id.to_string(), "y")).collect();
+        [
+            Message { role: Role::Assistant, parts: calls.map(call).collect() },
+            Message { role: Role::User, parts: results },
+        ]
+    };
+    let mut completion = request(vec![user("Go")]);
+    completion.system = vec!["Be brief.".to_owned()];
+    assert_eq!(cache_points(&body_of(&completion, Thinking::Unsaid)), [0]);
+    // The end of the request before has a point again, however wide the turn is.
+    let mut end = 0;
+    let mut calls = 0;
+    for width in [12, 1, 3, 40, 2] {
+        completion.messages.extend(turn(calls..calls + width));
+        calls += width;
+        let sent = body_of(&completion, Thinking::Unsaid);
+        let points = cache_points(&sent);
+        assert!(points.len() <= 3 && points.contains(&end), "{points:?} without {end}");
+        assert_eq!(sent["system"][0]["cache_control"], json!({"type": "ephemeral"}));
+        end += 2 * width;
+        assert_eq!(points.last(), Some(&end), "{points:?}");
+    }
+    assert_eq!(cache_points(&body_of(&request(vec![user("Go")]), Thinking::Unsaid)), [0]);
+    // Thinking has no point.
+    let answer = Message { role: Role::Assistant, parts: recorded("thinking").parts };
+    let sent = body_of(&request(vec![user("a"), answer, user("b")]), Thinking::Unsaid);
+    let blocks = sent["messages"][1]["content"].as_array().expect("a list");
+    assert!(blocks.iter().all(|block| block["type"] != "thinking" || block.get("cache_control").is_none()));
+}
+
+#[test]
+fn bound_thinking_is_dropped_by_the_api() {
+    let bound = Settings { bound_thinking: true, ..settings(Thinking::Adaptive(None)) };
+    let (_, actions) = Messages::begin(&request(vec![user("a")]), bound);
+    let [Action::Send(sent)] = &actions[..] else { panic!("{actions:?}") };
+    let beta = sent.headers.iter().find(|header| header.name == "anthropic-beta").map(|header| header.value.as_str());
+    assert_eq!(beta, Some("thinking-binding-controls-2026-08-01"));
+    let binding = json!({"prefix_mismatch_behavior": "drop_block"});
+    assert_eq!(body(sent)["thinking"], json!({"type": "adaptive", "display": "summarized", "block_binding": binding}));
+    let off = Settings { thinking: Thinking::Off("between_tools"), ..bound };
+    let (_, actions) = Messages::begin(&request(vec![user("a")]), off);
+    let [Action::Send(sent)] = &actions[..] else { panic!("{actions:?}") };
+    assert!(sent.headers.iter().all(|header| header.name != "anthropic-beta"));
+    assert_eq!(body(sent)["thinking"], json!({"type": "between_tools"}));
+}
+
+#[test]
+fn tool_is_not_forced_where_the_api_refuses_it() {
+    let mut request = request(vec![user("Hello")]);
+    request.tools = vec![Tool { name: "now".to_owned(), description: String::new(), input_schema: "{}".to_owned() }];
+    for (choice, kind) in [(ToolChoice::Required, "any"), (ToolChoice::Named("now".to_owned()), "tool")] {
+        request.tool_choice = choice;
+        for (forced_tools, expected) in [(true, Some(kind)), (false, None)] {
+            let settings = Settings { forced_tools, ..settings(Thinking::Adaptive(Some("low"))) };
+            let sent = sent(&Messages::begin(&request, settings).1);
+            let sent_choice = sent.get("tool_choice").and_then(|choice| choice["type"].as_str());
+            assert_eq!(sent_choice, expected);
+            assert_eq!(sent.get("thinking").is_some(), !forced_tools);
+        }
+    }
+    request.tool_choice = ToolChoice::None;
+    let settings = Settings { forced_tools: false, ..settings(Thinking::Unsaid) };
+    assert_eq!(sent(&Messages::begin(&request, settings).1)["tool_choice"], json!({"type": "none"}));
+}
+
+#[test]
+fn used_up_credit_is_not_retried() {
+    let used_up = "Your credit balance is too low to access the Anthropic API.";
+    let body = json!({"type": "error", "error": {"type": "invalid_request_error", "message": used_up}});
+    let failure = refusal(400, &[("content-type", "application/json")], &body.to_string());
+    assert_eq!((failure.kind.as_str(), failure.retry), ("rate-limit", Retry::Never));
+    let [Action::Fail(failure)] = &events(&[body])[..] else { panic!("one failure") };
+    assert_eq!((failure.kind.as_str(), &failure.retry), ("rate-limit", &Retry::Never));
+}
+
+#[test]
 fn turn_without_thinking_continues_without_it() {
     let call =
         |id: &str| part(Block::ToolCall(ToolCall { id: id.to_owned(), name: "x".to_owned(), input: "{}".to_owned() }));
@@ -364,7 +476,7 @@ fn turn_without_thinking_continues_without_it() {
     assert!(thinks(vec![user("a"), assistant(vec![part(Block::Text("b".to_owned()))]), user("c")]));
     // Models with adaptive thinking accept both.
     let messages = vec![user("a"), assistant(vec![call("1")]), results("1")];
-    assert!(body_of(&request(messages), Thinking::Adaptive("low")).get("thinking").is_some());
+    assert!(body_of(&request(messages), Thinking::Adaptive(Some("low"))).get("thinking").is_some());
 }
 
 #[test]
@@ -468,7 +580,8 @@ fn refusals_have_their_kind() {
     for (status, code, kind, expected) in [
         (400, "invalid_request_error", "invalid-request", Retry::Never),
         (401, "authentication_error", "authentication", Retry::Never),
-        (402, "billing_error", "invalid-request", Retry::Never),
+        (402, "billing_error", "rate-limit", Retry::Never),
+        (200, "billing_error", "rate-limit", Retry::Never),
         (403, "permission_error", "authentication", Retry::Never),
         (404, "not_found_error", "not-found", Retry::Never),
         (413, "request_too_large", "invalid-request", Retry::Never),

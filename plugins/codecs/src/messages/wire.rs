@@ -97,6 +97,13 @@ impl Error {
         Some(self.kind.clone()).filter(|kind| !kind.is_empty())
     }
 
+    /// Returns true if the account has no credit left, so that a retry cannot help. The API reports it as
+    /// `billing_error`, or as an invalid request with this text (2026-11-23, `BillingError` of the Python SDK anthropic
+    /// 2.12.0; the text as users of other clients report it).
+    pub(super) fn is_credit_used_up(&self) -> bool {
+        self.kind == "billing_error" || self.message.contains("credit balance is too low")
+    }
+
     /// Returns the message, or the type if there is none.
     pub(super) fn words(self) -> String {
         if self.message.is_empty() { format!("the server reports '{}'", self.kind) } else { self.message }

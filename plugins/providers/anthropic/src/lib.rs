@@ -6,7 +6,7 @@
 
 mod thinking;
 
-use patchbay_codecs::messages::Messages;
+use patchbay_codecs::messages::{Messages, is_forced};
 use patchbay_codecs::stream::Stream;
 use patchbay_codecs::thinking::Level;
 use patchbay_provider_sdk::{
@@ -46,9 +46,10 @@ impl Adapter for Anthropic {
     }
 
     fn begin(request: CompletionRequest) -> (Self, Vec<Action>) {
-        let thinking = thinking::wire(&request.model, request.thinking.as_deref().and_then(Level::parse));
-        let max_tokens = thinking::max_tokens(&request.model, thinking, request.max_output_tokens);
-        let (stream, actions) = Messages::begin(&request, thinking, max_tokens);
+        let level = request.thinking.as_deref().and_then(Level::parse);
+        let forced = is_forced(&request);
+        let settings = thinking::settings(&request.model, level, forced, request.max_output_tokens);
+        let (stream, actions) = Messages::begin(&request, settings);
         (Self(stream), actions)
     }
 

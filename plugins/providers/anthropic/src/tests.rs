@@ -32,7 +32,10 @@ fn levels_are_sent() {
     assert_eq!(sent["thinking"], json!({"type": "enabled", "budget_tokens": 43_008}));
     assert_eq!(sent["max_tokens"], 47_104);
     let sent = body(request("claude-opus-4-6", Some("high")));
-    assert_eq!((&sent["thinking"], &sent["output_config"]), (&json!({"type": "adaptive"}), &json!({"effort": "high"})));
+    assert_eq!(
+        (&sent["thinking"], &sent["output_config"]),
+        (&json!({"type": "adaptive", "display": "summarized"}), &json!({"effort": "high"}))
+    );
     for level in [None, Some("none"), Some("maximum")] {
         let sent = body(request("claude-sonnet-4-5", level));
         assert_eq!((sent.get("thinking"), &sent["max_tokens"]), (None, &json!(32_000)), "{level:?}");

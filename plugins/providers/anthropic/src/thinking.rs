@@ -1,6 +1,10 @@
-//! The thinking setting and the answer limit for each model and level.
+//! The thinking setting, the answer limit and the peculiarities of each model and level.
+//!
+//! Checked on 2026-11-23 against the Python SDK anthropic 2.12.0 (`ThinkingConfigParam`, `OutputConfigParam`,
+//! `ThinkingTypes`, `DEPRECATED_MODELS`) and platform.claude.com: "Thinking", "Troubleshooting thinking", "What's new" in
+//! Claude Opus 5, Opus 5.5 and Sonnet 5.5, "Migration guide".
 
-use patchbay_codecs::messages::Thinking;
+use patchbay_codecs::messages::{Settings, Thinking};
 use patchbay_codecs::thinking::{Level, plan, thousands};
 use patchbay_provider_sdk::ThinkingPlan;
 
@@ -16,12 +20,49 @@ const ANSWER: u32 = 4096;
 /// The default limit of an answer without thinking. Every model here supports it, and few answers are as long.
 const UNSAID: u32 = 32_000;
 
+const ALWAYS: &str = "This model does not support disabling thinking";
+
+/// How the thinking of a model is turned on and off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Family {
+    /// By a budget in tokens; off by default. Before 4.6.
+    Budget,
+    /// By an effort; off by default. 4.6 to 4.8.
+    Optional,
+    /// By an effort; on by default, and turned off with this type.
+    Default(&'static str),
+    /// By an effort; always on. Also all models that this table does not know, because they accept these requests.
+    Always,
+}
+
+/// Returns the settings of a request. `forced` is true if the request forces a call of a tool, and `asked` limits the
+/// answer.
+pub(crate) fn settings(model: &str, level: Option<Level>, forced: bool, asked: Option<u32>) -> Settings {
+    // These also refuse to be forced to call a tool.
+    let forced_tools = !matches!(family(model), Family::Always | Family::Default("between_tools"));
+    // The API refuses thinking together with a forced tool.
+    let level = if forced && forced_tools { Some(Level::None) } else { level };
+    let thinking = wire(model, level);
+    Settings {
+        thinking,
+        max_tokens: max_tokens(model, thinking, asked),
+        forced_tools,
+        bound_thinking: binds_thinking(model),
+    }
+}
+
 /// Returns the setting that is sent for a level.
-pub(crate) fn wire(model: &str, level: Option<Level>) -> Thinking {
-    match level {
-        None | Some(Level::None) => Thinking::Unsaid,
-        Some(level) if is_adaptive(model) => Thinking::Adaptive(level.word()),
-        Some(level) => Thinking::Budget(level.budget(MIN_BUDGET, max_budget(model)).min(OUTPUT_LIMIT - ANSWER)),
+fn wire(model: &str, level: Option<Level>) -> Thinking {
+    match (family(model), level) {
+        (Family::Budget | Family::Optional, None | Some(Level::None)) => Thinking::Unsaid,
+        (Family::Budget, Some(level)) => {
+            Thinking::Budget(level.budget(MIN_BUDGET, max_budget(model)).min(OUTPUT_LIMIT - ANSWER))
+        }
+        // The same as no setting, but with the thoughts in words.
+        (Family::Default(_) | Family::Always, None) => Thinking::Adaptive(None),
+        (Family::Default(off), Some(Level::None)) => Thinking::Off(off),
+        (Family::Always, Some(Level::None)) => Thinking::Adaptive(Some(Level::Low.word())),
+        (_, Some(level)) => Thinking::Adaptive(Some(level.word())),
     }
 }
 
@@ -29,18 +70,22 @@ pub(crate) fn wire(model: &str, level: Option<Level>) -> Thinking {
 pub(crate) fn explain(model: &str, level: Option<Level>) -> ThinkingPlan {
     let Some(level) = level else { return plan("Thinking: provider default") };
     match wire(model, Some(level)) {
-        Thinking::Unsaid => plan("Thinking: off"),
+        Thinking::Unsaid | Thinking::Off(_) => plan("Thinking: off"),
         Thinking::Budget(tokens) => plan(format!("Thinking: {} ({} tokens)", level.word(), thousands(tokens))),
-        Thinking::Adaptive(effort) => plan(format!("Thinking: {effort} effort")),
+        Thinking::Adaptive(Some(effort)) if level == Level::None => {
+            let plan = plan(format!("Thinking: {effort} effort (minimum)"));
+            ThinkingPlan { warning: Some(ALWAYS.to_owned()), ..plan }
+        }
+        Thinking::Adaptive(effort) => plan(format!("Thinking: {} effort", effort.unwrap_or(level.word()))),
     }
 }
 
 /// Returns the required `max_tokens`. `asked` limits the answer; a budget for thinking is added to it.
-pub(crate) fn max_tokens(model: &str, thinking: Thinking, asked: Option<u32>) -> u32 {
+fn max_tokens(model: &str, thinking: Thinking, asked: Option<u32>) -> u32 {
     // Newer models have larger limits, and the API reports a limit that is too large.
-    let limit = if is_adaptive(model) { u32::MAX } else { OUTPUT_LIMIT };
+    let limit = if family(model) == Family::Budget { OUTPUT_LIMIT } else { u32::MAX };
     let tokens = match thinking {
-        Thinking::Unsaid => asked.unwrap_or(UNSAID),
+        Thinking::Unsaid | Thinking::Off(_) => asked.unwrap_or(UNSAID),
         Thinking::Budget(budget) => budget.saturating_add(asked.unwrap_or(ANSWER).max(1)),
         Thinking::Adaptive(_) => asked.unwrap_or(OUTPUT_LIMIT),
     };
@@ -52,10 +97,24 @@ fn max_budget(model: &str) -> u32 {
     if small { 32_000 } else { OUTPUT_LIMIT }
 }
 
-/// Returns true for models with adaptive thinking, from version 4.6. Older models take a budget. A name without a
-/// version is a newer model, because the names of all older models have one.
-fn is_adaptive(model: &str) -> bool {
-    version(model).is_none_or(|version| version >= (4, 6))
+/// Returns the family of a model. A name without a version is a newer model, because the names of all older models have
+/// one.
+fn family(model: &str) -> Family {
+    let is = |line: &str| model.split('-').any(|part| part == line);
+    match version(model) {
+        _ if is("fable") || is("mythos") => Family::Always,
+        Some(version) if version < (4, 6) => Family::Budget,
+        Some(version) if version < (5, 0) => Family::Optional,
+        Some((5, 0)) => Family::Default("disabled"),
+        Some((5, 5)) if is("haiku") => Family::Default("disabled"),
+        Some((5, 5)) if is("sonnet") => Family::Default("between_tools"),
+        _ => Family::Always,
+    }
+}
+
+/// Returns true for models that bind their thinking to the conversation: Fable and Mythos from 5.1, others from 5.5.
+fn binds_thinking(model: &str) -> bool {
+    version(model).is_some_and(|version| version > (5, 0))
 }
 
 /// Parses the version of a name: `claude-sonnet-4-5-20250929` is 4.5, `claude-opus-4-20250514` 4.0,
@@ -103,27 +162,63 @@ mod tests {
         let small =
             ["provider default", "off", "low (11,349 tokens)", "medium (21,674 tokens)", "high (32,000 tokens)"];
         let efforts = ["provider default", "off", "low effort", "medium effort", "high effort"];
-        for (model, expected) in [
-            ("claude-sonnet-4-5", budgets),
-            ("claude-opus-4-5-20251101", budgets),
-            ("claude-sonnet-4-20250514", budgets),
-            ("claude-haiku-4-5", small),
-            ("claude-haiku-4-5-20251001", small),
-            ("claude-3-7-sonnet-latest", small),
-            ("claude-sonnet-4-6", efforts),
-            ("claude-opus-5", efforts),
-            ("claude-mythos-preview", efforts),
+        let always = ["provider default", "low effort (minimum)", "low effort", "medium effort", "high effort"];
+        let (unsaid, default) = (Thinking::Unsaid, Thinking::Adaptive(None));
+        let (disabled, between) = (Thinking::Off("disabled"), Thinking::Off("between_tools"));
+        let least = Thinking::Adaptive(Some("low"));
+        for (model, expected, without_level, none) in [
+            ("claude-sonnet-4-5", budgets, unsaid, unsaid),
+            ("claude-opus-4-5-20251101", budgets, unsaid, unsaid),
+            ("claude-sonnet-4-20250514", budgets, unsaid, unsaid),
+            ("claude-haiku-4-5", small, unsaid, unsaid),
+            ("claude-haiku-4-5-20251001", small, unsaid, unsaid),
+            ("claude-3-7-sonnet-latest", small, unsaid, unsaid),
+            ("claude-sonnet-4-6", efforts, unsaid, unsaid),
+            ("claude-opus-4-8", efforts, unsaid, unsaid),
+            ("claude-opus-5", efforts, default, disabled),
+            ("claude-sonnet-5", efforts, default, disabled),
+            ("claude-haiku-5-5", efforts, default, disabled),
+            ("claude-sonnet-5-5", efforts, default, between),
+            ("claude-opus-5-5", always, default, least),
+            ("claude-fable-5", always, default, least),
+            ("claude-fable-5-1", always, default, least),
+            ("claude-mythos-preview", always, default, least),
+            ("claude-sonnet-7", always, default, least),
         ] {
             for (level, expected) in levels.into_iter().zip(expected) {
                 let shown = explain(model, level);
                 assert_eq!(shown.description, [format!("Thinking: {expected}")], "{model} {level:?}");
-                assert_eq!(shown.warning, None);
-                match wire(model, level) {
-                    Thinking::Unsaid => assert!(level.is_none_or(|level| level == Level::None)),
-                    Thinking::Budget(tokens) => assert!(expected.contains(&thousands(tokens))),
-                    Thinking::Adaptive(effort) => assert_eq!(expected, format!("{effort} effort")),
+                let sent = wire(model, level);
+                let warned = level == Some(Level::None) && none == least;
+                assert_eq!(shown.warning.is_some(), warned, "{model} {level:?}");
+                match level {
+                    None => assert_eq!(sent, without_level, "{model}"),
+                    Some(Level::None) => assert_eq!(sent, none, "{model}"),
+                    Some(_) => match sent {
+                        Thinking::Budget(tokens) => assert!(expected.contains(&thousands(tokens))),
+                        Thinking::Adaptive(Some(effort)) => assert_eq!(expected, format!("{effort} effort")),
+                        other => panic!("{model} {level:?}: {other:?}"),
+                    },
                 }
             }
+        }
+    }
+
+    #[test]
+    fn peculiarities_follow_from_the_name() {
+        for (model, forced_tools, bound_thinking) in [
+            ("claude-sonnet-4-5", true, false),
+            ("claude-opus-5", true, false),
+            ("claude-haiku-5-5", true, true),
+            ("claude-sonnet-5-5", false, true),
+            ("claude-opus-5-5", false, true),
+            ("claude-fable-5", false, false),
+            ("claude-fable-5-1", false, true),
+        ] {
+            let settings = settings(model, Some(Level::High), true, None);
+            assert_eq!((settings.forced_tools, settings.bound_thinking), (forced_tools, bound_thinking), "{model}");
+            let off = matches!(settings.thinking, Thinking::Unsaid | Thinking::Off(_));
+            assert_eq!(off, forced_tools, "{model}");
         }
     }
 
@@ -142,5 +237,8 @@ mod tests {
         assert_eq!(most("claude-opus-4-6", Some(Level::High), None), 64_000);
         assert_eq!(most("claude-opus-4-6", Some(Level::Low), Some(128_000)), 128_000);
         assert_eq!(most("claude-opus-4-6", None, Some(128_000)), 128_000);
+        assert_eq!(most("claude-opus-4-6", None, None), 32_000);
+        assert_eq!(most("claude-opus-5-5", None, None), 64_000);
+        assert_eq!(most("claude-opus-5", Some(Level::None), None), 32_000);
     }
 }
