@@ -134,6 +134,8 @@ fn commands_lists_built_ins_before_aliases() {
 /retry - Send the last message again if it got no answer
 /drop - Take back the last message if it got no answer
 /history [N] - Show the last N messages and their answers
+/compact [FOCUS] - Summarise the conversation now; the summary keeps above all what FOCUS says
+/usage - List the tokens that this session has used, by model
 /providers - List the model providers
 /quit - Leave; the session is kept
 /bare

@@ -167,6 +167,37 @@ fn conversation_resumes_in_another_process() {
 }
 
 #[test]
+fn conversation_is_compacted_by_command() {
+    let patchbay = Patchbay::quick();
+    let long = format!("say {}", "word ".repeat(400));
+    let answers = patchbay.answers(&["/compact", &long, "/compact the words", "/compact", "show context"]);
+    assert_eq!(answers[0].outcome["message"], "Error: there is nothing to compact.");
+    assert_eq!((answers[2].code(), answers[3].code()), ("compacted", "compact_empty"));
+    let data = &answers[2].outcome["data"];
+    let [before, after] = ["before", "after"].map(|key| data[key].as_u64().unwrap());
+    assert!(after < before, "{data}");
+    assert!(answers[2].message().starts_with("Compacted: ") && answers[2].message().contains(" tokens became "));
+    let summary = &messages_of_kind(&answers[2].events, "compaction")[0];
+    assert!(summary["content"].as_str().unwrap().starts_with("Summary: 2 messages"), "{summary}");
+    // The summary, and the new message behind it.
+    assert!(answers[4].message().contains("messages: 1\n"), "{}", answers[4].message());
+}
+
+#[test]
+fn usage_is_listed_by_model() {
+    let patchbay = Patchbay::quick();
+    let answers = patchbay.answers(&["/usage", "say one two", "/model demo-big", "say three", "/usage"]);
+    assert_eq!(answers[0].message(), "In all: 0 tokens");
+    let lines: Vec<&str> = answers[4].message().lines().collect();
+    assert!(
+        lines[0].starts_with("demo/demo-1: ") && lines[0].contains(" in, 2 out, 0 read from the cache"),
+        "{lines:?}"
+    );
+    assert!(lines[1].starts_with("demo/demo-big: ") && lines[1].contains(" in, 1 out, "), "{lines:?}");
+    assert!(lines[2].starts_with("In all: ") && lines.len() == 3, "{lines:?}");
+}
+
+#[test]
 fn long_conversation_is_summarised_by_its_model() {
     let patchbay = Patchbay::quick();
     // demo-small reads 4,000 tokens.

@@ -53,8 +53,13 @@ pub(crate) fn estimate(conversation: &Conversation, system: &[String], tools: &[
     };
     match conversation.counted {
         Some(counted) => counted + conversation.uncounted / BYTES_PER_TOKEN,
-        None => around() / BYTES_PER_TOKEN + conversation.messages.iter().map(tokens).sum::<u64>(),
+        None => around() / BYTES_PER_TOKEN + estimate_messages(conversation),
     }
+}
+
+/// Estimates the tokens of a conversation alone, without what the model reported.
+pub(crate) fn estimate_messages(conversation: &Conversation) -> u64 {
+    conversation.messages.iter().map(tokens).sum()
 }
 
 /// Estimates the tokens of a message.
@@ -107,8 +112,21 @@ pub(crate) fn plan(rows: &[Row], turn: u64) -> Option<CompactionPlan<'_>> {
     answered(before).then_some(CompactionPlan { rows: before, keep_from: Some(turn), request: None })
 }
 
-/// Builds the request for a summary, with as much of the conversation's end as fits into `window` tokens.
-pub(crate) fn request(mut conversation: Vec<Message>, window: u64, like: &CompletionRequest) -> CompletionRequest {
+/// Plans a summary of all rows when no turn runs; `None` if no answer came since the last summary.
+pub(crate) fn plan_whole(rows: &[Row]) -> Option<CompactionPlan<'_>> {
+    let since = rows.iter().rposition(|row| row.kind == MessageKind::Compaction).map_or(0, |at| at + 1);
+    let answered = rows[since..].iter().any(|row| row.kind == MessageKind::Assistant);
+    answered.then_some(CompactionPlan { rows, keep_from: None, request: None })
+}
+
+/// Builds the request for a summary, with as much of the conversation's end as fits into `window` tokens. `focus`
+/// is what it is to keep above all; it may be empty.
+pub(crate) fn request(
+    mut conversation: Vec<Message>,
+    window: u64,
+    like: &CompletionRequest,
+    focus: &str,
+) -> CompletionRequest {
     let room = window - window / 5;
     let mut size: u64 = conversation.iter().map(tokens).sum();
     let mut first = 0;
@@ -122,7 +140,11 @@ pub(crate) fn request(mut conversation: Vec<Message>, window: u64, like: &Comple
         }
     }
     conversation.drain(..first);
-    let ask = Part::from(Block::Text(REQUEST.to_owned()));
+    let ask = match focus {
+        "" => REQUEST.to_owned(),
+        focus => format!("{REQUEST}\n\nKeep above all what concerns this: {focus}"),
+    };
+    let ask = Part::from(Block::Text(ask));
     match conversation.last_mut() {
         Some(last) if last.role == Role::User => last.parts.push(ask),
         _ => conversation.push(Message { role: Role::User, parts: vec![ask] }),

@@ -1,6 +1,6 @@
 //! Agents. Each has a conversation, a model and tools; the session runs their turns.
 //!
-//! - [`Agent`]: one agent; [`Agent::run`] runs a [`Turn`] to its end.
+//! - [`Agent`]: one agent; [`Agent::run`] runs a [`Turn`] to its end, [`Agent::compact_now`] summarises its conversation.
 //! - [`TurnEnding`]: what is committed at the end of a turn; [`Requests`]: how many requests the agents of a session make.
 //! - [`Model`]: completes requests (the providers of the host); [`Chosen`] is an agent's choice of model.
 //! - [`AgentInference`]: the `inference` capability of skills; [`try_model`]: one request that shows whether a model answers.
@@ -21,6 +21,7 @@ mod parts;
 mod receive;
 mod repeats;
 mod requests;
+mod summarise;
 mod toolbox;
 mod turn;
 mod use_skill;
@@ -35,6 +36,7 @@ pub use interrupted::{UnansweredCall, interrupted_message, unanswered_calls};
 pub use model::{Chosen, Model, ModelOverride};
 pub use partial::join_pieces;
 pub use requests::Requests;
+pub use summarise::Compacted;
 pub use turn::Turn;
 pub use validation::try_model;
 

@@ -4,10 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use patchbay_core::{
-    AgentId, AssistantPart, AssistantRecord, CallId, Code, CompactionRecord, DeltaPosition, EventKind, MessageKind,
-    Outcome, TurnCause,
+    AgentId, AssistantPart, AssistantRecord, CallId, Code, DeltaPosition, EventKind, MessageKind, Outcome, TurnCause,
     completion::{CompletionRequest, Role, Stop, ToolCall, ToolChoice},
-    text,
 };
 use patchbay_provider::{Choice, Completed, ModelInfo};
 use patchbay_skill::Snapshot;
@@ -21,8 +19,8 @@ use crate::{
     Agent, TurnEnding, compaction,
     conversation::{Conversation, ReaderModel, conversation},
     inference::AgentInference,
-    interrupted::interrupted,
-    receive::{AnswerBuffer, AnswerSink, PartialAnswer, SummarySink},
+    interrupted::{cut_off, interrupted},
+    receive::{AnswerBuffer, AnswerSink, PartialAnswer},
     repeats::Repeats,
     requests::{RequestPlace, RequestRank},
     toolbox::{ToolAnswer, Toolbox},
@@ -80,13 +78,21 @@ impl Agent {
             let request = self.request(turn, &toolbox, &choice, &about).await?;
             let CompletedAnswer { row, text, calls, stop } = self.ask(turn, answer, &choice, &about, request).await?;
             if calls.is_empty() {
-                let data = json!({"provider": choice.provider, "model": choice.model, "stop": stop});
-                self.explain(stop);
-                return Ok(Outcome::ok(Code::Answered, text).with_data(data));
+                return Ok(self.answered(&choice, text, stop));
             }
+            let is_whole = matches!(stop, Stop::ToolUse | Stop::EndTurn);
             for (index, call) in (0..).zip(&calls) {
                 let id = CallId::of_answer(self.log.session(), row, index);
-                self.call(turn, &toolbox, id, call, &mut repeats).await?;
+                if is_whole {
+                    self.call(turn, &toolbox, id, call, &mut repeats).await?;
+                } else {
+                    // What the model did not end itself may lack a part of the input.
+                    let (shown, record) = cut_off(call);
+                    self.commit_result(id, shown, json!(record)).await?;
+                }
+            }
+            if matches!(stop, Stop::Refusal | Stop::ContentFilter) {
+                return Ok(self.answered(&choice, text, stop));
             }
         }
         let message = format!(
@@ -94,6 +100,12 @@ impl Agent {
              it did is kept; say how to go on."
         );
         Err(Outcome::error(Code::TurnRounds, message))
+    }
+
+    fn answered(&self, choice: &Choice, text: String, stop: Stop) -> Outcome {
+        let data = json!({"provider": choice.provider, "model": choice.model, "stop": stop});
+        self.explain(stop);
+        Outcome::ok(Code::Answered, text).with_data(data)
     }
 
     /// Builds the next request. A conversation over the threshold is summarised first.
@@ -131,61 +143,15 @@ impl Agent {
         Ok(request)
     }
 
-    async fn rows(&self) -> Result<Vec<Row>, Outcome> {
+    pub(crate) async fn rows(&self) -> Result<Vec<Row>, Outcome> {
         self.log.store().conversation(self.place.agent).await.map_err(store_failed)
     }
 
-    fn read(&self, rows: &[Row], choice: &Choice, about: &ModelInfo) -> Conversation {
+    pub(crate) fn read(&self, rows: &[Row], choice: &Choice, about: &ModelInfo) -> Conversation {
         let reads = |media: &str| about.input_media.iter().any(|there| there == media);
         let line: Vec<AgentId> =
             std::iter::once(self.place.agent).chain(self.place.ancestors.iter().copied()).collect();
         conversation(rows, &ReaderModel { adapter: &about.adapter, model: &choice.model, reads: &reads, line: &line })
-    }
-
-    async fn compact(
-        &self,
-        turn: &Turn,
-        choice: &Choice,
-        about: &ModelInfo,
-        like: &CompletionRequest,
-        plan: &compaction::CompactionPlan<'_>,
-        size: u64,
-    ) -> Result<(), Outcome> {
-        let window = about.context_window.unwrap_or(self.settings.context_window);
-        let text = format!("The conversation has some {size} of the model's {window} tokens: it is summarised.");
-        self.log.publish(self.place.agent, EventKind::Notice { text });
-        let messages = self.read(plan.rows, choice, about).messages;
-        let mut quiet = SummarySink::default();
-        let request = compaction::request(messages, window, like);
-        let completed = {
-            let _place = self.place_for_request(turn).await?;
-            self.unless_cancelled(turn, self.model.complete(choice, request, &mut quiet)).await?
-        };
-        self.spend(quiet.0.usage.total());
-        let failed = |why: &str| {
-            let message = format!(
-                "the conversation has become too long for {}, and could not be summarised: {why} It is kept as it was; \
-                 send your message again, or choose a model that reads more with /model.",
-                text::excerpt(&choice.model, 80)
-            );
-            Outcome::error(Code::CompactionFailed, message)
-        };
-        let usage = match completed {
-            Ok(Completed { usage, .. }) => usage,
-            Err(outcome) => return Err(failed(&outcome.message)),
-        };
-        let summary = quiet.0.text();
-        if summary.trim().is_empty() {
-            return Err(failed("its answer was empty."));
-        }
-        let data = CompactionRecord {
-            keep_from: plan.keep_from,
-            request: plan.request.clone(),
-            provider: choice.provider.to_string(),
-            model: choice.model.clone(),
-            usage,
-        };
-        self.commit(self.row(MessageKind::Compaction, summary, json!(data))).await.map(drop)
     }
 
     /// Sends one request and stores the answer.
@@ -235,8 +201,8 @@ impl Agent {
         let asked = async {
             tokio::select! { biased; completed = asked => completed, never = kept => never }
         };
-        let place = self.place_for_request(turn).await?;
-        let completed = self.unless_cancelled(turn, asked).await.flatten();
+        let place = self.place_for_request(&turn.cancel, turn.cause).await?;
+        let completed = self.unless_cancelled(&turn.cancel, asked).await.flatten();
         drop(place);
         let received = buffer.take();
         self.spend(received.usage.total());
@@ -247,7 +213,10 @@ impl Agent {
             let answer = record(&received, completed.as_ref().ok(), received.parts.clone());
             let mut change = self.row(MessageKind::Assistant, received.text(), json!(answer));
             change.ends_partial.push(self.place.agent);
-            if completed.is_ok() && calls.is_empty() {
+            let ends = |completed: &Completed| {
+                calls.is_empty() || matches!(completed.finish.stop, Stop::Refusal | Stop::ContentFilter)
+            };
+            if completed.as_ref().is_ok_and(ends) {
                 turn.ending.answered(&received.text(), &mut change);
             }
             row = self.commit(change).await?;
@@ -257,14 +226,18 @@ impl Agent {
     }
 
     /// Waits until one more request may be sent.
-    async fn place_for_request(&self, turn: &Turn) -> Result<RequestPlace, Outcome> {
+    pub(crate) async fn place_for_request(
+        &self,
+        cancel: &CancellationToken,
+        cause: TurnCause,
+    ) -> Result<RequestPlace, Outcome> {
         let requests = &self.place.requests;
         if let Some(place) = requests.try_place() {
             return Ok(place);
         }
-        let rank = if turn.cause == TurnCause::Person { RequestRank::Person } else { RequestRank::Agent };
+        let rank = if cause == TurnCause::Person { RequestRank::Person } else { RequestRank::Agent };
         self.set_waits_for_place(true);
-        let place = self.unless_cancelled(turn, requests.place(rank)).await;
+        let place = self.unless_cancelled(cancel, requests.place(rank)).await;
         self.set_waits_for_place(false);
         place
     }
@@ -280,7 +253,7 @@ impl Agent {
         let inference = Arc::new(AgentInference::new(self, turn.cancel.clone()));
         let progress = self.progress(&call.name);
         let context = toolbox.context(&self.place, progress, inference);
-        let called = self.unless_cancelled(turn, toolbox.call(id, self.place.agent, call, &context)).await;
+        let called = self.unless_cancelled(&turn.cancel, toolbox.call(id, self.place.agent, call, &context)).await;
         let ToolAnswer { shown, record, is_committed } = match called {
             Ok(answered) => answered,
             Err(cancelled) => {
@@ -302,17 +275,21 @@ impl Agent {
         Ok(())
     }
 
-    /// Runs `work` until it ends or the turn is cancelled.
-    async fn unless_cancelled<T>(&self, turn: &Turn, work: impl Future<Output = T>) -> Result<T, Outcome> {
+    /// Runs `work` until it ends or is cancelled.
+    pub(crate) async fn unless_cancelled<T>(
+        &self,
+        cancel: &CancellationToken,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Outcome> {
         tokio::select! {
             biased;
-            () = turn.cancel.cancelled() => Err(cancelled()),
+            () = cancel.cancelled() => Err(cancelled()),
             done = work => Ok(done),
         }
     }
 
     /// Returns the change that adds a row of this agent.
-    fn row(&self, kind: MessageKind, content: String, data: serde_json::Value) -> SessionChange {
+    pub(crate) fn row(&self, kind: MessageKind, content: String, data: serde_json::Value) -> SessionChange {
         let messages = vec![NewMessage { agent: self.place.agent, kind, content, data: Some(data) }];
         SessionChange { messages, ..SessionChange::default() }
     }
@@ -325,7 +302,7 @@ impl Agent {
     }
 
     /// Commits a change of this agent, which must be alive; returns the number of the last row.
-    async fn commit(&self, mut change: SessionChange) -> Result<u64, Outcome> {
+    pub(crate) async fn commit(&self, mut change: SessionChange) -> Result<u64, Outcome> {
         let agent = self.place.agent;
         change.requires_alive.push(agent);
         let tokens = self.take_unsaved_tokens();

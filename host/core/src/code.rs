@@ -56,6 +56,8 @@ codes! {
         MailEmpty = "mail_empty", "`/mail-check`, `/mail-filter`: there is no such mail.";
         MailRead = "mail_read", "`/mail-read`: one mail, which is marked as read.";
         MailDeleted = "mail_deleted", "`/mail-delete`: the mail is deleted.";
+        Compacted = "compacted", "`/compact`: the conversation is summarised.";
+        UsageListed = "usage_listed", "`/usage`: the tokens of the session.";
         Quit = "quit", "`/quit`: the front should leave. Nothing is lost.";
     }
     "A line was refused" {
@@ -73,6 +75,7 @@ codes! {
         ProviderPending = "provider_pending", "The provider waits for the operator's approval; the message names the command.";
         ProviderUnusable = "provider_unusable", "The provider does not exist or cannot be used; the message says why.";
         TurnRunning = "turn_running", "The command does not work while a turn runs.";
+        CompactEmpty = "compact_empty", "`/compact`: no answer came since the last summary.";
         NothingUnanswered = "nothing_unanswered", "`/retry`, `/drop`: the last message has an answer, or there is no message.";
         QueueFull = "queue_full", "100 lines or 1 MiB of lines wait for their turns; the line was not stored.";
         LineTakenBack = "line_taken_back", "The waiting line was taken back; it did not run.";
@@ -124,7 +127,7 @@ codes! {
         Unavailable = "unavailable", "The host currently cannot run components; the message says why.";
         Cancelled = "cancelled", "The call was given up before it ended, and before it had any effect.";
         OutcomeUnknown = "outcome_unknown", "The call was interrupted after it had begun an effect; whether it took effect is not known. It is never repeated by itself.";
-        NotRun = "not_run", "The call was not run, or had no effect: the process ended before.";
+        NotRun = "not_run", "The call was not run, or had no effect: the process ended before, or the answer that asked for it was cut off.";
     }
     "A model did not answer" {
         MissingCredentials = "missing_credentials", "The provider's key is missing; nothing was sent, and the message says where to put it.";

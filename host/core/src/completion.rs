@@ -272,6 +272,18 @@ impl TokenUsage {
     pub fn total(&self) -> u64 {
         self.input.saturating_add(self.output)
     }
+
+    /// Returns the sum of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            thinking: self.thinking.saturating_add(other.thinking),
+            cache_read: self.cache_read.saturating_add(other.cache_read),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
+        }
+    }
 }
 
 /// Why an answer ended.

@@ -35,6 +35,11 @@ impl TokenBudget {
         Arc::new(Self { used: AtomicU64::new(used), reserved: AtomicU64::new(0), unsaved: AtomicU64::new(0), ceiling })
     }
 
+    /// Returns the tokens used so far.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
     /// Checks that the ceiling is not reached.
     ///
     /// # Errors

@@ -38,7 +38,8 @@ pub struct ExchangeLimits {
     /// nothing for a while.
     #[schemars(range(min = 1, max = HOUR))]
     pub first_byte_ms: u64,
-    /// Longest silence between two pieces of a response, in milliseconds. Providers send keep-alive events every few seconds.
+    /// Longest silence between two pieces of a response, in milliseconds. Some providers send nothing while a model writes a
+    /// large tool call: minutes of silence are normal.
     #[schemars(range(min = 1, max = HOUR))]
     pub idle_ms: u64,
     /// Time limit of one completion without its retries, in milliseconds. The longest answers take some minutes.
@@ -86,7 +87,7 @@ impl Default for ExchangeLimits {
         Self {
             connect_ms: 10_000,
             first_byte_ms: 120_000,
-            idle_ms: 60_000,
+            idle_ms: 300_000,
             total_ms: 1_200_000,
             request_bytes: 64 << 20,
             answer_bytes: 64 << 20,

@@ -228,17 +228,7 @@ impl Session {
         if agent.is_dead() {
             stop.cancel();
         }
-        let SessionState { persona, snapshot } = self.state();
-        let files = persona.files.iter().map(|file| file.text.clone());
-        let turn = Turn {
-            system: system_context(files, &snapshot),
-            internal: self.tree_tools(&agent),
-            snapshot,
-            cause,
-            ending: ending.clone(),
-            answers,
-            cancel: stop,
-        };
+        let turn = self.turn(&agent, cause, ending.clone(), answers, stop);
         let span = tracing::info_span!("turn", agent = %id, began = ending.began);
         let mut outcome = agent.run(&turn).instrument(span).await;
         self.running_turns.lock().remove(&id);
@@ -264,6 +254,28 @@ impl Session {
             false => drop(right),
         }
         outcome
+    }
+
+    /// Returns the input of a turn, with the persona and the snapshot of this moment.
+    pub(crate) fn turn(
+        self: &Arc<Self>,
+        agent: &Arc<Agent>,
+        cause: TurnCause,
+        ending: TurnEnding,
+        answers: u32,
+        cancel: CancellationToken,
+    ) -> Turn {
+        let SessionState { persona, snapshot } = self.state();
+        let files = persona.files.iter().map(|file| file.text.clone());
+        Turn {
+            system: system_context(files, &snapshot),
+            internal: self.tree_tools(agent),
+            snapshot,
+            cause,
+            ending,
+            answers,
+            cancel,
+        }
     }
 
     async fn commit_failure(

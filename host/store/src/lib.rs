@@ -41,6 +41,7 @@ mod sessions;
 mod snapshots;
 mod texts;
 mod turns;
+mod usage;
 
 use std::{path::Path, sync::Arc};
 
@@ -66,6 +67,7 @@ pub use seen::SeenFile;
 pub use sessions::{Collected, SessionRow, SessionSummary};
 pub use snapshots::NewSnapshot;
 pub use turns::{EndedTurn, NewTurn, TurnRow};
+pub use usage::ModelUsage;
 
 use components::ComponentFolder;
 use database::Database;

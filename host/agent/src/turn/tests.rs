@@ -6,7 +6,7 @@ use std::{
 };
 
 use patchbay_core::{
-    AgentId, DeltaKind, Digest, Event, PrincipalId, RootLimits, SessionId,
+    AgentId, DeltaKind, Digest, Event, PrincipalId, RootLimits, SessionId, ToolRecord,
     completion::{Block, BlockKind, Finish, Message, Part, Role, StreamEvent, TokenUsage},
 };
 use patchbay_egress::{Credentials, Egress, EgressLimits};
@@ -26,6 +26,8 @@ enum Reply {
     Says(&'static [&'static str]),
     /// Calls tools, each with an input, and waits for the results.
     Calls(&'static [(&'static str, &'static str)]),
+    /// Calls a tool, and is cut off behind the call.
+    CutOff(Stop, &'static str),
     /// Streams some text, then fails.
     Breaks(&'static str),
     /// Fails at once.
@@ -102,6 +104,13 @@ impl Model for ScriptedModel {
                     }
                     sink.event(StreamEvent::Usage(USAGE));
                     Ok(finished(Stop::ToolUse))
+                }
+                Reply::CutOff(stop, name) => {
+                    let name = name.to_owned();
+                    let kind = BlockKind::ToolCall { id: "call_0".to_owned(), name };
+                    sink.event(StreamEvent::BlockStart { index: 0, kind });
+                    sink.event(StreamEvent::BlockEnd { index: 0, opaque: None });
+                    Ok(finished(stop))
                 }
                 Reply::Breaks(word) => {
                     say(sink, &[word]);
@@ -537,4 +546,19 @@ async fn deltas_have_their_positions() {
     }
     assert_eq!((text.as_str(), thinking.as_str()), ("One two\n\nthree ä", "hmm"));
     assert_eq!(buffer.take().text(), text);
+}
+
+#[tokio::test]
+async fn call_of_an_answer_that_was_cut_off_is_not_run() {
+    let stage = TestAgent::new([Reply::CutOff(Stop::MaxTokens, "no__tool"), Reply::Says(&["Again."])], 0).await;
+    assert_eq!(stage.say("go").await.message, "Again.");
+    assert_eq!(stage.kinds().await, ["user", "assistant", "tool", "assistant"]);
+    let rows = stage.rows().await;
+    let record: ToolRecord = serde_json::from_value(rows[2].data.clone().unwrap()).unwrap();
+    assert_eq!(record.error, Some(Code::NotRun));
+    assert!(rows[2].content.starts_with("'no__tool' was not run: the answer was cut off."), "{}", rows[2].content);
+    // A refusal ends the turn.
+    let stage = TestAgent::new([Reply::CutOff(Stop::Refusal, "no__tool")], 0).await;
+    assert_eq!(stage.say("go").await.code, Code::Answered);
+    assert_eq!(stage.kinds().await, ["user", "assistant", "tool"]);
 }

@@ -5,6 +5,7 @@ mod agents;
 mod cancel;
 mod capture;
 mod commands;
+mod compact;
 mod drop;
 mod fork;
 mod help;
@@ -23,6 +24,7 @@ mod retry;
 mod skill;
 mod skills;
 mod switch;
+mod usage;
 
 use std::pin::Pin;
 
@@ -137,6 +139,8 @@ pub(crate) const TABLE: &[&dyn BuiltIn] = &[
     &retry::RetryCommand,
     &drop::DropCommand,
     &history::HistoryCommand,
+    &compact::CompactCommand,
+    &usage::UsageCommand,
     &providers::ProvidersCommand,
     &quit::QuitCommand,
 ];

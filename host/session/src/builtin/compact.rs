@@ -1,0 +1,56 @@
+//! `/compact [FOCUS]`: has the model summarise the conversation of the agent in view now.
+
+use patchbay_agent::{Compacted, TurnEnding};
+use patchbay_command::{Argument, Completion, Spec};
+use patchbay_core::{Code, Outcome, TurnCause, text};
+use patchbay_skill::Snapshot;
+use serde_json::json;
+
+use super::{BeginsTurn, BuiltIn, EffectFuture};
+use crate::lines::LineContext;
+
+pub(crate) struct CompactCommand;
+
+static SPEC: Spec = Spec {
+    name: "compact",
+    argument: Argument::Optional { usage: "[FOCUS]" },
+    summary: "Summarise the conversation now; the summary keeps above all what FOCUS says",
+    completion: Completion::None,
+};
+
+impl BuiltIn for CompactCommand {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn needs_living_agent(&self) -> bool {
+        true
+    }
+
+    fn begins_turn(&self, _: &Snapshot, _: &str) -> BeginsTurn {
+        BeginsTurn::IfIdle { releases: false }
+    }
+
+    fn run<'a>(&'a self, line: &'a LineContext, focus: &'a str) -> EffectFuture<'a> {
+        Box::pin(async move { compact(line, focus).await.unwrap_or_else(|refused| refused).into() })
+    }
+}
+
+async fn compact(line: &LineContext, focus: &str) -> Result<Outcome, Outcome> {
+    // No turn may begin on the conversation meanwhile.
+    if line.turn.is_none() {
+        let message =
+            "cannot compact while a response is streaming. Wait for it to finish or press Ctrl+C to cancel it.";
+        return Err(Outcome::error(Code::TurnRunning, message));
+    }
+    let ending = TurnEnding { agent: line.agent.id(), began: 0, report_to: None };
+    let turn = line.session.turn(&line.agent, TurnCause::Person, ending, 0, line.stop.clone());
+    match line.agent.compact_now(&turn, focus).await? {
+        Some(Compacted { before, after }) => {
+            let [said_before, said_after] = [before, after].map(text::with_commas);
+            let message = format!("Compacted: {said_before} tokens became {said_after}.");
+            Ok(Outcome::ok(Code::Compacted, message).with_data(json!({"before": before, "after": after})))
+        }
+        None => Err(Outcome::error(Code::CompactEmpty, "there is nothing to compact.")),
+    }
+}
