@@ -87,6 +87,38 @@ fn all_formats_answer() {
     }
 }
 
+/// A provider caches what a request begins with: system, tools and the conversation. Marks of the cache move.
+#[test]
+fn child_begins_with_the_request_of_its_parent() {
+    fn without_marks(value: &mut Value) {
+        match value {
+            Value::Object(object) => {
+                object.remove("cache_control");
+                object.values_mut().for_each(without_marks);
+            }
+            Value::Array(list) => list.iter_mut().for_each(without_marks),
+            _ => {}
+        }
+    }
+    for format in FORMATS {
+        let server = by_case(move |_, _| whole(format.answer("text")));
+        let patchbay = format.home(&server, "");
+        let model = format!("/model {}", format.model);
+        patchbay.answers(&[&model, "case:text", "/fork", "and case:text"]);
+        let mut bodies: Vec<Value> = server.requests().iter().map(|request| body(request)).collect();
+        bodies.iter_mut().for_each(without_marks);
+        let [parent, child] = &bodies[..] else { panic!("{bodies:?}") };
+        for key in ["system", "systemInstruction", "instructions", "tools"] {
+            assert_eq!(parent[key], child[key], "{} {key}", format.provider);
+        }
+        let said = ["messages", "contents", "input"].into_iter().find(|key| parent[key].is_array()).unwrap();
+        let [parent, child] = [parent, child].map(|body| body[said].as_array().unwrap());
+        assert!(child.len() > parent.len() && child.starts_with(parent), "{}: {child:?}", format.provider);
+        let texts = serde_json::to_string(child).unwrap();
+        assert_eq!(texts.matches("You are the agent ").count(), 2, "{texts}");
+    }
+}
+
 #[test]
 fn all_formats_call_tools_and_receive_results() {
     for format in FORMATS {
