@@ -184,6 +184,14 @@ fn conversation_is_compacted_by_command() {
 }
 
 #[test]
+fn end_for_an_unknown_reason_is_said() {
+    let patchbay = Patchbay::quick();
+    let ran = patchbay.run(&["exec", "say Half\nstop other"]);
+    assert_eq!((ran.code, &*ran.out), (Some(0), "Half\n"));
+    assert_eq!(ran.errors(), "The provider ended the answer for another reason: other.\n");
+}
+
+#[test]
 fn usage_is_listed_by_model() {
     let patchbay = Patchbay::quick();
     let answers = patchbay.answers(&["/usage", "say one two", "/model demo-big", "say three", "/usage"]);

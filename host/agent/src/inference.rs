@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use patchbay_core::completion::{Block, CompletionRequest, Message, Role, ToolChoice};
+use patchbay_core::{
+    completion::{Block, CompletionRequest, Message, Role, Stop, ToolChoice},
+    text,
+};
 use patchbay_events::{ReservedTokens, TokenBudget};
 use patchbay_sandbox::{BoxFuture, Fault, Inference, estimated_tokens};
 use tokio_util::sync::CancellationToken;
@@ -65,7 +68,17 @@ impl AgentInference {
             completed = asked => Some(completed),
         };
         match completed {
-            Some(Ok(_)) => (Ok(sent.sink.0.text()), sent.ended()),
+            Some(Ok(completed)) => {
+                let text = sent.sink.0.text();
+                let stop = completed.finish.stop;
+                let used = sent.ended();
+                if text.trim().is_empty() && stop != Stop::EndTurn {
+                    // Models that think may use up the limit before their text begins.
+                    let raw = text::excerpt(&completed.finish.raw, 80);
+                    return (fault("failed", format!("the model answered no text; it ended with '{raw}'")), used);
+                }
+                (Ok(text), used)
+            }
             Some(Err(outcome)) => (fault("failed", outcome.line().into_owned()), sent.ended()),
             None => (fault("failed", "the turn was cancelled".to_owned()), sent.used()),
         }

@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 
 use patchbay_core::{
     AgentId, AssistantPart, AssistantRecord, CallId, Code, DeltaPosition, EventKind, MessageKind, Outcome, TurnCause,
-    completion::{CompletionRequest, Role, Stop, ToolCall, ToolChoice},
+    completion::{CompletionRequest, Finish, Role, Stop, ToolCall, ToolChoice},
+    text,
 };
 use patchbay_provider::{Choice, Completed, ModelInfo};
 use patchbay_skill::Snapshot;
@@ -28,6 +29,9 @@ use crate::{
 
 /// How often an unfinished answer is stored, in addition to the end of each block.
 const CHECKPOINT: Duration = Duration::from_millis(250);
+
+/// Length limit in characters of a provider's word for the end of an answer.
+const RAW_CHARS: usize = 80;
 
 /// The input of a turn.
 pub struct Turn {
@@ -54,6 +58,8 @@ struct CompletedAnswer {
     text: String,
     calls: Vec<ToolCall>,
     stop: Stop,
+    /// The API's own word for why it ended.
+    raw: String,
 }
 
 impl Agent {
@@ -76,9 +82,10 @@ impl Agent {
             let choice = self.chosen().effective(&*self.model).await?;
             let about = self.model.about(&choice).await;
             let request = self.request(turn, &toolbox, &choice, &about).await?;
-            let CompletedAnswer { row, text, calls, stop } = self.ask(turn, answer, &choice, &about, request).await?;
+            let CompletedAnswer { row, text, calls, stop, raw } =
+                self.ask(turn, answer, &choice, &about, request).await?;
             if calls.is_empty() {
-                return Ok(self.answered(&choice, text, stop));
+                return Ok(self.answered(&choice, text, stop, &raw));
             }
             let is_whole = matches!(stop, Stop::ToolUse | Stop::EndTurn);
             for (index, call) in (0..).zip(&calls) {
@@ -92,7 +99,7 @@ impl Agent {
                 }
             }
             if matches!(stop, Stop::Refusal | Stop::ContentFilter) {
-                return Ok(self.answered(&choice, text, stop));
+                return Ok(self.answered(&choice, text, stop, &raw));
             }
         }
         let message = format!(
@@ -102,9 +109,9 @@ impl Agent {
         Err(Outcome::error(Code::TurnRounds, message))
     }
 
-    fn answered(&self, choice: &Choice, text: String, stop: Stop) -> Outcome {
+    fn answered(&self, choice: &Choice, text: String, stop: Stop, raw: &str) -> Outcome {
         let data = json!({"provider": choice.provider, "model": choice.model, "stop": stop});
-        self.explain(stop);
+        self.explain(stop, raw, text.trim().is_empty());
         Outcome::ok(Code::Answered, text).with_data(data)
     }
 
@@ -221,8 +228,8 @@ impl Agent {
             }
             row = self.commit(change).await?;
         }
-        let stop = completed?.finish.stop;
-        Ok(CompletedAnswer { row, text: received.text(), calls, stop })
+        let Finish { stop, raw } = completed?.finish;
+        Ok(CompletedAnswer { row, text: received.text(), calls, stop, raw })
     }
 
     /// Waits until one more request may be sent.
@@ -313,16 +320,22 @@ impl Agent {
         Ok(rows.last().map_or(0, |row| row.seq))
     }
 
-    /// Publishes a notice if the answer ended for an unusual reason.
-    fn explain(&self, stop: Stop) {
+    /// Publishes a notice if the answer ended for an unusual reason or has no text.
+    fn explain(&self, stop: Stop, raw: &str, is_empty: bool) {
         let text = match stop {
-            Stop::MaxTokens => "The answer is cut off: it is as long as the model's answers may be.",
-            Stop::ContextWindow => "The answer is cut off: the conversation is as long as the model can read.",
-            Stop::Refusal => "The model refuses to answer this.",
-            Stop::ContentFilter => "The provider's filter cut the answer off.",
-            Stop::EndTurn | Stop::ToolUse | Stop::Other => return,
+            Stop::MaxTokens => "The answer is cut off: it is as long as the model's answers may be.".to_owned(),
+            Stop::ContextWindow => {
+                "The answer is cut off: the conversation is as long as the model can read.".to_owned()
+            }
+            Stop::Refusal => "The model refuses to answer this.".to_owned(),
+            Stop::ContentFilter => "The provider's filter cut the answer off.".to_owned(),
+            Stop::Other => {
+                format!("The provider ended the answer for another reason: {}.", text::excerpt(raw, RAW_CHARS))
+            }
+            Stop::EndTurn | Stop::ToolUse if is_empty => "The model answered nothing.".to_owned(),
+            Stop::EndTurn | Stop::ToolUse => return,
         };
-        self.log.publish(self.place.agent, EventKind::Notice { text: text.to_owned() });
+        self.log.publish(self.place.agent, EventKind::Notice { text });
     }
 }
 

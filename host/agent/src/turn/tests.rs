@@ -557,7 +557,22 @@ async fn call_of_an_answer_that_was_cut_off_is_not_run() {
     let record: ToolRecord = serde_json::from_value(rows[2].data.clone().unwrap()).unwrap();
     assert_eq!(record.error, Some(Code::NotRun));
     assert!(rows[2].content.starts_with("'no__tool' was not run: the answer was cut off."), "{}", rows[2].content);
-    // A refusal ends the turn.
+    // A refusal ends the turn, and so does the end for a reason that is not known; both are said.
+    for (stop, words) in [
+        (Stop::Refusal, "The model refuses to answer this."),
+        (Stop::ContentFilter, "The provider's filter cut the answer off."),
+    ] {
+        let stage = TestAgent::new([Reply::CutOff(stop, "no__tool")], 0).await;
+        let mut events = stage.log.subscribe(1);
+        assert_eq!(stage.say("go").await.code, Code::Answered);
+        loop {
+            let received = events.next().await.unwrap().unwrap();
+            if let Received::Event(Event { kind: EventKind::Notice { text }, .. }) = received {
+                assert_eq!(text, words);
+                break;
+            }
+        }
+    }
     let stage = TestAgent::new([Reply::CutOff(Stop::Refusal, "no__tool")], 0).await;
     assert_eq!(stage.say("go").await.code, Code::Answered);
     assert_eq!(stage.kinds().await, ["user", "assistant", "tool"]);
