@@ -6,6 +6,7 @@
 //! | [`answers`] | `Patchbay::answers` and `Live`: parsed `exec --json` output, in one run or line by line | to check codes, data and events, or to change files between two lines |
 //! | [`home`] | `add_command`, `grant`, `database`, `stored_messages`, `log`, `assert_in_no_file` | to prepare a home or look into it |
 //! | [`host`] | `host`: a host with the bundled adapters in the process of the test | to use the Rust interface of a session |
+//! | [`play`] | `Play`: such a session with several agents; their rows, mail and turns | to test agents |
 //! | [`session_events`] | `wait_for_event`, `wait_for_end`, `stored_texts` | to follow a session of that host |
 //! | [`guest`] | `Guest`: a skill's component from a builder or from WAT | to run a skill without a compiler |
 //! | [`calls`] | `fetching`, `relaying`: guests that make one host call | to test a capability |
@@ -29,6 +30,7 @@ pub mod guest;
 pub mod home;
 pub mod host;
 pub mod paths;
+pub mod play;
 pub mod schemas;
 pub mod server;
 pub mod services;

@@ -30,7 +30,8 @@ impl Session {
         let session = Arc::clone(self);
         Box::pin(async move {
             let failed = |error: StoreError| Outcome::error(error.code(), format_args!("{error}."));
-            if target.parent.is_none() {
+            // For a tool, the root is the caller or an ancestor of it.
+            if target.parent.is_none() && by == KilledBy::Person {
                 return Err(Outcome::error(Code::KillRoot, "cannot kill the root agent."));
             }
             let killed = session.agents().with_descendants(target.id);

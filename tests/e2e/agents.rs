@@ -1,0 +1,14 @@
+//! Agents: the tables of commands, the rules of a tree of agents, and whole plays. Sessions run in the process of the test, so
+//! that it can see all agents; texts that need one agent are tested with the binary.
+
+mod capture;
+mod fork;
+mod kill;
+mod lifecycle;
+mod limits;
+mod mail;
+mod model;
+mod plays;
+mod stopping;
+mod tools;
+mod tree;

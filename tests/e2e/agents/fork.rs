@@ -1,0 +1,243 @@
+//! `/fork`: its grammar, what a child inherits, and the fork point.
+
+use patchbay_core::{AgentId, MessageKind};
+use patchbay_session::AgentState;
+use patchbay_tests::{
+    binary::Patchbay,
+    play::Play,
+};
+
+#[test]
+fn arguments_of_fork_are_checked_in_order() {
+    let patchbay = Patchbay::new();
+    let lines = [
+        ("/fork --model", "invalid_args", "Error: --model requires an argument."),
+        ("/fork --model \"Solve this\"", "invalid_args", "Error: --model requires an argument."),
+        ("/fork \"Investigate", "unclosed_quote", "Error: unclosed quote in '\"Investigate'."),
+        ("/fork --model demo-1 \"Investigate", "unclosed_quote", "Error: unclosed quote in '\"Investigate'."),
+        ("/fork Investigate", "invalid_args", "Error: the prompt must be quoted: /fork \"prompt\"."),
+        ("/fork --models demo-1", "invalid_args", "Error: the prompt must be quoted: /fork \"prompt\"."),
+        ("/fork \"Go\" now", "invalid_args", "Error: unexpected text after the prompt: 'now'."),
+        ("/fork \"Go\" --model demo-1", "invalid_args", "Error: unexpected text after the prompt: '--model demo-1'."),
+        ("/fork \"\"", "invalid_args", "Error: the prompt cannot be empty."),
+        ("/fork \"  \"", "invalid_args", "Error: the prompt cannot be empty."),
+        ("/fork --model demo-1/", "invalid_args", "Error: a thinking level must follow '/' in 'demo-1/'."),
+        (
+            "/fork --model demo-1/maximum",
+            "invalid_thinking_level",
+            "Invalid thinking level: maximum\nValid levels: none, low, med, high",
+        ),
+    ];
+    let answers = patchbay.answers(&lines.map(|(line, ..)| line));
+    for ((line, code, text), answer) in lines.iter().zip(&answers) {
+        assert_eq!((answer.code(), answer.message()), (*code, *text), "{line}");
+    }
+    // None of them made an agent.
+    let session = patchbay.last_session();
+    let agents = &patchbay.answers_in(&["--session", &session], &["/agents"])[0];
+    assert_eq!(agents.data()["agents"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn unknown_model_of_fork_is_that_of_model() {
+    let answers = Patchbay::new().answers(&["/fork --model unknown-model", "/model unknown-model"]);
+    assert_eq!(answers[0].code(), "unknown_model");
+    assert!(answers[0].message().starts_with("Unknown model: unknown-model\n\nSupported models:\n  Anthropic: "));
+    assert_eq!(answers[0].message(), answers[1].message());
+}
+
+/// Each form of the command, with the model that the child gets.
+#[tokio::test(flavor = "multi_thread")]
+async fn forms_of_fork_work() {
+    let play = Play::new().await;
+    let root = play.session.view();
+    play.line("/model demo-big/high").await;
+    for (command, model, prompt) in [
+        ("/fork", "demo/demo-big/high", None),
+        ("/fork \"Investigate the bug\"", "demo/demo-big/high", Some("Investigate the bug")),
+        ("/fork --model demo-small", "demo/demo-small/default", None),
+        ("/fork --model demo-1/low", "demo/demo-1/low", None),
+        ("/fork --model claude-sonnet-4-5/med", "anthropic/claude-sonnet-4-5/med", None),
+        ("/fork --model o3-mini", "openai/o3-mini/default", None),
+        ("/fork --model demo-1/none \"Solve this\"", "demo/demo-1/none", Some("Solve this")),
+        ("/fork --model demo-1\"Solve \"this\" now\"", "demo/demo-1/default", Some("Solve \"this\" now")),
+        ("/fork --model\tdemo-1  \"Solve this\"  ", "demo/demo-1/default", Some("Solve this")),
+    ] {
+        play.switch(root).await;
+        let outcome = play.play(command).await;
+        let child = play.session.view();
+        assert_ne!(child, root, "{command}");
+        assert_eq!(&*outcome.line(), format!("Forked child {child} ({model})"), "{command}");
+        let data = outcome.data.unwrap();
+        assert_eq!((&data["child_uuid"], &data["model"]), (&child.to_string().into(), &model.into()));
+        let agent = play.agent(child).await;
+        assert_eq!((agent.parent, &*agent.model, agent.in_view), (Some(root), model, true), "{command}");
+        let said = play.texts(child, MessageKind::User).await;
+        assert_eq!(said, prompt.iter().map(ToString::to_string).collect::<Vec<_>>(), "{command}");
+        let answers = play.answers(child).await.len();
+        assert_eq!((answers, agent.state), (prompt.iter().count(), AgentState::Idle), "{command}");
+    }
+    assert_eq!(play.agent(root).await.model, "demo/demo-big/high");
+}
+
+/// Returns what is stored of an agent: provider, model, level, override, parent, status.
+fn stored(play: &Play, agent: AgentId) -> [Option<String>; 6] {
+    let database = play.patchbay.database("patchbay.db");
+    let query = "SELECT provider, model, thinking_level, model_override, parent, status FROM agents WHERE uuid = ?";
+    database
+        .query_row(query, [agent.to_string()], |row| {
+            Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?])
+        })
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn child_inherits_the_effective_model_and_level() {
+    let play = Play::new().await;
+    let root = play.session.view();
+    play.line("/model demo-1/low").await;
+    let text = |text: &str| Some(text.to_owned());
+    let parent = Some(root.to_string());
+    let child = play.fork("/fork").await;
+    let expected = [text("demo"), text("demo-1"), text("low"), None, parent.clone(), text("running")];
+    assert_eq!(stored(&play, child), expected);
+    // An override of the parent becomes the child's own model; the override itself is not inherited.
+    play.switch(root).await;
+    play.play("call set_agent_model {\"agentId\": \"$self\", \"model\": \"big\"}").await;
+    let child = play.fork("/fork").await;
+    let expected = [text("demo"), text("demo-big"), text("low"), None, parent.clone(), text("running")];
+    assert_eq!(stored(&play, child), expected);
+    // A model of the parent that is chosen later changes nothing for the child.
+    play.switch(root).await;
+    play.line("/model demo-small").await;
+    assert_eq!(play.agent(child).await.model, "demo/demo-big/low");
+    // The level of the parent does not go with another model.
+    let child = play.fork("/fork --model demo-big").await;
+    let expected = [text("demo"), text("demo-big"), None, None, parent, text("running")];
+    assert_eq!(stored(&play, child), expected);
+}
+
+/// Returns kinds and texts of the conversation that an agent's model receives.
+async fn conversation(play: &Play, agent: AgentId) -> Vec<(MessageKind, String)> {
+    let rows = play.host.store().conversation(agent).await.unwrap();
+    rows.into_iter().map(|row| (row.kind, row.content)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn child_inherits_conversation_but_not_commands_and_notices() {
+    let play = Play::new().await;
+    play.patchbay.skill("guide", "summary: Shows the way", "Go left.");
+    play.line("/reload_skills").await;
+    let root = play.session.view();
+    for line in ["hello", "/skills", "/skill guide", "call calc__eval {\"expression\": \"6 * 7\"}", "fail server never"] {
+        play.play(line).await;
+    }
+    play.play(&format!("/mail-send {root} \"To myself\"")).await;
+    let kinds: Vec<_> = conversation(&play, root).await.into_iter().map(|(kind, _)| kind).collect();
+    use MessageKind::{Assistant, Skill, Tool, User};
+    assert_eq!(kinds, [User, Assistant, Skill, User, Assistant, Tool, Assistant, User, User, Assistant]);
+    let expected = conversation(&play, root).await;
+    assert_eq!(expected[8].1, "[Notification: You have 1 unread message in your inbox]");
+    let child = play.fork("/fork").await;
+    assert_eq!(conversation(&play, child).await, expected);
+    assert_eq!(play.rows(child).await, [], "rows are not copied");
+    // Later rows of the parent are not the child's, and the other way round.
+    play.play("say mine").await;
+    play.switch(root).await;
+    play.play("say yours").await;
+    let ends = |rows: Vec<(MessageKind, String)>| rows.last().unwrap().1.clone();
+    assert_eq!(ends(conversation(&play, child).await), "mine");
+    assert_eq!(ends(conversation(&play, root).await), "yours");
+    assert_eq!(conversation(&play, child).await.len(), expected.len() + 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn child_does_not_inherit_mail_queue_capture_and_hold() {
+    let play = Play::new().await;
+    let root = play.session.view();
+    let running = play.hang("say I wait.\nhang").await;
+    play.line(&format!("/mail-send {root} \"Later\"")).await;
+    let waiting = play.session.submit("and then?");
+    play.wait_until(async || play.session.queue().lines.len() == 1).await;
+    play.line("/capture").await;
+    let child = play.fork("/fork").await;
+    assert_eq!(play.inbox(child).await, []);
+    assert_eq!(play.session.queue().lines, []);
+    assert!(!play.session.is_capturing());
+    assert_eq!(play.agent(child).await.state, AgentState::Idle);
+    // The queue stays with the parent, whose turn goes on.
+    assert_eq!(play.agent(root).await.state, AgentState::Working);
+    play.switch(root).await;
+    assert_eq!(play.session.queue().lines[0].text, "and then?");
+    assert!(play.session.stop_turn());
+    assert_eq!(patchbay_tests::session_events::wait_for_end(running).await.code.as_str(), "turn_cancelled");
+    assert_eq!(play.agent(root).await.state, AgentState::Held);
+    let held = play.fork("/fork").await;
+    assert_eq!(play.agent(held).await.state, AgentState::Idle);
+    drop(waiting);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fork_point_is_before_the_running_turn() {
+    let play = Play::new().await;
+    let root = play.session.view();
+    play.play("say One.").await;
+    let complete = conversation(&play, root).await;
+    let running = play.hang("say Two\nhang").await;
+    let during = play.fork("/fork").await;
+    assert_eq!(conversation(&play, during).await, complete);
+    // A stopped turn is over.
+    play.switch(root).await;
+    play.session.stop_turn();
+    patchbay_tests::session_events::wait_for_end(running).await;
+    let after = play.fork("/fork").await;
+    let texts: Vec<_> = conversation(&play, after).await.into_iter().map(|(_, text)| text).collect();
+    assert_eq!(texts, ["say One.", "One.", "say Two\nhang", "Two"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prompt_of_fork_is_a_persons_turn() {
+    let play = Play::new().await;
+    let root = play.session.view();
+    let child = play.fork("/fork \"say $parent\"").await;
+    play.idle().await;
+    assert_eq!(play.answers(child).await, [root.to_string()]);
+    assert_eq!(play.turns(child), [("person".to_owned(), "done".to_owned(), "answered".to_owned())]);
+    // So the parent is told nothing.
+    assert_eq!((play.inbox(root).await, play.answers(root).await), (vec![], vec![]));
+    assert_eq!(play.turns(root), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fork_of_a_fork_reads_all_ancestors() {
+    let play = Play::new().await;
+    let root = play.session.view();
+    play.play("say one").await;
+    let child = play.fork("/fork").await;
+    play.play("say two").await;
+    let grandchild = play.fork("/fork").await;
+    play.play("say three").await;
+    play.switch(root).await;
+    play.play("say four").await;
+    let texts = |rows: Vec<(MessageKind, String)>| rows.into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+    assert_eq!(texts(conversation(&play, grandchild).await), ["say one", "one", "say two", "two", "say three", "three"]);
+    assert_eq!(texts(conversation(&play, child).await), ["say one", "one", "say two", "two"]);
+    assert_eq!(play.agent(grandchild).await.depth, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn message_without_credentials_fails_in_the_child_alone() {
+    let play = Play::new().await;
+    let root = play.session.view();
+    let child = play.fork("/fork --model claude-sonnet-4-5/med").await;
+    let refused = play.play("Hello!").await;
+    assert_eq!(refused.code.as_str(), "missing_credentials");
+    assert_eq!(
+        &*refused.line(),
+        "No credentials for anthropic. Set ANTHROPIC_API_KEY or add to credentials.json\n\n\
+         Get your API key at: https://console.anthropic.com/settings/keys"
+    );
+    assert_eq!(play.texts(child, MessageKind::User).await, ["Hello!"]);
+    play.switch(root).await;
+    assert_eq!(play.play("Hello!").await.message, "You said: Hello!");
+}

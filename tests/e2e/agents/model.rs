@@ -1,0 +1,214 @@
+//! The tool `set_agent_model`: which agents have it, selectors, the one test request for a model's name, and what it stores.
+
+use patchbay_core::AgentId;
+use patchbay_sandbox::Limits;
+use patchbay_tests::{
+    format::CHAT,
+    play::{Play, with_local_model},
+    server::Server,
+};
+use serde_json::{Value, json};
+
+/// Calls the tool from the agent in view and returns the result that the model receives.
+async fn set(play: &Play, target: &str, model: &str) -> Value {
+    let agent = play.session.view();
+    let input = json!({"agentId": target, "model": model});
+    play.play(&format!("call set_agent_model {input}")).await;
+    play.results(agent).await.pop().unwrap()
+}
+
+fn succeeded(message: &str) -> Value {
+    json!({"tool_success": true, "result": message})
+}
+
+fn failed(error: &str, code: &str) -> Value {
+    json!({"tool_success": false, "error": error, "error_code": code})
+}
+
+async fn model(play: &Play, agent: AgentId) -> String {
+    play.agent(agent).await.model
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn selectors_choose_a_size_of_the_targets_provider() {
+    let play = Play::new().await;
+    let agent = play.session.view();
+    for (selector, chosen) in [("big", "demo-big"), ("small", "demo-small"), ("normal", "demo-1")] {
+        let text = format!("Model set to \"{selector}\" selector for agent {agent}.");
+        assert_eq!(set(&play, "$self", selector).await, succeeded(&text));
+        assert_eq!(model(&play, agent).await, format!("demo/{chosen}/default"));
+        let database = play.patchbay.database("patchbay.db");
+        let query = "SELECT model_override FROM agents WHERE uuid = ?";
+        let stored: String = database.query_row(query, [agent.to_string()], |row| row.get(0)).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&stored).unwrap(), json!({"type": "selector", "value": selector}));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn override_holds_from_the_next_request_of_the_target() {
+    let play = Play::new().await;
+    let answer = play
+        .play("call set_agent_model {\"agentId\": \"$self\", \"model\": \"big\"}\nthen show context")
+        .await
+        .message;
+    assert!(answer.contains("model: demo-big\n"), "{answer}");
+    // Also for another agent, which runs a turn at that time.
+    let root = play.session.view();
+    let child = play.fork("/fork --model demo-1").await;
+    play.line("/model demo-1").await;
+    let running = play.session.submit("call calc__eval {\"expression\": \"1\"}\nthen pause 700\nthen show context\n");
+    play.switch(root).await;
+    drop(running);
+    assert_eq!(
+        set(&play, &child.to_string(), "small").await,
+        succeeded(&format!("Model set to \"small\" selector for agent {child}."))
+    );
+    play.idle().await;
+    play.switch(child).await;
+    let answer = play.play("show context").await.message;
+    assert!(answer.contains("model: demo-small\n"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn override_keeps_the_level_and_survives_a_restart() {
+    let play = Play::new().await;
+    let agent = play.session.view();
+    play.line("/model demo-1/med").await;
+    set(&play, "$self", "big").await;
+    assert_eq!(model(&play, agent).await, "demo/demo-big/med");
+    let play = play.resumed().await;
+    assert_eq!(model(&play, agent).await, "demo/demo-big/med");
+    let answer = play.play("show context").await.message;
+    assert!(answer.contains("model: demo-big\nlevel: med\n"), "{answer}");
+    // `/model` clears it; the last change wins.
+    play.line("/model demo-1").await;
+    assert_eq!(model(&play, agent).await, "demo/demo-1/default");
+    set(&play, "$self", "demo-small").await;
+    assert_eq!(model(&play, agent).await, "demo/demo-small/default");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn any_living_agent_is_a_target() {
+    let play = Play::new().await;
+    let root = play.session.view();
+    let child = play.fork("/fork").await;
+    let sibling = {
+        play.switch(root).await;
+        play.fork("/fork").await
+    };
+    // An ancestor, a sibling, by the beginning of the UUID too.
+    for target in [root.to_string(), child.to_string(), sibling.short()] {
+        let result = set(&play, &target, "big").await;
+        assert_eq!(result["tool_success"], true, "{result}");
+    }
+    for agent in [root, child, sibling] {
+        assert_eq!(model(&play, agent).await, "demo/demo-big/default");
+    }
+    play.line(&format!("/kill {child}")).await;
+    let dead = format!("agent '{child}' is dead.");
+    assert_eq!(set(&play, &child.to_string(), "big").await, failed(&dead, "agent_dead"));
+    let unknown = "agent '00000000' was not found.";
+    assert_eq!(set(&play, "00000000", "big").await, failed(unknown, "agent_not_found"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn background_agents_do_not_run_the_tool() {
+    let play = Play::new().await;
+    let root = play.session.view();
+    play.play("call fork {\"prompt\": \"call set_agent_model {\\\"agentId\\\": \\\"$$parent\\\", \\\"model\\\": \\\"big\\\"}\"}")
+        .await;
+    let child = *play.ids().await.last().unwrap();
+    let refused = failed("tool 'set_agent_model' not found in snapshot.", "tool_not_found");
+    assert_eq!(play.results(child).await, [refused.clone()]);
+    assert_eq!(model(&play, root).await, "demo/demo-1/default");
+    // It stays one when a person talks to it, also after a restart.
+    let play = play.resumed().await;
+    play.switch(child).await;
+    assert_eq!(set(&play, "$self", "big").await, refused);
+    // Its model may be set, and what a person forks from it is a foreground agent.
+    let below = play.fork("/fork").await;
+    assert_eq!(set(&play, "$self", "small").await["tool_success"], true);
+    assert_eq!(set(&play, &child.to_string(), "big").await["tool_success"], true);
+    assert_eq!(model(&play, child).await, "demo/demo-big/default");
+    assert_eq!(model(&play, below).await, "demo/demo-small/default");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn name_of_a_model_is_tried_with_one_request() {
+    let answer = CHAT.answer_with(&["ok"]);
+    let server = Server::new(move |_| answer.clone());
+    let mut settings = with_local_model(&server, 100_000);
+    settings.default_model = None;
+    let play = Play::with(settings, Limits::default()).await;
+    let agent = play.session.view();
+    let set_text = |model: &str| succeeded(&format!("Model set to \"{model}\" for agent {agent}."));
+    assert_eq!(set(&play, "$self", "local:gemma3").await, set_text("local:gemma3"));
+    let requests = server.requests();
+    // The test is the first request; the second one is the rest of the turn.
+    let body: Value = serde_json::from_str(requests[0].split_once("\r\n\r\n").unwrap().1).unwrap();
+    assert_eq!((&body["model"], body.get("tools")), (&"gemma3".into(), None), "{body}");
+    assert_eq!(
+        body["messages"],
+        json!([{"role": "system", "content": "Reply with 'ok'."}, {"role": "user", "content": "hi"}])
+    );
+    let next: Value = serde_json::from_str(requests[1].split_once("\r\n\r\n").unwrap().1).unwrap();
+    assert_eq!((requests.len(), &next["model"]), (2, &"gemma3".into()));
+    assert_eq!(model(&play, agent).await, "local/gemma3/default");
+    // Selectors need no request. Without models of that size the model stays, and the result says so.
+    play.line("/model local:gemma3").await;
+    let before = server.requests().len();
+    assert_eq!(play.play("Hello").await.message, "ok");
+    assert_eq!(server.requests().len(), before + 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_test_of_a_model_stores_nothing() {
+    let refusal = CHAT.refusal(500, "The model is broken.", None);
+    let server = Server::new(move |_| refusal.clone());
+    let mut settings = with_local_model(&server, 100_000);
+    settings.default_model = None;
+    let play = Play::with(settings, Limits::default()).await;
+    let agent = play.session.view();
+    let result = set(&play, "$self", "local-1").await;
+    assert_eq!(result["error_code"], "model_validation_failed");
+    let error = result["error"].as_str().unwrap();
+    assert!(error.starts_with("Model validation failed for \"local-1\": "), "{error}");
+    assert!(error.contains("The model is broken"), "{error}");
+    assert_eq!(server.requests().len(), 1, "it is not sent again");
+    assert_eq!(model(&play, agent).await, "demo/demo-1/default");
+    // Names that no provider has, names without a key, and levels, are refused without a request.
+    for (name, reason) in [
+        ("unknown-model", "Unknown model: unknown-model"),
+        ("claude-sonnet-4-5", "No credentials for anthropic. Set ANTHROPIC_API_KEY or add to credentials.json"),
+        ("demo-big/high", "a thinking level ('high') cannot be set here; the agent's level stays."),
+        ("demo-big/maximum", "Invalid thinking level: maximum"),
+    ] {
+        let expected = format!("Model validation failed for \"{name}\": {reason}");
+        assert_eq!(set(&play, "$self", name).await, failed(&expected, "model_validation_failed"), "{name}");
+    }
+    assert_eq!((server.requests().len(), &*model(&play, agent).await), (1, "demo/demo-1/default"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn selector_of_a_provider_without_sizes_says_that_the_model_stays() {
+    let answer = CHAT.answer_with(&["Yes."]);
+    let server = Server::new(move |_| answer.clone());
+    let play = Play::with(with_local_model(&server, 100_000), Limits::default()).await;
+    let root = play.session.view();
+    play.fork("/fork --model demo-1").await;
+    let text = format!(
+        "Model set to \"big\" selector for agent {root}. Provider 'local' has no catalogue; the model stays."
+    );
+    assert_eq!(set(&play, &root.to_string(), "big").await, succeeded(&text));
+    assert_eq!(model(&play, root).await, "local/local-1/default");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn test_of_a_model_counts_as_the_callers_request() {
+    let play = Play::limited(|limits| limits.tree_requests = 2).await;
+    let outcome = play.play("call set_agent_model {\"agentId\": \"$self\", \"model\": \"demo-big\"}").await;
+    let limit = "Error: the agents of this session made 2 requests since your last message (limits.tree_requests). Say \
+                 anything to go on.";
+    assert_eq!((outcome.code.as_str(), &*outcome.line()), ("limit_requests", limit));
+    assert_eq!(model(&play, play.session.view()).await, "demo/demo-big/default");
+}
