@@ -52,7 +52,7 @@ async fn commands_work_while_capturing_and_are_not_captured() {
     play.line("One").await;
     for (line, code) in [
         ("/agents", "agents_listed"),
-        ("/calc 6 * 7", "tool_result"),
+        ("/skills", "skills_empty"),
         ("/model demo-big", "model_set"),
         ("/nope", "unknown_command"),
         ("/mail-check", "mail_empty"),
@@ -161,9 +161,9 @@ async fn lines_are_captured_while_a_turn_runs() {
 async fn captured_lines_are_in_no_request() {
     let server = recording();
     // The window is so small that conversations are summarised.
-    let play = Play::with(with_local_model(&server, 3_000), Limits::default()).await;
+    let play = Play::with(with_local_model(&server, 500), Limits::default()).await;
     let root = play.session.view();
-    for line in ["One", "Two", "Three", "/capture", "The walrus sings", "/calc 1", "/cancel", "Four", "Five"] {
+    for line in ["One", "Two", "Three", "/capture", "The walrus sings", "/agents", "/cancel", "Four", "Five"] {
         play.play(line).await;
     }
     play.line("/capture").await;

@@ -2,10 +2,7 @@
 
 use patchbay_core::{AgentId, MessageKind};
 use patchbay_session::AgentState;
-use patchbay_tests::{
-    binary::Patchbay,
-    play::Play,
-};
+use patchbay_tests::{binary::Patchbay, play::Play};
 
 #[test]
 fn arguments_of_fork_are_checked_in_order() {
@@ -129,7 +126,7 @@ async fn child_inherits_conversation_but_not_commands_and_notices() {
     play.patchbay.skill("guide", "summary: Shows the way", "Go left.");
     play.line("/reload_skills").await;
     let root = play.session.view();
-    for line in ["hello", "/skills", "/skill guide", "call calc__eval {\"expression\": \"6 * 7\"}", "fail server never"] {
+    for line in ["hello", "/skills", "/skill guide", "call mail_check {}", "fail server never"] {
         play.play(line).await;
     }
     play.play(&format!("/mail-send {root} \"To myself\"")).await;
@@ -220,7 +217,10 @@ async fn fork_of_a_fork_reads_all_ancestors() {
     play.switch(root).await;
     play.play("say four").await;
     let texts = |rows: Vec<(MessageKind, String)>| rows.into_iter().map(|(_, text)| text).collect::<Vec<_>>();
-    assert_eq!(texts(conversation(&play, grandchild).await), ["say one", "one", "say two", "two", "say three", "three"]);
+    assert_eq!(
+        texts(conversation(&play, grandchild).await),
+        ["say one", "one", "say two", "two", "say three", "three"]
+    );
     assert_eq!(texts(conversation(&play, child).await), ["say one", "one", "say two", "two"]);
     assert_eq!(play.agent(grandchild).await.depth, 2);
 }

@@ -58,6 +58,9 @@ async fn agent_that_hangs_is_killed_at_once() {
     let running = play.hang("say What came is kept.\nhang").await;
     let waiting = play.session.submit("And then?");
     play.wait_until(async || play.session.queue().lines.len() == 1).await;
+    // The text so far is stored a moment after it came.
+    let partial = async || play.host.store().partial_answers(play.session.id(), patchbay_agent::join_pieces).await;
+    play.wait_until(async || partial().await.unwrap().iter().any(|row| row.content == "What came is kept.")).await;
     let began = Instant::now();
     let killed = play.line("/kill").await;
     let outcome = wait_for_end(running).await;

@@ -71,7 +71,7 @@ async fn mail_wakes_an_agent_20_times_until_a_message() {
     notices.retain(|text| text.contains("was woken"));
     assert_eq!(notices, [limit]);
     // A command is no message; a message to any agent is.
-    play.line("/calc 1").await;
+    play.line("/skills").await;
     play.line(&format!("/mail-send {agent} \"Wake up\"")).await;
     play.idle().await;
     assert_eq!(notified().await, 20);
@@ -84,7 +84,9 @@ async fn mail_wakes_an_agent_20_times_until_a_message() {
 async fn requests_of_all_agents_are_limited_until_a_message() {
     let play = Play::limited(|limits| limits.tree_requests = 3).await;
     let root = play.session.view();
-    let outcome = play.play("call fork {\"prompt\": \"call mail_check {}\\nthen say Done.\"}\nthen pause 300\nthen say $child1").await;
+    let outcome = play
+        .play("call fork {\"prompt\": \"call mail_check {}\\nthen say Done.\"}\nthen pause 300\nthen say $child1")
+        .await;
     // Two requests of the child, and the first of the parent.
     let limit = "Error: the agents of this session made 3 requests since your last message (limits.tree_requests). Say \
                  anything to go on.";

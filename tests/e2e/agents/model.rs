@@ -47,16 +47,14 @@ async fn selectors_choose_a_size_of_the_targets_provider() {
 #[tokio::test(flavor = "multi_thread")]
 async fn override_holds_from_the_next_request_of_the_target() {
     let play = Play::new().await;
-    let answer = play
-        .play("call set_agent_model {\"agentId\": \"$self\", \"model\": \"big\"}\nthen show context")
-        .await
-        .message;
+    let answer =
+        play.play("call set_agent_model {\"agentId\": \"$self\", \"model\": \"big\"}\nthen show context").await.message;
     assert!(answer.contains("model: demo-big\n"), "{answer}");
     // Also for another agent, which runs a turn at that time.
     let root = play.session.view();
     let child = play.fork("/fork --model demo-1").await;
     play.line("/model demo-1").await;
-    let running = play.session.submit("call calc__eval {\"expression\": \"1\"}\nthen pause 700\nthen show context\n");
+    let running = play.session.submit("call mail_check {}\nthen pause 700\nthen show context\n");
     play.switch(root).await;
     drop(running);
     assert_eq!(
@@ -193,12 +191,15 @@ async fn failed_test_of_a_model_stores_nothing() {
 async fn selector_of_a_provider_without_sizes_says_that_the_model_stays() {
     let answer = CHAT.answer_with(&["Yes."]);
     let server = Server::new(move |_| answer.clone());
-    let play = Play::with(with_local_model(&server, 100_000), Limits::default()).await;
+    let mut settings = with_local_model(&server, 100_000);
+    settings.default_model = None;
+    settings.providers.values_mut().for_each(|provider| provider.models.clear());
+    let play = Play::with(settings, Limits::default()).await;
     let root = play.session.view();
+    play.line("/model local:local-1").await;
     play.fork("/fork --model demo-1").await;
-    let text = format!(
-        "Model set to \"big\" selector for agent {root}. Provider 'local' has no catalogue; the model stays."
-    );
+    let text =
+        format!("Model set to \"big\" selector for agent {root}. Provider 'local' has no catalogue; the model stays.");
     assert_eq!(set(&play, &root.to_string(), "big").await, succeeded(&text));
     assert_eq!(model(&play, root).await, "local/local-1/default");
 }

@@ -22,7 +22,7 @@ async fn stop_of_the_view_holds_that_agent_alone() {
     let third = play.fork("/fork").await;
     play.line("hello").await;
     play.switch(child).await;
-    for command in ["/calc 1", "/agents", "/model demo-1", "/mail-check"] {
+    for command in ["/skills", "/agents", "/model demo-1", "/mail-check"] {
         play.line(command).await;
     }
     assert_eq!(play.agent(child).await.state, AgentState::Held);
@@ -58,7 +58,7 @@ async fn stop_of_the_session_holds_all_until_any_message() {
     for agent in [root, child, idle] {
         assert_eq!(play.agent(agent).await.state, AgentState::Held);
     }
-    assert_eq!(play.rows(idle).await.len(), 0);
+    assert_eq!(play.turns(idle), []);
     play.switch(idle).await;
     play.play("hello").await;
     assert_eq!(wait_for_end(queued).await.message, "Later.");
@@ -72,7 +72,8 @@ async fn stop_of_the_session_holds_all_until_any_message() {
 async fn model_command_is_refused_during_a_turn_and_works_with_a_held_queue() {
     let play = Play::new().await;
     let running = play.hang("say One.\nhang").await;
-    let words = "Error: cannot switch model while a response is streaming. Wait for it to finish or press Ctrl+C to cancel it.";
+    let words =
+        "Error: cannot switch model while a response is streaming. Wait for it to finish or press Ctrl+C to cancel it.";
     play.assert_line("/model demo-big", "turn_running", words).await;
     let queued = play.session.submit("show context");
     play.wait_until(async || play.session.queue().lines.len() == 1).await;

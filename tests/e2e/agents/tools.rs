@@ -4,6 +4,7 @@ use patchbay_core::{AgentId, MessageKind};
 use patchbay_session::AgentState;
 use patchbay_tests::{
     binary::Patchbay,
+    guest::Guest,
     play::{Play, named},
 };
 use serde_json::{Value, json};
@@ -19,6 +20,7 @@ async fn tools(play: &Play) -> Vec<String> {
 async fn tools_are_one_alphabetical_list() {
     let play = Play::new().await;
     play.patchbay.skill("guide", "summary: Shows the way", "Go left.");
+    play.patchbay.add_command("echo", &Guest::default(), "");
     play.line("/reload_skills").await;
     let root = tools(&play).await;
     assert!(root.is_sorted(), "{root:?}");
@@ -38,7 +40,7 @@ async fn tools_are_one_alphabetical_list() {
         ]
     );
     // Tools of skills are in the same list, and commands that only people have are in none.
-    assert!(root.iter().any(|name| name == "calc__eval") && root.iter().any(|name| name == "files__read"));
+    assert!(root.iter().any(|name| name == "echo__run"), "{root:?}");
     for command in ["capture", "cancel", "agents", "switch", "model", "agent", "quit", "retry", "drop", "history"] {
         assert!(!root.iter().any(|name| name == command), "{command}");
     }
@@ -98,17 +100,16 @@ async fn fork_tool_makes_a_child_without_moving_the_view() {
 #[tokio::test(flavor = "multi_thread")]
 async fn fork_tool_requires_a_prompt() {
     let play = Play::new().await;
-    for (input, error) in [
-        ("{}", "input for 'fork' is invalid: \"prompt\" is a required property."),
-        ("{\"prompt\": 1}", "input for 'fork' is invalid: "),
-        ("{\"prompt\": \"Go\", \"model\": \"demo-big\"}", "input for 'fork' is invalid: "),
-        ("{\"prompt\": \" \"}", "the prompt cannot be empty."),
-    ] {
+    for input in ["{}", "{\"prompt\": 1}", "{\"prompt\": \"Go\", \"model\": \"demo-big\"}"] {
         let result = results(&play, &format!("call fork {input}")).await.remove(0);
-        assert_eq!(result["tool_success"], false, "{input}: {result}");
-        assert!(result["error"].as_str().unwrap().starts_with(error.split('"').next().unwrap()), "{input}: {result}");
-        assert!(["invalid_input", "invalid_args"].contains(&result["error_code"].as_str().unwrap()), "{result}");
+        assert_eq!(
+            (&result["tool_success"], &result["error_code"]),
+            (&false.into(), &"invalid_input".into()),
+            "{input}"
+        );
     }
+    let empty = results(&play, "call fork {\"prompt\": \" \"}").await;
+    assert_eq!(empty, [failed("the prompt cannot be empty.", "invalid_args")]);
     assert_eq!(play.ids().await.len(), 1);
 }
 
@@ -155,10 +156,13 @@ async fn mail_tools_return_what_the_commands_show() {
     // A message releases the agents of a stopped session; the child stays without mail until its own turn is over.
     assert_eq!(results(&play, "call mail_check {}").await, [empty.clone()]);
     assert_eq!(results(&play, &format!("call mail_filter {{\"from\": \"{root}\"}}")).await, [empty]);
-    let sent = results(&play, "call mail_send {\"to\": \"$self\", \"message\": \"Note\"}\nthen call mail_check {}\n\
+    let sent = results(
+        &play,
+        "call mail_send {\"to\": \"$self\", \"message\": \"Note\"}\nthen call mail_check {}\n\
                                then call mail_read {\"number\": 1}\nthen call mail_delete {\"number\": 1}\n\
-                               then call mail_read {\"number\": 1}")
-        .await;
+                               then call mail_read {\"number\": 1}",
+    )
+    .await;
     assert_eq!(sent[0], succeeded(json!({"status": "sent", "to": child})));
     let sent_at = &sent[1]["result"]["messages"][0]["sent_at"];
     let listed = json!({"number": 1, "from": child, "sent_at": sent_at, "read": false, "preview": "Note"});
@@ -205,7 +209,11 @@ async fn tools_of_agents_refuse_unknown_keys() {
         "set_agent_model {\"agentId\": \"$self\", \"model\": \"big\", \"x\": 1}",
     ] {
         let result = results(&play, &format!("call {call}")).await.remove(0);
-        assert_eq!((&result["tool_success"], &result["error_code"]), (&false.into(), &"invalid_input".into()), "{call}");
+        assert_eq!(
+            (&result["tool_success"], &result["error_code"]),
+            (&false.into(), &"invalid_input".into()),
+            "{call}"
+        );
     }
 }
 

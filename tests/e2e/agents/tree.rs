@@ -4,6 +4,7 @@ use patchbay_core::{AgentId, MessageKind};
 use patchbay_session::AgentState;
 use patchbay_tests::{
     binary::Patchbay,
+    guest::Guest,
     play::{Play, named},
     session_events::wait_for_end,
 };
@@ -120,7 +121,8 @@ async fn ambiguous_prefix_lists_the_agents() {
         agents.push(play.fork("/fork").await);
     }
     let first = |agent: &AgentId| agent.to_string()[..1].to_owned();
-    let prefix = agents.iter().map(first).find(|prefix| agents.iter().filter(|a| first(a) == *prefix).count() > 1).unwrap();
+    let prefix =
+        agents.iter().map(first).find(|prefix| agents.iter().filter(|a| first(a) == *prefix).count() > 1).unwrap();
     let refused = play.line(&format!("/switch {prefix}")).await;
     assert_eq!(refused.code.as_str(), "ambiguous_uuid");
     let (words, listed) = refused.message.split_once(": ").unwrap();
@@ -160,7 +162,7 @@ async fn line_belongs_to_the_agent_in_view_when_it_was_submitted() {
     play.switch(root).await;
     // The view disturbs no agent.
     assert_eq!(play.agent(child).await.state, AgentState::Working);
-    assert_eq!(play.play("say For the root.").await.message, "For the root.");
+    assert_eq!(play.line("say For the root.").await.message, "For the root.");
     play.switch(child).await;
     assert!(play.session.stop_turn());
     wait_for_end(running).await;
@@ -173,6 +175,8 @@ async fn line_belongs_to_the_agent_in_view_when_it_was_submitted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_agent_may_be_looked_at_but_not_talked_to() {
     let play = Play::new().await;
+    play.patchbay.add_command("echo", &Guest::default(), "");
+    play.line("/reload_skills").await;
     let root = play.session.view();
     let child = play.fork("/fork").await;
     play.play("say Remember me.").await;
@@ -188,8 +192,8 @@ async fn dead_agent_may_be_looked_at_but_not_talked_to() {
         "/fork",
         "/fork \"Go\"",
         "/capture",
-        "/calc 1",
-        "/skill calc 1",
+        "/echo 1",
+        "/skill echo 1",
         &format!("/mail-send {root} \"Hello\""),
     ] {
         play.assert_line(line, "agent_dead", &dead).await;
