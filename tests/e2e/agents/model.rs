@@ -117,7 +117,7 @@ async fn background_agents_do_not_run_the_tool() {
         .await;
     let child = *play.ids().await.last().unwrap();
     let refused = failed("tool 'set_agent_model' not found in snapshot.", "tool_not_found");
-    assert_eq!(play.results(child).await, [refused.clone()]);
+    assert_eq!(play.results(child).await, std::slice::from_ref(&refused));
     assert_eq!(model(&play, root).await, "demo/demo-1/default");
     // It stays one when a person talks to it, also after a restart.
     let play = play.resumed().await;

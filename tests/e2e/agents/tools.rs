@@ -120,7 +120,10 @@ async fn kill_tool_ends_other_agents_only() {
     let child = play.fork("/fork").await;
     let ancestor = failed("an agent cannot kill itself or its ancestors.", "kill_ancestor");
     for target in [child, root] {
-        assert_eq!(results(&play, &format!("call kill {{\"uuid\": \"{target}\"}}")).await, [ancestor.clone()]);
+        assert_eq!(
+            results(&play, &format!("call kill {{\"uuid\": \"{target}\"}}")).await,
+            std::slice::from_ref(&ancestor)
+        );
     }
     assert_eq!(
         results(&play, "call kill {\"uuid\": \"00000000\"}").await,
@@ -154,7 +157,7 @@ async fn mail_tools_return_what_the_commands_show() {
     play.session.stop_all();
     let empty = succeeded(json!({"messages": [], "unread": 0}));
     // A message releases the agents of a stopped session; the child stays without mail until its own turn is over.
-    assert_eq!(results(&play, "call mail_check {}").await, [empty.clone()]);
+    assert_eq!(results(&play, "call mail_check {}").await, std::slice::from_ref(&empty));
     assert_eq!(results(&play, &format!("call mail_filter {{\"from\": \"{root}\"}}")).await, [empty]);
     let sent = results(
         &play,
