@@ -182,6 +182,9 @@ fn json_output_has_session_events_and_line_results() {
                 })
             ),
             json!({
+                "event": "turn", "agent": agent, "turn": 2, "cause": "person", "state": "done", "code": "answered",
+            }),
+            json!({
                 "line": "hello",
                 "status": "ok",
                 "code": "answered",
@@ -193,6 +196,7 @@ fn json_output_has_session_events_and_line_results() {
                 json!({"status": "error", "code": "unknown_command", "message": nope})
             ),
             json!({"line": "/nope", "status": "error", "code": "unknown_command", "message": nope}),
+            json!({"event": "idle"}),
         ]
     );
 }

@@ -20,6 +20,7 @@ mod documents;
 mod durability;
 mod editor;
 mod exec;
+mod exec_agents;
 mod first_start;
 mod grants;
 #[cfg(unix)]
@@ -47,6 +48,7 @@ mod providers;
 mod queue;
 mod reload;
 mod replacing;
+mod session_archive;
 mod sessions;
 mod shell;
 mod skills;

@@ -17,6 +17,8 @@ pub struct Answer {
     pub outcome: Value,
     /// The events since the previous line, in order.
     pub events: Vec<Value>,
+    /// The events after the last line, until all agents were idle.
+    pub after: Vec<Value>,
 }
 
 impl Answer {
@@ -73,15 +75,21 @@ impl Patchbay {
         let ran = self.run(&[&["exec", "--json", "--keep-going"], options, lines].concat());
         let mut objects = json_lines(&ran.out).into_iter();
         assert!(objects.next().is_some_and(|first| first["session"].is_string()), "{ran:?}");
-        let (mut answers, mut events) = (Vec::new(), Vec::new());
+        let (mut answers, mut events, mut idle) = (Vec::new(), Vec::new(), false);
         for object in objects {
-            if object.get("line").is_some() {
-                answers.push(Answer { outcome: object, events: std::mem::take(&mut events) });
+            assert!(!idle, "an object after the end: {object}");
+            if is_idle(&object) {
+                idle = true;
+            } else if object.get("line").is_some() {
+                answers.push(Answer { outcome: object, events: std::mem::take(&mut events), after: Vec::new() });
             } else {
                 events.push(object);
             }
         }
-        assert_eq!(events, [] as [Value; 0], "events after the last line");
+        assert!(idle, "the agents did not become idle: {ran:?}");
+        if let Some(last) = answers.last_mut() {
+            last.after = events;
+        }
         answers
     }
 
@@ -130,7 +138,7 @@ impl Live {
         loop {
             let object = next(&mut self.output).expect("an answer");
             if object.get("line").is_some() {
-                return Answer { outcome: object, events };
+                return Answer { outcome: object, events, after: Vec::new() };
             }
             events.push(object);
         }
@@ -164,9 +172,10 @@ impl Live {
     /// Closes the input of the process, waits for its end and returns the exit code; `None` if a signal ended it.
     ///
     /// # Panics
-    /// If it prints another line, or cannot be awaited.
+    /// If it prints anything but the end of all work, or cannot be awaited.
     pub fn wait_for_exit(mut self) -> Option<i32> {
         self.input = None;
+        assert!(next(&mut self.output).is_none_or(|last| is_idle(&last)), "a line after the last one");
         assert_eq!(next(&mut self.output), None);
         self.child.wait().expect("it ends").code()
     }
@@ -178,6 +187,11 @@ impl Drop for Live {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Whether this is the last object of a run.
+fn is_idle(object: &Value) -> bool {
+    object["event"] == "idle"
 }
 
 fn next(output: &mut Lines<BufReader<ChildStdout>>) -> Option<Value> {

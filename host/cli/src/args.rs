@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use patchbay_core::Name;
 use patchbay_policy::{Capability, Root};
 
+use crate::sessions::Age;
+
 /// An agent host whose every extension is a sandboxed WebAssembly component.
 ///
 /// Without a command it opens a terminal on a new session. Lines that begin with '/' are commands; '/commands' lists them.
@@ -57,11 +59,13 @@ pub(crate) struct Compile {
 pub(crate) enum Command {
     /// Run lines, commands and messages, as if they were typed, and exit
     #[command(
-        after_help = "Exit code 0: every line succeeded; 1: a line failed; 2: wrong usage; 3: out of time (--timeout); \
-                      141: nothing reads standard output."
+        after_help = "A line is done when its own turn is done. Answers of the agent in view go to standard output; what other \
+                      agents do is a line on standard error. It ends when every agent is idle.\n\n\
+                      Exit code 0: every line succeeded; 1: a line failed, or the last turn of the agent in view; 2: wrong \
+                      usage; 3: out of time (--timeout), all turns were stopped; 141: nothing reads standard output."
     )]
     Exec(Exec),
-    /// List and remove stored sessions, and delete what no session needs
+    /// List, show and remove stored sessions, and delete what no session needs
     ///
     /// Without a command it lists the sessions of this workspace, the last used first: short id, age, and first words.
     #[command(args_conflicts_with_subcommands = true)]
@@ -118,7 +122,7 @@ pub(crate) enum Command {
 pub(crate) struct Exec {
     #[command(flatten)]
     pub(crate) session: SessionArguments,
-    /// Print JSON, one object a line: the session, then events, and a result after each line
+    /// Print JSON, one object a line: the session, then events, each with its agent, and a result after each line
     #[arg(long)]
     pub(crate) json: bool,
     /// Continue after a line that failed
@@ -163,8 +167,38 @@ pub(crate) enum Sessions {
         #[arg(value_name = "ID")]
         id: String,
     },
+    /// Print a stored session: the conversation of the agent in view, also while another process has the session open
+    Show(ShowSession),
     /// Delete snapshots and components that no session needs, and what is remembered of skills' files
-    Gc,
+    ///
+    /// With --older-than, or keep_days in the table [sessions] of config.toml, old sessions are removed first.
+    Gc(CollectGarbage),
+}
+
+#[derive(Args)]
+pub(crate) struct ShowSession {
+    /// Its id, or a unique beginning of it
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Print the tree of agents: status, model, tokens, turns and mails of each
+    #[arg(long, conflicts_with = "agent")]
+    pub(crate) tree: bool,
+    /// Print the conversation of this agent: its UUID, or a unique beginning of it
+    #[arg(long, value_name = "UUID")]
+    pub(crate) agent: Option<String>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct CollectGarbage {
+    /// Remove sessions that were not used for this time, such as 12h, 30d or 8w; never one that a process has open
+    #[arg(long, value_name = "AGE")]
+    pub(crate) older_than: Option<Age>,
+    /// Only list the sessions that would be removed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Subcommand)]

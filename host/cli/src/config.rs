@@ -67,6 +67,18 @@ pub(crate) struct ConfigFile {
     pub(crate) exchange: ExchangeLimits,
     /// When a conversation is summarised because it has become too long for its model.
     pub(crate) compaction: CompactionSettings,
+    /// Stored sessions: [operating.md](operating.md#sessions).
+    pub(crate) sessions: SessionSettings,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct SessionSettings {
+    /// Days after its last use for which a session is kept; 0 keeps all. Older ones are removed by `patchbay sessions gc`,
+    /// never at a start: a start removes nothing that you did not ask it to, and does not wait. Run `gc` from a timer to have
+    /// it done regularly.
+    #[schemars(range(min = 0, max = 36_500))]
+    pub(crate) keep_days: u32,
 }
 
 impl ConfigFile {

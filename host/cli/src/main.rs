@@ -79,11 +79,12 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
             })
         }
         Some(Command::Sessions { list, command }) => {
-            let host = open(&HomeDirs::find()?)?;
+            let home = HomeDirs::find()?;
+            let host = open(&home)?;
             runtime.block_on(async {
                 match command {
                     None => sessions::list(&host, list).await,
-                    Some(command) => sessions::run(&host, command).await,
+                    Some(command) => sessions::run(&host, &home, command).await,
                 }
             })
         }

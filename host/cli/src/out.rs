@@ -13,11 +13,17 @@ pub(crate) use say;
 
 /// Writes a line. A closed pipe, such as `head`, is ignored; any other error ends the process.
 pub(crate) fn line(text: fmt::Arguments<'_>) {
+    print_line(text);
+}
+
+/// Like [`line`]; returns false if the pipe is closed, for output that may be long.
+pub(crate) fn print_line(text: fmt::Arguments<'_>) -> bool {
     match writeln!(io::stdout().lock(), "{text}") {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
+        Err(error) => {
             eprintln!("Error: standard output cannot be written: {error}.");
             std::process::exit(crate::FAILED.into());
         }
-        _ => {}
     }
 }

@@ -1,5 +1,10 @@
-//! `patchbay sessions`: lists and removes stored sessions. `main` and `journal` use its lookup by id prefix, and `main` its
+//! `patchbay sessions`: lists, shows and removes stored sessions. `main` and `journal` use its lookup by id prefix, and `main` its
 //! lookup of the newest session of a workspace.
+
+mod expiry;
+mod show;
+mod shown_row;
+mod tree;
 
 use std::{collections::BTreeMap, path::Path, process::ExitCode, sync::Arc};
 
@@ -11,13 +16,17 @@ use serde_json::json;
 use crate::{
     CliError,
     args::{SessionList, Sessions},
+    config,
+    home::HomeDirs,
     out::say,
 };
+
+pub(crate) use expiry::Age;
 
 /// Limit of characters of a session's first words.
 const FIRST_WORDS: usize = 60;
 
-pub(crate) async fn run(host: &Arc<Host>, command: Sessions) -> Result<ExitCode, CliError> {
+pub(crate) async fn run(host: &Arc<Host>, home: &HomeDirs, command: Sessions) -> Result<ExitCode, CliError> {
     match command {
         Sessions::List(arguments) => return list(host, arguments).await,
         Sessions::Rm { id } => {
@@ -25,14 +34,10 @@ pub(crate) async fn run(host: &Arc<Host>, command: Sessions) -> Result<ExitCode,
             host.remove_session(id).await?;
             say!("Removed session {id}.");
         }
-        Sessions::Gc => {
-            let collected = host.collect().await?;
-            say!(
-                "Deleted {} and {} ({} bytes).",
-                count(collected.snapshots, "snapshot"),
-                count(collected.components, "component"),
-                collected.bytes
-            );
+        Sessions::Show(arguments) => return show::run(host, arguments).await,
+        Sessions::Gc(arguments) => {
+            let settings = config::read(&home.paths.config)?.sessions;
+            return expiry::run(host, settings, arguments).await;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -377,7 +377,11 @@ impl Host {
         })
     }
 
-    fn lock_folder(&self) -> PathBuf {
+    pub(crate) fn kv_store(&self) -> &KvStore {
+        &self.kv
+    }
+
+    pub(crate) fn lock_folder(&self) -> PathBuf {
         self.paths.state.join("sessions")
     }
 }

@@ -130,6 +130,8 @@ pub(crate) enum MailTurn {
 
 struct WaitingLine {
     id: LineId,
+    /// Whether the line also runs while the queue is held.
+    ahead: bool,
     position: i64,
     text: Arc<str>,
     wake: oneshot::Sender<Wake>,
@@ -156,8 +158,7 @@ impl LineQueue {
         {
             let mut queues = self.lock();
             let queue = queues.entry(agent.id()).or_default();
-            let line_is_next = !queue.held && !queue.waiting.is_empty();
-            if queue.active || queue.stopped.is_some() || line_is_next {
+            if queue.active || queue.stopped.is_some() || queue.has_next() {
                 return MailTurn::Later;
             }
             if queue.wakes >= limit {
@@ -268,7 +269,7 @@ impl LineQueue {
         }
         let position = position(&queues, arrival.first);
         let (wake, woken) = oneshot::channel();
-        let line = WaitingLine { id, position, text: text.into(), wake };
+        let line = WaitingLine { id, ahead: arrival.first, position, text: text.into(), wake };
         let queue = queues.entry(agent.id()).or_default();
         if arrival.first {
             queue.waiting.push_front(line);
@@ -289,7 +290,8 @@ impl LineQueue {
         let mut queues = self.lock();
         let queue = queues.entry(agent.id()).or_default();
         queue.held = true;
-        queue.waiting.push_back(WaitingLine { id: *id, position: *position, text: text.as_str().into(), wake });
+        let text = text.as_str().into();
+        queue.waiting.push_back(WaitingLine { id: *id, ahead: false, position: *position, text, wake });
         WaitingTurn { queue: Arc::clone(self), agent: agent.id(), id: *id, position: *position, woken }
     }
 
@@ -337,7 +339,7 @@ impl LineQueue {
                 if queue.active || queue.stopped.is_some() || agent.is_dead() {
                     return;
                 }
-                let next = if queue.held { None } else { queue.waiting.pop_front() };
+                let next = if queue.has_next() { queue.waiting.pop_front() } else { None };
                 let Some(next) = next else {
                     drop(queues);
                     return self.report_idle(agent.id());
@@ -403,6 +405,11 @@ impl LineQueue {
 }
 
 impl AgentQueue {
+    /// Returns whether the first line may run when no turn runs.
+    fn has_next(&self) -> bool {
+        self.waiting.front().is_some_and(|line| line.ahead || !self.held)
+    }
+
     /// Ends the hold. Returns whether lines waited for that.
     fn release(&mut self) -> bool {
         std::mem::take(&mut self.held) && !self.waiting.is_empty()

@@ -56,6 +56,17 @@ pub struct NewAgent {
     pub model: AgentModel,
 }
 
+/// What an agent has done and received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AgentCounts {
+    /// Number of turns.
+    pub turns: u64,
+    /// Number of mails in its inbox.
+    pub mails: u64,
+    /// Number of those that it has not read.
+    pub unread: u64,
+}
+
 const BAD: StoreError = StoreError::BadRow("agent");
 
 /// Length of a UUID with hyphens.
@@ -244,6 +255,29 @@ impl Store {
         self.database.read(|connection| {
             let found = select(connection, "uuid = ? AND session = ?", params![id.to_string(), session.to_string()])?;
             Ok(found.into_iter().next())
+        })
+    }
+
+    /// Counts turns and mails of the agents of a session, dead ones too.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn agent_counts(&self, session: SessionId) -> Result<Vec<(AgentId, AgentCounts)>, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT uuid, (SELECT count(*) FROM turns WHERE turns.session = agents.session AND turns.agent = uuid), \
+                 (SELECT count(*) FROM mail WHERE recipient = uuid), \
+                 (SELECT count(*) FROM mail WHERE recipient = uuid AND read = 0) FROM agents WHERE session = ?",
+            )?;
+            let mut rows = query.query(params![session.to_string()])?;
+            let mut counts = Vec::new();
+            while let Some(row) = rows.next()? {
+                let agent: String = row.get(0)?;
+                let count = |column| row.get::<_, i64>(column).map(i64::cast_unsigned);
+                let of_agent = AgentCounts { turns: count(1)?, mails: count(2)?, unread: count(3)? };
+                counts.push((agent.parse().map_err(|_| BAD)?, of_agent));
+            }
+            Ok(counts)
         })
     }
 

@@ -45,7 +45,7 @@ mod usage;
 
 use std::{path::Path, sync::Arc};
 
-pub use agents::{AgentModel, AgentRow, NewAgent};
+pub use agents::{AgentCounts, AgentModel, AgentRow, NewAgent};
 pub use allowances::{Allowance, Conflict};
 pub use authority::GrantRow;
 pub use blocks::BlockedComponent;
@@ -64,7 +64,7 @@ pub use partials::{JoinPieces, PartialPiece};
 pub use queued_lines::QueueRow;
 pub use rules::Rules;
 pub use seen::SeenFile;
-pub use sessions::{Collected, SessionRow, SessionSummary};
+pub use sessions::{Collected, SessionRow, SessionSummary, UnusedSession};
 pub use snapshots::NewSnapshot;
 pub use turns::{EndedTurn, NewTurn, TurnRow};
 pub use usage::ModelUsage;

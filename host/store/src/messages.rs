@@ -1,6 +1,8 @@
 //! The rows of a session, in order: conversations and their events. Written through [`Store::commit`]; read by `events`,
 //! `agent` and `session`.
 
+use std::ops::RangeInclusive;
+
 use patchbay_core::{AgentId, MessageKind, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -87,6 +89,33 @@ impl Store {
 }
 
 impl Store {
+    /// Returns at most `limit` rows of one agent with numbers in `range`. Dropped rows are left out.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn messages_of(
+        &self,
+        session: SessionId,
+        agent: AgentId,
+        range: RangeInclusive<u64>,
+        limit: u32,
+    ) -> Result<Vec<MessageRow>, StoreError> {
+        let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM messages INDEXED BY messages_by_agent \
+                 WHERE agent = ? AND session = ? AND seq BETWEEN ? AND ? AND dropped = 0 ORDER BY seq LIMIT ?"
+            ))?;
+            let (agent, session) = (agent.to_string(), session.to_string());
+            let mut rows = query.query(params![agent, session, bound(*range.start()), bound(*range.end()), limit])?;
+            let mut messages = Vec::new();
+            while let Some(row) = rows.next()? {
+                messages.push(read(row)?);
+            }
+            Ok(messages)
+        })
+    }
+
     /// Returns the first message of a session (a person's text or a skill's instructions), else its first command; `None` if
     /// it has neither. Notifications of mail are no messages. Of the text, the first `max` characters are returned; of the data, only those of a skill.
     ///

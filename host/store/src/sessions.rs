@@ -46,6 +46,15 @@ pub struct SessionSummary {
     pub messages: u64,
 }
 
+/// A session that was not used for a long time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnusedSession {
+    /// The session's id.
+    pub id: SessionId,
+    /// Time of the last use, in seconds since 1970.
+    pub used_at: i64,
+}
+
 /// Characters of a short id; see [`SessionId::short`].
 const SHORT: usize = 8;
 
@@ -180,6 +189,51 @@ impl Store {
                     0 => Err(StoreError::SessionNotFound(id)),
                     _ => Ok(journal::forget_contents(connection, id)?),
                 }
+            })
+            .await
+    }
+
+    /// Returns at most `limit` sessions that were last used before `before`, the least recently used first, starting after
+    /// `after`: the last one of the previous page.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn unused_sessions(
+        &self,
+        before: i64,
+        after: Option<UnusedSession>,
+        limit: u32,
+    ) -> Result<Vec<UnusedSession>, StoreError> {
+        let (used_at, id) =
+            after.map_or((i64::MIN, String::new()), |after| (after.used_at, after.id.to_string()));
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT id, used_at FROM sessions WHERE used_at < ? AND (used_at, id) > (?, ?) ORDER BY used_at, id LIMIT ?",
+            )?;
+            let mut rows = query.query(params![before, used_at, id, limit])?;
+            let mut sessions = Vec::new();
+            while let Some(row) = rows.next()? {
+                let id: String = row.get(0)?;
+                let id = id.parse().map_err(|_| StoreError::BadRow("session"))?;
+                sessions.push(UnusedSession { id, used_at: row.get(1)? });
+            }
+            Ok(sessions)
+        })
+    }
+
+    /// Like [`Store::remove_session`], but only if the session was last used before `before`. Returns whether it was.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn remove_unused_session(&self, id: SessionId, before: i64) -> Result<bool, StoreError> {
+        self.database
+            .write(move |connection| {
+                let delete = "DELETE FROM sessions WHERE id = ? AND used_at < ?";
+                let removed = connection.execute(delete, params![id.to_string(), before])? > 0;
+                if removed {
+                    journal::forget_contents(connection, id)?;
+                }
+                Ok(removed)
             })
             .await
     }

@@ -343,3 +343,38 @@ proptest! {
         })?;
     }
 }
+
+#[test]
+fn unused_sessions_are_paged_and_checked_again_when_removed() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    runtime().block_on(async {
+        let mut ids = Vec::new();
+        for _ in 0..5 {
+            let snapshot = snapshot(&store, "body", &[]);
+            let row = row(&snapshot);
+            ids.push(row.id);
+            store.create_session(row, snapshot).await.unwrap();
+        }
+        // Two have the same time; the last one was used later.
+        let times = [10, 20, 20, 30, 90];
+        let database = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
+        for (id, used_at) in ids.iter().zip(times) {
+            database.execute("UPDATE sessions SET used_at = ? WHERE id = ?", (used_at, id.to_string())).unwrap();
+        }
+        let (mut after, mut seen) = (None, Vec::new());
+        loop {
+            let page = store.unused_sessions(90, after, 2).await.unwrap();
+            let Some(last) = page.last() else { break };
+            after = Some(*last);
+            seen.extend(page.iter().map(|session| session.id));
+        }
+        let mut expected = ids[..4].to_vec();
+        expected[1..3].sort_by_key(ToString::to_string);
+        assert_eq!(seen, expected);
+        assert!(store.remove_unused_session(ids[3], 31).await.unwrap());
+        assert!(!store.remove_unused_session(ids[4], 90).await.unwrap());
+        assert!(!store.remove_unused_session(ids[3], 31).await.unwrap());
+        assert_eq!(store.sessions().await.unwrap().len(), 4);
+    });
+}

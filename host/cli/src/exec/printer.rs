@@ -1,13 +1,20 @@
-//! Output of `exec`: results and answers on standard output, everything else on standard error.
+//! Output of `exec`: results, and answers of the agent in view, on standard output; everything else on standard error.
 
 use std::io::{self, ErrorKind, Write};
 
-use patchbay_core::{Code, DeltaKind, Event, EventKind, MessageKind, Outcome};
+use patchbay_core::{
+    AgentId, Code, DeltaKind, Event, EventKind, MessageKind, Outcome, SessionId, TurnCause, TurnState, text,
+};
 use patchbay_session::Received;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::EarlyEnd;
 use crate::CliError;
+
+/// Limit of characters of another agent's answer or failure.
+const FIRST_WORDS: usize = 80;
+/// Limit of characters of a line that was not run.
+const KILLED_LINE: usize = 200;
 
 /// Prints a line on standard error. Write errors are ignored.
 pub(super) fn note(text: &str) {
@@ -17,12 +24,18 @@ pub(super) fn note(text: &str) {
 pub(super) struct Printer<W = io::Stdout> {
     out: W,
     json: bool,
+    /// The agent in view. Text is printed of its answers only.
+    view: AgentId,
+    /// Set when the view has moved; see [`Printer::moved_view`].
+    moved: bool,
+    /// The agent of the line that runs. The outcome of the line says how its turn ended.
+    line_agent: Option<AgentId>,
     /// Bytes of the current answer that are already printed.
     printed: usize,
     /// Whether the last printed line has no line feed yet.
     open: bool,
-    /// Set when events were lost: the session's last row at that time. The current answer is then printed as a whole when
-    /// its row arrives, which has a higher number.
+    /// Set when pieces of the current answer are missing: the session's last row at that time. The answer is then printed as a
+    /// whole when its row arrives, which has a higher number.
     lagged: Option<u64>,
     /// The number of the last answer's row. A delta with a lower number belongs to an answer that is already printed.
     answered: u64,
@@ -31,15 +44,26 @@ pub(super) struct Printer<W = io::Stdout> {
 }
 
 impl Printer {
-    /// Returns a printer on standard output; with `json`, it prints one object per line.
-    pub(super) fn new(json: bool) -> Self {
-        Self::on(io::stdout(), json)
+    /// Returns a printer on standard output; with `json`, it prints one object per line. `view` is the agent in view.
+    pub(super) fn new(json: bool, view: AgentId) -> Self {
+        Self::on(io::stdout(), json, view)
     }
 }
 
 impl<W: Write> Printer<W> {
-    fn on(out: W, json: bool) -> Self {
-        Self { out, json, printed: 0, open: false, lagged: None, answered: 0, conversation: false }
+    fn on(out: W, json: bool, view: AgentId) -> Self {
+        Self {
+            out,
+            json,
+            view,
+            moved: false,
+            line_agent: None,
+            printed: 0,
+            open: false,
+            lagged: None,
+            answered: 0,
+            conversation: false,
+        }
     }
 
     /// Returns whether a message was stored in this session, answered or not, since its id was last printed.
@@ -47,8 +71,33 @@ impl<W: Write> Printer<W> {
         self.conversation
     }
 
+    /// Returns the agent in view if the view has moved since the last call. JSON has the events of all agents, so that nothing
+    /// depends on the view.
+    pub(super) fn moved_view(&mut self) -> Option<AgentId> {
+        (std::mem::take(&mut self.moved) && !self.json).then_some(self.view)
+    }
+
+    /// Prints the session's id, in JSON only.
+    pub(super) fn session(&mut self, id: SessionId) -> Result<(), EarlyEnd> {
+        if self.json { self.object(&json!({"session": id.to_string()})) } else { Ok(()) }
+    }
+
+    /// Notes that a line is submitted.
+    pub(super) fn begin_line(&mut self) {
+        self.line_agent = Some(self.view);
+    }
+
+    /// Prints that all agents are idle, in JSON only.
+    pub(super) fn idle(&mut self) -> Result<(), EarlyEnd> {
+        if self.json { self.object(&json!({"event": "idle"})) } else { self.end_line() }
+    }
+
+    fn object(&mut self, object: &Value) -> Result<(), EarlyEnd> {
+        self.print(&object.to_string())
+    }
+
     /// Prints one or more lines and flushes them before the next line runs.
-    pub(super) fn print(&mut self, text: &str) -> Result<(), EarlyEnd> {
+    fn print(&mut self, text: &str) -> Result<(), EarlyEnd> {
         self.end_line()?;
         self.write(text)?;
         self.write("\n")
@@ -68,81 +117,103 @@ impl<W: Write> Printer<W> {
         })
     }
 
-    /// Prints an event, if it has output. `latest` is the number of the session's last row.
-    pub(super) fn event(&mut self, received: Received, latest: u64) -> Result<(), EarlyEnd> {
+    /// Prints an event, if it has output. `latest` is the number of the session's last row, `view` the agent in view now.
+    pub(super) fn event(&mut self, received: Received, latest: u64, view: AgentId) -> Result<(), EarlyEnd> {
         match received {
-            Received::Lagged(missed) if self.json => {
-                self.print(&json!({"event": "lagged", "missed": missed}).to_string())
-            }
-            Received::Lagged(_) => {
+            Received::Lagged(missed) => {
+                // The event of a move can be lost.
+                self.look_at(view)?;
                 self.lagged = Some(latest);
-                Ok(())
+                if self.json { self.object(&json!({"event": "lagged", "missed": missed})) } else { Ok(()) }
             }
-            // The outcome is printed as an object of its own. Lines of `exec` do not wait in the queue.
-            Received::Event(Event {
-                kind:
-                    EventKind::LineEnded { .. }
-                    | EventKind::LineQueued { .. }
-                    | EventKind::LineDequeued { .. }
-                    | EventKind::QueueHeld { .. }
-                    | EventKind::TurnBegan { .. }
-                    | EventKind::TurnEnded { .. }
-                    | EventKind::AgentForked { .. }
-                    | EventKind::AgentKilled
-                    | EventKind::ViewMoved
-                    | EventKind::MailArrived { .. }
-                    | EventKind::Unknown,
-                ..
-            }) => Ok(()),
-            Received::Event(mut event) if self.json => {
-                // Scripts read a retry as the notice that it was before it had a kind of its own.
-                if let Some(text) = event.kind.notice() {
-                    event.kind = EventKind::Notice { text };
+            Received::Event(event) if self.json => {
+                if event.kind == EventKind::ViewMoved {
+                    self.look_at(event.agent)?;
                 }
-                let mut object = serde_json::to_value(&event.kind).unwrap_or_default();
-                if let Some(object) = object.as_object_mut() {
-                    // Deltas are printed in order, so scripts need no position.
-                    object.remove("at");
+                match json_of(event) {
+                    Some(object) => self.object(&object),
+                    None => Ok(()),
                 }
-                object["agent"] = event.agent.to_string().into();
-                object["seq"] = event.seq.into();
-                self.print(&object.to_string())
             }
-            Received::Event(Event { seq, kind, .. }) => match kind {
-                EventKind::Delta { block: DeltaKind::Text, text, .. } => self.piece(seq, &text),
-                EventKind::Message { kind: MessageKind::Assistant, content, .. } => self.answer(seq, &content),
-                EventKind::Message { kind: MessageKind::User, .. } => {
-                    self.conversation = true;
-                    Ok(())
-                }
-                EventKind::Notice { text } => {
-                    note(&text);
-                    Ok(())
-                }
-                EventKind::Retrying(retrying) => {
-                    note(&retrying.to_string());
-                    Ok(())
-                }
-                EventKind::Delta { .. }
-                | EventKind::Message { .. }
-                | EventKind::Progress { .. }
-                | EventKind::LineEnded { .. }
-                | EventKind::LineQueued { .. }
-                | EventKind::LineDequeued { .. }
-                | EventKind::QueueHeld { .. }
-                | EventKind::TurnBegan { .. }
-                | EventKind::TurnEnded { .. }
-                | EventKind::AgentForked { .. }
-                | EventKind::AgentKilled
-                | EventKind::ViewMoved
-                | EventKind::MailArrived { .. }
-                | EventKind::Unknown => Ok(()),
-            },
+            Received::Event(event) => self.text(event),
         }
     }
 
-    /// Prints a piece of an answer. All pieces together are the answer's text.
-    fn piece(&mut self, seq: u64, text: &str) -> Result<(), EarlyEnd> {
+    /// Prints an event as text.
+    fn text(&mut self, event: Event) -> Result<(), EarlyEnd> {
+        let Event { agent, seq, kind, .. } = event;
+        let in_view = agent == self.view;
+        match kind {
+            EventKind::Delta { block: DeltaKind::Text, text, at } if in_view => self.piece(seq, at.offset, &text),
+            EventKind::Message { kind: MessageKind::Assistant, content, .. } if in_view => self.answer(seq, &content),
+            EventKind::Message { kind: MessageKind::User | MessageKind::Assistant, .. } => {
+                self.conversation = true;
+                Ok(())
+            }
+            EventKind::Notice { text } => {
+                self.note_of(agent, &text);
+                Ok(())
+            }
+            EventKind::Retrying(retrying) => {
+                self.note_of(agent, &retrying.to_string());
+                Ok(())
+            }
+            EventKind::TurnBegan { .. } if in_view => self.begin_answer(),
+            EventKind::TurnEnded { cause, state, outcome, .. } => {
+                if !in_view {
+                    note(&end_of_turn(agent, state, &outcome));
+                    return Ok(());
+                }
+                self.begin_answer()?;
+                // The outcome of the line has the same message.
+                let is_of_line = cause == TurnCause::Person && self.line_agent == Some(agent);
+                if !outcome.is_ok() && !is_of_line {
+                    note(&outcome.line());
+                }
+                Ok(())
+            }
+            EventKind::ViewMoved => self.look_at(agent),
+            EventKind::Delta { .. }
+            | EventKind::Message { .. }
+            | EventKind::Progress { .. }
+            | EventKind::LineEnded { .. }
+            | EventKind::LineQueued { .. }
+            | EventKind::LineDequeued { .. }
+            | EventKind::QueueHeld { .. }
+            | EventKind::TurnBegan { .. }
+            | EventKind::AgentForked { .. }
+            | EventKind::AgentKilled
+            | EventKind::MailArrived { .. }
+            | EventKind::Unknown => Ok(()),
+        }
+    }
+
+    /// Prints a line about an agent on standard error; the name of an agent that is not in view comes first.
+    fn note_of(&self, agent: AgentId, text: &str) {
+        let short = agent.short();
+        if agent == self.view || text.contains(&*short) { note(text) } else { note(&format!("{short}: {text}")) }
+    }
+
+    /// Moves the view. An answer of the new agent that has already begun is printed as a whole when it is complete.
+    fn look_at(&mut self, agent: AgentId) -> Result<(), EarlyEnd> {
+        if self.view == agent {
+            return Ok(());
+        }
+        (self.view, self.moved) = (agent, true);
+        if self.json { Ok(()) } else { self.begin_answer() }
+    }
+
+    /// Prepares for the first answer of a turn.
+    fn begin_answer(&mut self) -> Result<(), EarlyEnd> {
+        (self.printed, self.lagged) = (0, None);
+        self.end_line()
+    }
+
+    /// Prints a piece of an answer, which begins at byte `offset` of the answer. All pieces together are the answer's text.
+    fn piece(&mut self, seq: u64, offset: u64, text: &str) -> Result<(), EarlyEnd> {
+        if self.printed == 0 && offset > 0 && self.lagged.is_none() {
+            self.lagged = Some(seq);
+        }
         if self.lagged.is_some() || seq < self.answered {
             return Ok(());
         }
@@ -163,14 +234,24 @@ impl<W: Write> Printer<W> {
         self.end_line()
     }
 
-    pub(super) fn outcome(&mut self, line: &str, outcome: &Outcome) -> Result<(), EarlyEnd> {
+    /// Prints the outcome of a line. `latest` is the number of the session's last row.
+    pub(super) fn outcome(&mut self, line: &str, outcome: &Outcome, latest: u64) -> Result<(), EarlyEnd> {
+        let agent = self.line_agent.take().unwrap_or(self.view);
+        for killed in killed_lines(line, outcome) {
+            let text = format!("Not run, since its agent was killed: {}", text::excerpt(killed, KILLED_LINE));
+            if self.json {
+                let notice = json!({"event": "notice", "text": text, "agent": agent.to_string(), "seq": latest});
+                self.object(&notice)?;
+            } else {
+                note(&text);
+            }
+        }
         if self.json {
             let mut object = serde_json::to_value(outcome).unwrap_or_default();
             object["line"] = line.into();
-            return self.print(&object.to_string());
+            return self.object(&object);
         }
         self.end_line()?;
-        (self.printed, self.lagged) = (0, None);
         self.conversation &= outcome.code != Code::Quit;
         if !outcome.is_ok() {
             note(&outcome.line());
@@ -181,24 +262,97 @@ impl<W: Write> Printer<W> {
     }
 }
 
+/// Returns the line about the end of a turn of an agent that is not in view.
+fn end_of_turn(agent: AgentId, state: TurnState, outcome: &Outcome) -> String {
+    let words = text::excerpt(&outcome.message, FIRST_WORDS);
+    let end = match outcome.code {
+        _ if state == TurnState::Interrupted => "killed".to_owned(),
+        Code::TurnCancelled => "stopped".to_owned(),
+        _ if !outcome.is_ok() => format!("failed: {words}"),
+        _ if words.is_empty() => "done".to_owned(),
+        _ => format!("done: {words}"),
+    };
+    format!("{}: {end}", agent.short())
+}
+
+/// Returns the lines that did not run because their agent was killed: by `line`, or `line` itself while it waited.
+fn killed_lines<'a>(line: &'a str, outcome: &'a Outcome) -> Vec<&'a str> {
+    match outcome.code {
+        Code::LineTakenBack => vec![line],
+        Code::Killed => {
+            let lines = outcome.data.as_ref().and_then(|data| data.get("lines")).and_then(Value::as_array);
+            lines.into_iter().flatten().filter_map(Value::as_str).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns an event as an object for scripts; `None` for events that are printed in another way or not at all.
+fn json_of(event: Event) -> Option<Value> {
+    let Event { agent, seq, mut kind, .. } = event;
+    match &kind {
+        EventKind::TurnEnded { turn, cause, state, outcome } => {
+            return Some(json!({
+                "event": "turn",
+                "agent": agent.to_string(),
+                "turn": turn,
+                "cause": cause,
+                "state": state,
+                "code": outcome.code,
+            }));
+        }
+        // The outcome is printed as an object of its own, and each turn when it has ended.
+        EventKind::LineEnded { .. }
+        | EventKind::LineQueued { .. }
+        | EventKind::LineDequeued { .. }
+        | EventKind::QueueHeld { .. }
+        | EventKind::TurnBegan { .. }
+        | EventKind::Unknown => return None,
+        _ => {}
+    }
+    // Scripts read a retry as the notice that it was before it had a kind of its own.
+    if let Some(text) = kind.notice() {
+        kind = EventKind::Notice { text };
+    }
+    let mut object = serde_json::to_value(&kind).unwrap_or_default();
+    if let Some(object) = object.as_object_mut() {
+        // Deltas are printed in order, so scripts need no position.
+        object.remove("at");
+    }
+    object["agent"] = agent.to_string().into();
+    object["seq"] = seq.into();
+    Some(object)
+}
+
 #[cfg(test)]
 mod tests {
-    use patchbay_core::{AgentId, DeltaPosition, SessionId};
+    use patchbay_core::DeltaPosition;
 
     use super::*;
 
+    const VIEW: AgentId = AgentId::from_bytes([1; 16]);
+    const OTHER: AgentId = AgentId::from_bytes([2; 16]);
+
     /// Returns everything that the printer prints for `received`.
     fn printed(received: Vec<Received>) -> String {
-        let mut printer = Printer::on(Vec::new(), false);
+        let mut printer = Printer::on(Vec::new(), false, VIEW);
         for received in received {
-            assert!(printer.event(received, 3).is_ok());
+            assert!(printer.event(received, 3, VIEW).is_ok());
         }
-        assert!(printer.outcome("hello", &Outcome::ok(Code::Answered, "not printed again")).is_ok());
+        assert!(printer.outcome("hello", &Outcome::ok(Code::Answered, "not printed again"), 9).is_ok());
         String::from_utf8(printer.out).unwrap()
     }
 
     fn event(seq: u64, kind: EventKind) -> Received {
-        Received::Event(Event { session: SessionId::random(), agent: AgentId::random(), seq, kind })
+        Received::Event(Event { session: SessionId::random(), agent: VIEW, seq, kind })
+    }
+
+    /// An event of another agent.
+    fn of_other(received: Received) -> Received {
+        match received {
+            Received::Event(event) => Received::Event(Event { agent: OTHER, ..event }),
+            lagged => lagged,
+        }
     }
 
     fn piece(seq: u64, text: &str) -> Received {
@@ -239,5 +393,42 @@ mod tests {
             answer(5, "Six."),
         ];
         assert_eq!(printed(late), "One two three.\nFour five.\nSix.\n");
+    }
+
+    #[test]
+    fn only_answers_of_the_agent_in_view_are_printed() {
+        let late = |offset, text: &str| {
+            let at = DeltaPosition { offset, ..DeltaPosition::default() };
+            of_other(event(2, EventKind::Delta { block: DeltaKind::Text, text: text.to_owned(), at }))
+        };
+        let moved = of_other(event(2, EventKind::ViewMoved));
+        let received = vec![
+            piece(1, "Half of"),
+            late(0, "First "),
+            of_other(answer(2, "Not shown.")),
+            moved,
+            piece(2, " this."),
+            // The beginning of this answer was not received, so that it is printed with its row.
+            late(6, "words"),
+            late(11, "."),
+            answer(3, "Half of this."),
+            of_other(answer(4, "First words.")),
+            of_other(piece(4, "Then ")),
+            of_other(piece(4, "this.")),
+        ];
+        assert_eq!(printed(received), "Half of\nFirst words.\nThen this.\n");
+    }
+
+    #[test]
+    fn ends_of_turns_of_other_agents_are_one_line() {
+        let ended = |state, outcome: Outcome| end_of_turn(VIEW, state, &outcome);
+        let answered = |text: &str| ended(TurnState::Done, Outcome::ok(Code::Answered, text));
+        assert_eq!(answered("Three\nfiles."), "01010101: done: Three files.");
+        assert_eq!(answered(" "), "01010101: done");
+        let failed = Outcome::error(Code::ProviderServer, "demo: it broke.");
+        assert_eq!(ended(TurnState::Done, failed.clone()), "01010101: failed: demo: it broke.");
+        assert_eq!(ended(TurnState::Interrupted, failed), "01010101: killed");
+        let stopped = Outcome::refused(Code::TurnCancelled, "Cancelled.");
+        assert_eq!(ended(TurnState::Done, stopped), "01010101: stopped");
     }
 }

@@ -1,0 +1,59 @@
+//! Removes sessions that were not used for a long time. `patchbay sessions gc` calls it.
+
+use patchbay_store::StoreError;
+
+use crate::{Host, SessionError, lock::SessionLock};
+
+/// Sessions per read of the store.
+const PAGE: u32 = 100;
+
+/// The sessions that [`Host::remove_unused_sessions`] found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExpiredSessions {
+    /// Number of removed sessions.
+    pub removed: usize,
+    /// Number of old sessions that stayed because a process has them open.
+    pub open: usize,
+}
+
+impl Host {
+    /// Removes the sessions that were last used before `before`, in seconds since 1970, with the data that skills stored for
+    /// them; not those that a process has open. Each is removed in a transaction of its own, so that other processes wait for
+    /// one session at most.
+    ///
+    /// # Errors
+    /// [`SessionError`] if the store or a lock file fails. Sessions that were removed before stay removed.
+    pub async fn remove_unused_sessions(&self, before: i64) -> Result<ExpiredSessions, SessionError> {
+        let mut found = ExpiredSessions::default();
+        let mut after = None;
+        loop {
+            let page = self.store.unused_sessions(before, after, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(found) };
+            after = Some(*last);
+            for session in page {
+                // Checked first, because taking the lock waits a moment for a process that has it.
+                if self.session_holder(session.id).is_some() {
+                    found.open += 1;
+                    continue;
+                }
+                let lock = match SessionLock::take(&self.lock_folder(), session.id).await {
+                    Ok(lock) => lock,
+                    Err(SessionError::InUse { .. }) => {
+                        found.open += 1;
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                };
+                // It may have been used or removed since it was read.
+                match self.store.remove_unused_session(session.id, before).await {
+                    Ok(false) | Err(StoreError::SessionNotFound(_)) => continue,
+                    Ok(true) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                self.kv_store().remove_session(session.id).await?;
+                lock.remove(&self.lock_folder(), session.id);
+                found.removed += 1;
+            }
+        }
+    }
+}
