@@ -204,8 +204,7 @@ impl Store {
         after: Option<UnusedSession>,
         limit: u32,
     ) -> Result<Vec<UnusedSession>, StoreError> {
-        let (used_at, id) =
-            after.map_or((i64::MIN, String::new()), |after| (after.used_at, after.id.to_string()));
+        let (used_at, id) = after.map_or((i64::MIN, String::new()), |after| (after.used_at, after.id.to_string()));
         self.database.read(|connection| {
             let mut query = connection.prepare_cached(
                 "SELECT id, used_at FROM sessions WHERE used_at < ? AND (used_at, id) > (?, ?) ORDER BY used_at, id LIMIT ?",

@@ -6,12 +6,7 @@ use patchbay_core::{Code, text};
 use patchbay_session::Host;
 
 use super::{count, table};
-use crate::{
-    CliError,
-    args::CollectGarbage,
-    config::SessionSettings,
-    out::say,
-};
+use crate::{CliError, args::CollectGarbage, config::SessionSettings, out::say};
 
 pub(super) async fn run(
     host: &Host,

@@ -18,8 +18,7 @@ pub(super) async fn print(store: &Store, session: SessionId, view: AgentId, json
     for (depth, agent) in in_tree_order(&agents) {
         let counts = counts.get(&agent.id).copied().unwrap_or_default();
         let in_view = agent.id == view;
-        let shown =
-            if json { object(agent, counts, in_view).to_string() } else { line(depth, agent, counts, in_view) };
+        let shown = if json { object(agent, counts, in_view).to_string() } else { line(depth, agent, counts, in_view) };
         if !print_line(format_args!("{shown}")) {
             break;
         }
