@@ -126,10 +126,11 @@ fn json_names_the_agent_of_each_event_and_ends_with_idle() {
 #[test]
 fn quit_stops_working_agents() {
     let patchbay = Patchbay::quick();
-    let message = format!("{}\nthen pause 500\nsay forked", forking("hang"));
-    let ran = patchbay.run(&["exec", &message, "/quit", "/calc 1"]);
+    let message = format!("{}\nthen say forked", forking("hang"));
+    // The tool, which is compiled first, gives the child time to begin.
+    let ran = patchbay.run(&["exec", &message, "/calc 1", "/quit", "/calc 2"]);
     let words =
-        format!("forked\nThe session is kept. To go on: patchbay --session {}\n", &patchbay.last_session()[..8]);
+        format!("forked\n1\nThe session is kept. To go on: patchbay --session {}\n", &patchbay.last_session()[..8]);
     assert_ran(&ran, 0, &words, &format!("Stopped 1 agent.\n{}: stopped\n", short(&patchbay, 1)));
 }
 

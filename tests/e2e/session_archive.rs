@@ -70,7 +70,10 @@ fn show_prints_other_agents_and_the_tree() {
     let [root, child, killed] = &agents[..] else { panic!("{agents:?}") };
     let shown = show(&patchbay, &[&id]);
     assert!(shown.starts_with("> say before\nbefore\n\n> call fork"), "{shown}");
-    assert!(shown.contains("\nforked\n[Notification: You have 1 unread message in your inbox]\ngathered\n"), "{shown}");
+    assert!(
+        shown.contains("\nforked\n\n[Notification: You have 1 unread message in your inbox]\ngathered\n"),
+        "{shown}"
+    );
     assert!(!shown.contains("\nhi\n") && !shown.contains("\ntwo\n"), "{shown}");
     let of_child =
         format!("Forked from {} after row 2: it knows the conversation up to there.\n\n> say hi\nhi\n", &root[..8]);
