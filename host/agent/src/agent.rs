@@ -1,19 +1,19 @@
 //! An agent of a session. The session creates it and runs its turns; commands read and change its model.
 
 use std::sync::{
-    Arc,
+    Arc, Weak,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use parking_lot::Mutex;
-use patchbay_core::{AgentId, EventKind, PrincipalId};
+use patchbay_core::{AgentId, DeltaPosition, EventKind, PrincipalId};
 use patchbay_events::EventLog;
 use patchbay_sandbox::ProgressSink;
 use patchbay_store::Hold;
 use patchbay_tools::{ApprovalSlot, Tools};
 use tokio::sync::OwnedMutexGuard;
 
-use crate::{Chosen, CompactionSettings, Model, Requests};
+use crate::{Chosen, CompactionSettings, Model, Requests, receive::AnswerBuffer};
 
 /// What an agent works with besides its conversation: its session, its ancestors, its workspace, its person.
 #[derive(Clone)]
@@ -46,6 +46,8 @@ pub struct Agent {
     chosen: Mutex<Chosen>,
     /// Locked while a turn runs.
     turn: Arc<tokio::sync::Mutex<()>>,
+    /// The answer that is being received, and its place. The buffer is gone once the answer is stored.
+    answering: Mutex<(DeltaPosition, Weak<AnswerBuffer>)>,
     /// Whether the running turn waits for a place for its request.
     waits_for_place: AtomicBool,
     dead: AtomicBool,
@@ -53,6 +55,17 @@ pub struct Agent {
     tokens: AtomicU64,
     /// Tokens that are not stored yet.
     unsaved_tokens: AtomicU64,
+}
+
+/// The text of an answer that is being received.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerSoFar {
+    /// The turn: the number of its first row.
+    pub turn: u64,
+    /// The answer's index in the turn, from 0.
+    pub answer: u32,
+    /// What was received of its text: the pieces that were published, joined.
+    pub text: String,
 }
 
 /// Permission to run a turn of one agent. The next turn starts when this is dropped.
@@ -80,6 +93,7 @@ impl Agent {
             settings,
             chosen: Mutex::new(chosen),
             turn: Arc::default(),
+            answering: Mutex::default(),
             waits_for_place: AtomicBool::new(false),
             dead: AtomicBool::new(false),
             tokens: AtomicU64::new(tokens),
@@ -115,6 +129,18 @@ impl Agent {
     /// Notes that the agent was killed. The caller has committed it.
     pub fn die(&self) {
         self.dead.store(true, Ordering::Release);
+    }
+
+    /// Returns the answer that is being received; `None` if there is none or its row is stored.
+    pub fn answer_so_far(&self) -> Option<AnswerSoFar> {
+        let (at, buffer) = self.answering.lock().clone();
+        let text = buffer.upgrade()?.text();
+        Some(AnswerSoFar { turn: at.turn, answer: at.answer, text })
+    }
+
+    /// Notes that an answer begins at `at`.
+    pub(crate) fn set_answering(&self, at: DeltaPosition, buffer: &Arc<AnswerBuffer>) {
+        *self.answering.lock() = (at, Arc::downgrade(buffer));
     }
 
     /// Returns whether the running turn waits until fewer requests are under way.

@@ -27,7 +27,7 @@ mod turn;
 mod use_skill;
 mod validation;
 
-pub use agent::{Agent, AgentPlace, TurnPermit};
+pub use agent::{Agent, AgentPlace, AnswerSoFar, TurnPermit};
 pub use compaction::CompactionSettings;
 pub use context::system_context;
 pub use ending::{INTERRUPTED, TurnEnding};

@@ -73,6 +73,11 @@ impl AnswerBuffer {
         self.lock().0.written = Written::default();
     }
 
+    /// Returns the text that was received so far.
+    pub(crate) fn text(&self) -> String {
+        self.lock().0.text()
+    }
+
     /// Takes the answer out of the buffer.
     pub(crate) fn take(&self) -> PartialAnswer {
         std::mem::take(&mut self.lock().0)

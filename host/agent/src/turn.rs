@@ -185,6 +185,7 @@ impl Agent {
                 parts,
             };
         let at = DeltaPosition { turn: turn.ending.began, answer, ..DeltaPosition::default() };
+        self.set_answering(at, &buffer);
         let (log, receiver_buffer) = (Arc::clone(&self.log), Arc::clone(&buffer));
         let mut receiver = AnswerSink { log, agent: self.place.agent, at, buffer: receiver_buffer };
         let asked = self.model.complete(choice, request, &mut receiver);

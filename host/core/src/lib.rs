@@ -36,6 +36,7 @@ pub mod completion;
 mod component;
 mod digest;
 mod event;
+mod headline;
 mod id;
 pub mod kv;
 mod name;

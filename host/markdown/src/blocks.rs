@@ -88,6 +88,15 @@ impl BlockSplitter {
         }
     }
 
+    /// Whether no committed line belongs to the open block.
+    pub(crate) fn is_between_blocks(&self) -> bool {
+        match &self.open {
+            GrowingBlock::None => true,
+            GrowingBlock::Paragraph(paragraph) => !paragraph.has_rows_out(),
+            GrowingBlock::Fence(_) | GrowingBlock::Indented(_) | GrowingBlock::Table(_) => false,
+        }
+    }
+
     /// Drops a closing fence that is not complete, so that a preview does not show it as code.
     pub(crate) fn drop_partial_fence(&mut self) {
         if matches!(&self.open, GrowingBlock::Fence(code) if code.may_close(&self.line)) {

@@ -50,6 +50,11 @@ impl Paragraph {
         !self.has_rows_out && self.ready.is_empty()
     }
 
+    /// Whether rows of it were committed.
+    pub(crate) fn has_rows_out(&self) -> bool {
+        self.has_rows_out
+    }
+
     pub(crate) fn make_bold(&mut self) {
         self.style.bold = true;
     }

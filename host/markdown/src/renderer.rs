@@ -39,6 +39,11 @@ impl MarkdownRenderer {
         lines
     }
 
+    /// Returns whether other text may follow the lines that were returned so far, without being inside a block.
+    pub fn is_between_blocks(&self) -> bool {
+        self.blocks.is_between_blocks()
+    }
+
     /// Sets the width for lines that are not committed yet.
     pub fn set_columns(&mut self, columns: usize) {
         self.blocks.set_columns(columns);

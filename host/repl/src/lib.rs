@@ -5,6 +5,7 @@ mod notice_task;
 mod pipe;
 mod plain;
 mod terminal;
+mod words;
 
 use std::{io::IsTerminal as _, path::Path, sync::Arc};
 
@@ -43,7 +44,7 @@ pub fn run(runtime: &Handle, session: Arc<Session>, options: Options<'_>) -> Res
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     let typed = std::io::stdin().is_terminal();
     if options.plain || dumb || !typed || !std::io::stdout().is_terminal() {
-        let all_ok = plain::run(runtime, &session)?;
+        let all_ok = plain::run(runtime, &session, typed)?;
         // A user has seen the errors; a script that pipes lines only has the exit code.
         return Ok(all_ok || typed);
     }

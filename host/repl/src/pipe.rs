@@ -1,24 +1,54 @@
-//! Output of a line without a terminal, for `plain`. Results are printed from the line's outcome, errors on standard error;
-//! of the stored rows only tool calls and their results are shown.
+//! Output without a terminal, for `plain`. Results are printed from the line's outcome, errors on standard error; of the stored
+//! rows only tool calls and their results are shown. Of agents that are not in view, one line on standard error is shown when a
+//! turn ends.
 
-use std::io::{self, Write};
+use std::{
+    collections::BTreeSet,
+    io::{self, Write},
+};
 
-use patchbay_core::{AssistantPart, Code, DeltaKind, EventKind, MessageKind, Outcome, completion::ToolCall, text};
+use patchbay_core::{
+    AgentId, AssistantPart, Code, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Outcome,
+    completion::ToolCall, text,
+};
 use patchbay_session::Received;
 
 /// Length limit in characters of a shown tool input or result.
 const SHOWN: usize = 100;
 
-/// Writes the output of one line.
-#[derive(Default)]
+/// Writes the output of lines and turns.
 pub(crate) struct PipeOutput {
+    /// The agent whose output is shown.
+    view: AgentId,
+    /// Agents that run a turn.
+    working: BTreeSet<AgentId>,
+    /// Lines about other agents that wait for the end of a block.
+    later: Vec<String>,
     /// The kind of block that the current line belongs to; `None` at the start of a line.
     open: Option<DeltaKind>,
+    /// The turn and the index of the answer whose beginning was shown.
+    answer: Option<(u64, u32)>,
     /// Whether the final answer was already shown as deltas.
     answered: bool,
+    /// The error that the last turn ended with, if it was shown.
+    told: Option<(Code, String)>,
+    /// Whether the line that runs is a kill, whose outcome names the killed agents.
+    kills: bool,
 }
 
 impl PipeOutput {
+    /// Begins with `view` in view.
+    pub(crate) fn new(view: AgentId) -> Self {
+        let (working, later) = (BTreeSet::new(), Vec::new());
+        Self { view, working, later, open: None, answer: None, answered: false, told: None, kills: false }
+    }
+
+    /// Begins a line.
+    pub(crate) fn begin(&mut self, line: &str) {
+        (self.answered, self.told) = (false, None);
+        self.kills = line.split_whitespace().next() == Some("/kill");
+    }
+
     /// Shows an event.
     pub(crate) fn show(&mut self, received: Received) -> io::Result<()> {
         let event = match received {
@@ -29,9 +59,39 @@ impl PipeOutput {
                 return Ok(());
             }
         };
+        match &event.kind {
+            EventKind::ViewMoved => {
+                self.view = event.agent;
+                return self.end();
+            }
+            EventKind::TurnBegan { .. } => drop(self.working.insert(event.agent)),
+            EventKind::TurnEnded { .. } => drop(self.working.remove(&event.agent)),
+            _ => {}
+        }
+        if event.agent == self.view { self.agent_in_view(event) } else { self.other_agent(&event) }
+    }
+
+    fn other_agent(&mut self, event: &Event) -> io::Result<()> {
+        match &event.kind {
+            // What the host says of a turn is for those who see it; other notices are for the user.
+            EventKind::Notice { text } if !self.working.contains(&event.agent) => self.later.push(text.clone()),
+            EventKind::AgentKilled if self.kills => {}
+            _ => self.later.extend(event.headline()),
+        }
+        self.print_later()
+    }
+
+    fn print_later(&mut self) -> io::Result<()> {
+        if self.open.is_some() {
+            return Ok(());
+        }
+        self.later.drain(..).try_for_each(|line| writeln!(io::stderr().lock(), "{line}"))
+    }
+
+    fn agent_in_view(&mut self, event: Event) -> io::Result<()> {
         let (answer, result) = (event.kind.answer(), event.kind.tool_result());
         match event.kind {
-            EventKind::Delta { block, text, .. } => self.delta(block, &text),
+            EventKind::Delta { block, text, at } => self.delta(block, &text, at),
             EventKind::Progress { text, .. } => self.line(&text),
             EventKind::Notice { text } => self.line(&text),
             EventKind::Retrying(retrying) => self.line(&retrying.to_string()),
@@ -48,13 +108,20 @@ impl PipeOutput {
                 let mark = if result.is_some_and(|result| result.error.is_some()) { "✗" } else { "←" };
                 self.line(&format!("{mark} {}", text::excerpt(&content, SHOWN)))
             }
+            EventKind::TurnBegan { .. } => {
+                self.answered = false;
+                Ok(())
+            }
+            EventKind::TurnEnded { outcome, .. } => self.turn_ended(&outcome),
+            EventKind::AgentKilled if !self.kills => {
+                self.later.push(format!("{} was killed.", self.view.short()));
+                self.end()
+            }
             EventKind::Message { .. }
             | EventKind::LineEnded { .. }
             | EventKind::LineQueued { .. }
             | EventKind::LineDequeued { .. }
             | EventKind::QueueHeld { .. }
-            | EventKind::TurnBegan { .. }
-            | EventKind::TurnEnded { .. }
             | EventKind::AgentForked { .. }
             | EventKind::AgentKilled
             | EventKind::ViewMoved
@@ -63,10 +130,30 @@ impl PipeOutput {
         }
     }
 
+    /// Ends a turn, which may have no line: its error is shown now, and an answer of which pieces were missed.
+    fn turn_ended(&mut self, outcome: &Outcome) -> io::Result<()> {
+        self.end()?;
+        if outcome.is_ok() {
+            if !self.answered && !outcome.message.is_empty() {
+                self.line(&outcome.message)?;
+                self.answered = true;
+            }
+            return Ok(());
+        }
+        self.told = Some((outcome.code, outcome.message.clone()));
+        // The event of a kill says it.
+        if outcome.code == Code::AgentDead { Ok(()) } else { writeln!(io::stderr().lock(), "{}", outcome.line()) }
+    }
+
     /// Prints the outcome, unless it was already shown.
     pub(crate) fn outcome(&mut self, outcome: &Outcome) -> io::Result<()> {
         self.end()?;
-        let shown = outcome.code == Code::Answered && (self.answered || outcome.message.is_empty());
+        self.kills = false;
+        let told = self.told.take();
+        let shown = match outcome.code {
+            Code::Answered => self.answered || outcome.message.is_empty(),
+            code => told.is_some_and(|told| told == (code, outcome.message.clone())),
+        };
         match shown {
             true => Ok(()),
             false if !outcome.is_ok() => writeln!(io::stderr().lock(), "{}", outcome.line()),
@@ -76,14 +163,22 @@ impl PipeOutput {
 
     /// Ends the current line.
     pub(crate) fn end(&mut self) -> io::Result<()> {
-        if self.open.take().is_none() {
-            return Ok(());
+        if self.open.take().is_some() {
+            io::stdout().lock().write_all(b"\n")?;
         }
-        io::stdout().lock().write_all(b"\n")
+        self.print_later()
     }
 
-    fn delta(&mut self, block: DeltaKind, text: &str) -> io::Result<()> {
+    fn delta(&mut self, block: DeltaKind, text: &str, at: DeltaPosition) -> io::Result<()> {
         let mut text = text;
+        if block == DeltaKind::Text {
+            let answer = Some((at.turn, at.answer));
+            // An agent that came into view in the middle of its answer: the answer is printed at its end.
+            if self.answer != answer && at.offset > 0 {
+                return Ok(());
+            }
+            self.answer = answer;
+        }
         if self.open != Some(block) {
             // The blank line that separates two blocks of text is not needed after other output.
             text = text.trim_start_matches('\n');

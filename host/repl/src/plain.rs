@@ -9,7 +9,7 @@ use patchbay_core::{Code, Outcome};
 use patchbay_session::{Session, Subscription};
 use tokio::runtime::Handle;
 
-use crate::{ReplError, events_from_here, notice_task::NoticeTask, pipe::PipeOutput};
+use crate::{ReplError, events_from_here, notice_task::NoticeTask, pipe::PipeOutput, words};
 
 /// What to do after a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,32 +20,83 @@ enum Next {
     Leave,
 }
 
-/// Runs every line of standard input; returns whether all of them succeeded.
-pub(crate) fn run(runtime: &Handle, session: &Arc<Session>) -> Result<bool, ReplError> {
+/// Runs every line of standard input; returns whether all of them succeeded. At the end of piped lines, agents that work finish;
+/// a user who leaves stops them.
+pub(crate) fn run(runtime: &Handle, session: &Arc<Session>, typed: bool) -> Result<bool, ReplError> {
     let mut lines = std::io::stdin().lock().lines();
     let mut events = events_from_here(session);
+    let mut output = PipeOutput::new(session.view());
     let mut all_ok = true;
     loop {
-        // Write errors are ignored here: the next outcome detects a closed pipe.
-        let notice_task =
-            NoticeTask::start(runtime, events, |notice| drop(writeln!(std::io::stdout().lock(), "{notice}")));
+        let notice_task = NoticeTask::start(runtime, events, output);
         let text = lines.next().transpose()?;
-        events = notice_task.end(runtime).unwrap_or_else(|| events_from_here(session));
-        let Some(text) = text else { return Ok(all_ok) };
-        match line(runtime, session, &mut events, &text)? {
+        (events, output) =
+            notice_task.end(runtime).unwrap_or_else(|| (events_from_here(session), PipeOutput::new(session.view())));
+        let Some(text) = text else { break };
+        match line(runtime, session, &mut events, &mut output, &text)? {
             Next::Line => {}
             Next::AfterError => all_ok = false,
             Next::Leave => return Ok(all_ok),
         }
     }
+    if typed {
+        stop_all(session);
+    } else {
+        finish(runtime, session, &mut events, &mut output)?;
+    }
+    Ok(all_ok)
+}
+
+/// Stops the agents that work, and says how many.
+fn stop_all(session: &Session) {
+    let stopped = session.stop_all();
+    if stopped > 0 {
+        // Standard error may be closed.
+        drop(writeln!(std::io::stderr().lock(), "{}", words::stopped(stopped)));
+    }
+}
+
+/// Shows what happens until no agent works. Write errors are ignored: no outcome follows.
+fn finish(
+    runtime: &Handle,
+    session: &Arc<Session>,
+    events: &mut Subscription,
+    output: &mut PipeOutput,
+) -> Result<(), ReplError> {
+    runtime.block_on(async {
+        let mut idle = std::pin::pin!(session.wait_idle());
+        loop {
+            tokio::select! {
+                biased;
+                received = events.next() => match received {
+                    Ok(Some(received)) => drop(output.show(received)),
+                    Ok(None) => return Ok(()),
+                    Err(error) => return Err(ReplError::Store(error.to_string())),
+                },
+                () = &mut idle => {
+                    while let Ok(Some(received)) = events.try_next().await {
+                        drop(output.show(received));
+                    }
+                    drop(output.end());
+                    return Ok(());
+                }
+            }
+        }
+    })
 }
 
 /// Runs one line, with the events that were not shown yet.
-fn line(runtime: &Handle, session: &Arc<Session>, events: &mut Subscription, line: &str) -> Result<Next, ReplError> {
+fn line(
+    runtime: &Handle,
+    session: &Arc<Session>,
+    events: &mut Subscription,
+    output: &mut PipeOutput,
+    line: &str,
+) -> Result<Next, ReplError> {
     if line.trim().is_empty() {
         return Ok(Next::Line);
     }
-    let mut output = PipeOutput::default();
+    output.begin(line);
     // Write errors of events are ignored: printing the outcome detects a closed pipe.
     let outcome = runtime.block_on(async {
         let mut submitted = session.submit_ahead(line);
@@ -66,6 +117,9 @@ fn line(runtime: &Handle, session: &Arc<Session>, events: &mut Subscription, lin
             }
         }
     })?;
+    if outcome.code == Code::Quit {
+        stop_all(session);
+    }
     match output.outcome(&outcome) {
         // A closed pipe ends the front.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Next::Leave),

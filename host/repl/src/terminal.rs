@@ -1,6 +1,7 @@
 //! The interactive front: one loop over keys, events, outcomes and questions. The composer lives while anything runs, and
 //! finished lines are printed once, above the live area. `lib` starts it when both ends are a terminal.
 
+mod agents;
 mod answer;
 mod busy;
 mod completion;
@@ -43,8 +44,8 @@ use futures_util::{
     future::BoxFuture,
     stream::{self, FuturesUnordered, SelectAll},
 };
-use patchbay_core::{Code, DequeueReason, EventKind, LineId, Outcome, text};
-use patchbay_session::{ModelInUse, QueueView, Received, Session, Submitted, Subscription, Suggestion};
+use patchbay_core::{AgentId, Code, DequeueReason, EventKind, LineId, Outcome, text};
+use patchbay_session::{AgentInView, ModelInUse, QueueView, Received, Session, Submitted, Subscription, Suggestion};
 use tokio::sync::{mpsc, watch};
 
 use crate::{ReplError, Welcome, events_from_here};
@@ -135,10 +136,30 @@ enum Away {
     Editor,
 }
 
+/// A line of this front that has not ended.
+struct SubmittedLine {
+    agent: AgentId,
+    /// Whether it is `/help` without an argument, whose error gets a hint.
+    is_bare_help: bool,
+    moves_view: bool,
+}
+
 /// The state of the front.
 struct Front {
     session: Arc<Session>,
     events: Subscription,
+    /// The agent in view, as the events say: the session may have moved the view already.
+    view: AgentInView,
+    /// Whether the view has moved and nothing of the agent was printed yet.
+    joining: bool,
+    /// How the last turn of each agent ended, if that was printed.
+    told: BTreeMap<AgentId, (Code, String)>,
+    /// Whether the model or the unread mail of the agent in view may have changed.
+    outdated: bool,
+    /// Whether events were lost.
+    lagged: bool,
+    /// Whether the next Ctrl+D leaves although agents work.
+    asked_to_leave: bool,
     running: FuturesUnordered<BoxFuture<'static, (LineId, Outcome)>>,
     completing: Option<BoxFuture<'static, (String, Vec<Suggestion>)>>,
     /// Whether Tab was pressed before the suggestions were there.
@@ -168,8 +189,7 @@ struct Front {
     /// Whether the window is in front; true where the terminal does not tell.
     focused: bool,
     interrupted: Option<Instant>,
-    /// Lines of this front that have not ended, and whether each is a bare `/help`, whose error gets a hint.
-    submitted: BTreeMap<LineId, bool>,
+    submitted: BTreeMap<LineId, SubmittedLine>,
     /// Whether the waiting lines are sent as soon as what runs has stopped.
     send_after_stop: bool,
     /// A short message below the composer, until the next key.
@@ -194,13 +214,21 @@ impl Front {
         let (columns, rows) = crossterm::terminal::size()?;
         let (sender, asked) = questions::channel();
         session.set_approver(Arc::new(sender));
-        let events = events_from_here(&session);
+        let view = session.agent_in_view_now().await.map_err(|error| ReplError::Store(error.to_string()))?;
+        let mut events = events_from_here(&session);
+        events.only_deltas_of([view.id]);
         let mut transcript = Transcript::new(columns.into());
         greeting.lines.iter().for_each(|line| transcript.prose(line));
         greeting.exchange.iter().for_each(|line| transcript.aside(line));
+        transcript.set_context_tokens(view.context_tokens);
         let model = session.model_in_use().await;
         Ok(Self {
             events,
+            joining: false,
+            told: BTreeMap::new(),
+            outdated: false,
+            lagged: false,
+            asked_to_leave: false,
             running: FuturesUnordered::new(),
             completing: None,
             tab: false,
@@ -211,7 +239,8 @@ impl Front {
             command_help: CommandHelp::default(),
             search: None,
             transcript,
-            busy: Busy::default(),
+            busy: Busy::new(view.id),
+            view,
             compiling,
             texts: session.queue().lines.into_iter().map(|line| (line.id, line.text)).collect(),
             queue: session.queue(),
@@ -260,7 +289,13 @@ impl Front {
     fn asked(&mut self, message: ApproverMessage) {
         self.changed = true;
         match message {
-            ApproverMessage::Question(question) => self.questions.add(*question, Instant::now()),
+            ApproverMessage::Question(question) => {
+                if question.agent() != self.view.id {
+                    self.transcript.other_agent(&question.headline());
+                    self.area.mark(marks::BELL);
+                }
+                self.questions.add(*question, Instant::now());
+            }
             ApproverMessage::Stored(line) => self.transcript.notice(&line),
         }
     }
@@ -268,7 +303,9 @@ impl Front {
     /// Handles an event and those that are there already.
     async fn received(&mut self, received: Received) -> Result<(), ReplError> {
         self.show(received);
-        self.drain(BURST).await
+        self.drain(BURST).await?;
+        self.join_if_due().await?;
+        self.update_status().await
     }
 
     /// Handles the events that are there already, at most `limit`.
@@ -286,37 +323,50 @@ impl Front {
     fn show(&mut self, received: Received) {
         let now = Instant::now();
         self.changed = true;
-        if let Received::Event(event) = &received {
-            self.busy.event(&event.kind, now);
-            match &event.kind {
-                EventKind::LineQueued { line, text } => {
-                    self.texts.insert(*line, text.clone());
-                    self.queue = self.session.queue();
-                }
-                EventKind::LineDequeued { line, reason } => {
-                    let text = self.texts.remove(line);
-                    if let Some(text) = text.filter(|_| *reason == DequeueReason::Began) {
-                        self.transcript.entered(&text);
-                        self.busy.begin(*line, &text, now);
-                    }
-                    self.queue = self.session.queue();
-                }
-                EventKind::QueueHeld { .. } => self.queue = self.session.queue(),
-                // Lines of a resumed session have no future here.
-                EventKind::LineEnded { line, outcome } => {
-                    let took = self.busy.end(*line, now);
-                    if !self.focused && took.is_some_and(|took| took >= marks::LONG) {
-                        self.area.mark(marks::BELL);
-                    }
-                    // All of an answer is printed; other outcomes are printed by `ended`.
-                    if outcome.code == Code::Answered || !self.submitted.contains_key(line) {
-                        self.end_output(outcome);
-                    }
-                }
-                _ => {}
-            }
+        let Received::Event(event) = received else {
+            self.lagged = true;
+            return;
+        };
+        if event.kind == EventKind::ViewMoved {
+            return self.view_moved(event.agent);
         }
-        self.transcript.event(received, now);
+        let in_view = event.agent == self.view.id;
+        self.busy.event(event.agent, &event.kind, now);
+        match &event.kind {
+            EventKind::LineQueued { line, text } => {
+                self.texts.insert(*line, text.clone());
+                self.queue = self.session.queue();
+            }
+            EventKind::LineDequeued { line, reason } => {
+                let text = self.texts.remove(line);
+                if let Some(text) = text.filter(|_| *reason == DequeueReason::Began) {
+                    if in_view {
+                        self.transcript.entered(&text);
+                    }
+                    self.busy.begin(*line, event.agent, &text, now);
+                }
+                self.queue = self.session.queue();
+            }
+            EventKind::QueueHeld { .. } => {
+                self.queue = self.session.queue();
+                self.send_what_is_held();
+            }
+            // Lines of a resumed session have no future here.
+            EventKind::LineEnded { line, outcome } => {
+                let took = self.busy.end(*line, now);
+                if in_view && !self.was_told(event.agent, outcome) {
+                    self.ring_if_long(took);
+                }
+                // All of an answer is printed; other outcomes are printed by `ended`.
+                if in_view && (outcome.code == Code::Answered || !self.submitted.contains_key(line)) {
+                    self.end_output(outcome);
+                }
+            }
+            _ => self.agent_event(&event, now),
+        }
+        if in_view && (!self.joining || matches!(event.kind, EventKind::Notice { .. })) {
+            self.transcript.event(Received::Event(event), now);
+        }
     }
 
     /// Shows the outcome of a line, after its events.
@@ -325,27 +375,40 @@ impl Front {
         // The event may have been lost.
         self.busy.end(id, Instant::now());
         self.queue = self.session.queue();
-        let is_bare_help = self.submitted.remove(&id).unwrap_or_default();
-        if self.send_after_stop && self.queue.held {
-            self.session.release_queue();
-        }
+        let Some(line) = self.submitted.remove(&id) else { return Ok(()) };
+        self.send_what_is_held();
         self.send_after_stop &= !self.busy.is_idle() && !self.queue.held;
         if outcome.code == Code::LineTakenBack {
             return Ok(());
         }
-        self.transcript.outcome(outcome, self.busy.is_idle() || outcome.code == Code::Answered);
-        if is_bare_help && !outcome.is_ok() {
+        (self.changed, self.urgent, self.outdated) = (true, true, true);
+        if outcome.code == Code::Quit {
+            self.quit(outcome);
+        } else if self.was_told(line.agent, outcome) {
+            self.told.remove(&line.agent);
+        } else {
+            self.transcript.outcome(outcome, self.busy.is_idle() || outcome.code == Code::Answered);
+        }
+        if line.is_bare_help && !outcome.is_ok() {
             self.transcript.notice(front_command::HELP_HINT);
         }
         if outcome.code != Code::Answered {
             self.end_output(outcome);
         }
-        self.model = self.session.model_in_use().await;
+        if outcome.code == Code::Killed {
+            self.give_back(outcome);
+        }
         // The command may have changed what commands there are.
         self.command_help = CommandHelp::default();
-        self.leaving |= outcome.code == Code::Quit;
-        (self.changed, self.urgent) = (true, true);
-        Ok(())
+        self.join_if_due().await?;
+        self.update_status().await
+    }
+
+    /// Sends the waiting lines if the user wanted them to be sent after a stop.
+    fn send_what_is_held(&mut self) {
+        if self.send_after_stop && self.queue.held {
+            self.session.release_queue();
+        }
     }
 
     /// Marks the end of a line's output for the terminal.
@@ -358,12 +421,13 @@ impl Front {
     /// Runs the text of the composer, or puts it into the queue.
     fn submit(&mut self, line: &str) {
         let submitted: Submitted = self.session.submit(line);
-        let id = submitted.id();
-        self.submitted.insert(id, line.trim() == "/help");
+        let (id, agent) = (submitted.id(), submitted.agent());
+        let is_bare_help = line.trim() == "/help";
+        self.submitted.insert(id, SubmittedLine { agent, is_bare_help, moves_view: agents::moves_view(line) });
         self.queue = self.session.queue();
         if !self.queue.lines.iter().any(|waiting| waiting.id == id) {
             self.transcript.entered(line);
-            self.busy.begin(id, line, Instant::now());
+            self.busy.begin(id, agent, line, Instant::now());
         }
         self.running.push(Box::pin(async move { (id, submitted.await) }));
     }
@@ -385,11 +449,12 @@ impl Front {
         }
     }
 
-    /// Stops everything that runs.
+    /// Stops what the agent in view runs: its lines, and its turn if that has no line here.
     fn stop(&mut self) {
         for id in self.busy.running() {
             self.session.stop(id);
         }
+        self.session.stop_turn();
     }
 
     fn frame_time(&self) -> Duration {

@@ -47,6 +47,7 @@ const LINE_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Submitted {
     id: LineId,
+    agent: AgentId,
     outcome: oneshot::Receiver<Outcome>,
 }
 
@@ -54,6 +55,11 @@ impl Submitted {
     /// Returns the line's id, as in [`EventKind::LineEnded`].
     pub fn id(&self) -> LineId {
         self.id
+    }
+
+    /// Returns the agent that the line belongs to: the one in view when it was submitted.
+    pub fn agent(&self) -> AgentId {
+        self.agent
     }
 }
 
@@ -193,7 +199,7 @@ impl Session {
             Some(Entered::Waits(waiting)) => LineEntry::Waits(waiting),
             Some(Entered::Full(outcome)) => LineEntry::Refused(outcome),
         };
-        Submitted { id, outcome: self.start(id, line.to_owned(), agent, state, entry, capture) }
+        Submitted { id, agent: agent.id(), outcome: self.start(id, line.to_owned(), agent, state, entry, capture) }
     }
 
     /// Notes a message of a person: counts since the last one begin at zero, and stopped agents may go on.

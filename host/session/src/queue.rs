@@ -295,7 +295,8 @@ impl LineQueue {
         WaitingTurn { queue: Arc::clone(self), agent: agent.id(), id: *id, position: *position, woken }
     }
 
-    /// Releases the held queue of `agent`: its lines run one after another. Returns false if it was not held or is empty.
+    /// Releases the held queue of `agent`: its lines run one after another, also if the agent was stopped. Returns false if it
+    /// was not held or is empty.
     pub(crate) fn release(self: &Arc<Self>, agent: &Arc<Agent>) -> bool {
         let mut queues = self.lock();
         let queue = queues.entry(agent.id()).or_default();

@@ -14,6 +14,11 @@ const WIDTH: usize = 400;
 
 /// Returns the message `said` and its `answer`, cleaned and shortened.
 pub(crate) fn lines(said: &MessageRow, answer: Option<&MessageRow>) -> Vec<String> {
+    lines_of(said, answer, false)
+}
+
+/// As [`lines`]; the answer of an agent that `is_working` may still come.
+pub(crate) fn lines_of(said: &MessageRow, answer: Option<&MessageRow>, is_working: bool) -> Vec<String> {
     let mut shown: Vec<String> = match said.kind {
         MessageKind::Skill => vec![format!("/skill {}", word(said, "skill"))],
         _ => {
@@ -30,7 +35,9 @@ pub(crate) fn lines(said: &MessageRow, answer: Option<&MessageRow>) -> Vec<Strin
         first.insert_str(0, "> ");
     }
     let Some(answer) = answer else {
-        shown.push("(no answer)".to_owned());
+        if !is_working {
+            shown.push("(no answer)".to_owned());
+        }
         return shown;
     };
     let lines = split(&answer.content);

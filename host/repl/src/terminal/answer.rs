@@ -28,6 +28,11 @@ impl StreamedAnswer {
         lines.iter().map(|line| line.cut(limit)).map(|line| Row { width: line.width(), text: line.to_ansi() }).collect()
     }
 
+    /// Whether other text may be printed now without being inside a block.
+    pub(crate) fn is_between_blocks(&self) -> bool {
+        self.renderer.is_between_blocks()
+    }
+
     /// Returns the lines that are not finished yet.
     pub(crate) fn finish(self) -> Vec<String> {
         self.renderer.finish().iter().map(StyledLine::to_ansi).collect()

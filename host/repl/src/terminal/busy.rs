@@ -1,8 +1,12 @@
-//! The busy row: what runs, for how long, and how to stop it. The loop in `terminal` passes events; the clock is the front's.
+//! What runs: the lines of this front and the turns of all agents. The busy row says what the agent in view does, for how long,
+//! and how to stop it. The loop in `terminal` passes events; the clock is the front's.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
-use patchbay_core::{AssistantPart, DeltaKind, EventKind, LineId, MessageKind, Retrying, text};
+use patchbay_core::{AgentId, AssistantPart, DeltaKind, EventKind, LineId, MessageKind, Retrying, text};
 
 use super::transcript::seconds;
 
@@ -13,10 +17,13 @@ const COMMAND: usize = 40;
 /// Length limit in characters of the cause of a retry.
 const CAUSE: usize = 60;
 
-/// The lines of this front that run, and what the last events said.
-#[derive(Debug, Default)]
+/// The lines of this front that run, the turns that run, and what the last events said of the agent in view.
+#[derive(Debug)]
 pub(crate) struct Busy {
+    view: AgentId,
     lines: Vec<RunningLine>,
+    /// The agents that run a turn, with or without a line of this front, and since when.
+    turns: BTreeMap<AgentId, Instant>,
     step: Step,
     /// Tokens that the answers of the running turn used.
     tokens: u64,
@@ -25,6 +32,8 @@ pub(crate) struct Busy {
 #[derive(Debug)]
 struct RunningLine {
     id: LineId,
+    /// The agent that the line belongs to.
+    agent: AgentId,
     /// The command as typed, shortened; `None` for a message.
     command: Option<String>,
     since: Instant,
@@ -53,12 +62,30 @@ enum Step {
 }
 
 impl Busy {
-    pub(crate) fn begin(&mut self, id: LineId, line: &str, now: Instant) {
-        if self.lines.is_empty() {
+    /// Nothing runs, and `view` is in view.
+    pub(crate) fn new(view: AgentId) -> Self {
+        Self { view, lines: Vec::new(), turns: BTreeMap::new(), step: Step::Waiting, tokens: 0 }
+    }
+
+    /// Another agent is in view, which is writing an answer if `is_answering`.
+    pub(crate) fn set_view(&mut self, view: AgentId, is_answering: bool) {
+        self.view = view;
+        self.step = if is_answering { Step::Answering } else { Step::Waiting };
+        self.tokens = 0;
+    }
+
+    /// Adds a line of `agent` that runs now.
+    pub(crate) fn begin(&mut self, id: LineId, agent: AgentId, line: &str, now: Instant) {
+        self.begin_work(agent);
+        let command = line.starts_with('/').then(|| text::excerpt(line, COMMAND));
+        self.lines.push(RunningLine { id, agent, command, since: now });
+    }
+
+    /// Forgets the step of earlier work of the agent in view.
+    fn begin_work(&mut self, agent: AgentId) {
+        if agent == self.view && self.is_idle() {
             (self.step, self.tokens) = (Step::Waiting, 0);
         }
-        let command = line.starts_with('/').then(|| text::excerpt(line, COMMAND));
-        self.lines.push(RunningLine { id, command, since: now });
     }
 
     /// Removes a line that has ended and returns how long it ran; `None` if it did not run here.
@@ -67,17 +94,57 @@ impl Busy {
         Some(now.saturating_duration_since(self.lines.remove(index).since))
     }
 
+    /// Removes the turn of an agent and returns how long it ran; `None` if it is not known.
+    pub(crate) fn end_turn(&mut self, agent: AgentId, now: Instant) -> Option<Duration> {
+        Some(now.saturating_duration_since(self.turns.remove(&agent)?))
+    }
+
+    /// The agents that run a turn are exactly these; events were lost.
+    pub(crate) fn set_turns(&mut self, working: impl IntoIterator<Item = AgentId>, now: Instant) {
+        let known = std::mem::take(&mut self.turns);
+        self.turns = working.into_iter().map(|agent| (agent, known.get(&agent).copied().unwrap_or(now))).collect();
+    }
+
+    /// Whether neither a line nor a turn of the agent in view runs.
     pub(crate) fn is_idle(&self) -> bool {
-        self.lines.is_empty()
+        !self.turns.contains_key(&self.view) && self.lines.iter().all(|line| line.agent != self.view)
     }
 
-    /// The ids of the running lines, in the order in which they were entered.
+    /// Whether this agent runs a turn.
+    pub(crate) fn runs_turn(&self, agent: AgentId) -> bool {
+        self.turns.contains_key(&agent)
+    }
+
+    /// Number of other agents that run a turn.
+    pub(crate) fn others(&self) -> usize {
+        self.turns.keys().filter(|agent| **agent != self.view).count()
+    }
+
+    /// Whether a line runs that is this command.
+    pub(crate) fn runs_command(&self, name: &str) -> bool {
+        let mut commands = self.lines.iter().filter_map(|line| line.command.as_deref());
+        commands.any(|command| command.split_whitespace().next() == Some(name))
+    }
+
+    /// The ids of the running lines of the agent in view, in the order in which they were entered.
     pub(crate) fn running(&self) -> Vec<LineId> {
-        self.lines.iter().map(|line| line.id).collect()
+        self.lines.iter().filter(|line| line.agent == self.view).map(|line| line.id).collect()
     }
 
-    /// Notes what an event says about the work.
-    pub(crate) fn event(&mut self, event: &EventKind, now: Instant) {
+    /// Notes what an event of `agent` says about the work.
+    pub(crate) fn event(&mut self, agent: AgentId, event: &EventKind, now: Instant) {
+        match event {
+            EventKind::TurnBegan { .. } => {
+                self.begin_work(agent);
+                self.turns.insert(agent, now);
+            }
+            EventKind::AgentKilled => drop(self.turns.remove(&agent)),
+            _ if agent == self.view => self.step(event, now),
+            _ => {}
+        }
+    }
+
+    fn step(&mut self, event: &EventKind, now: Instant) {
         match event {
             EventKind::Delta { block: DeltaKind::Thinking, .. } => {
                 self.step = match self.step {
@@ -127,17 +194,19 @@ impl Busy {
     /// Returns the text of the row; `None` if nothing runs. `model` answers messages; `compiling` is the progress of
     /// compilation.
     pub(crate) fn text(&self, model: Option<&str>, compiling: Option<&str>, now: Instant) -> Option<String> {
-        let first = self.lines.first()?;
-        let mut parts = vec![match (&first.command, model) {
+        let line = self.lines.iter().find(|line| line.agent == self.view);
+        let turn = self.turns.get(&self.view).copied();
+        let since = line.map(|line| line.since).or(turn)?;
+        let mut parts = vec![match (line.and_then(|line| line.command.as_ref()), model) {
             (Some(command), _) => command.clone(),
             (None, Some(model)) => model.to_owned(),
             (None, None) => "working".to_owned(),
         }];
         let took = |since: Instant| seconds(now.saturating_duration_since(since));
         match &self.step {
-            Step::Waiting => parts.push(took(first.since)),
+            Step::Waiting => parts.push(took(since)),
             Step::Thinking(since) => parts.push(format!("thinking {}", took(*since))),
-            Step::Answering => parts.push(format!("answering {}", took(first.since))),
+            Step::Answering => parts.push(format!("answering {}", took(since))),
             Step::Retrying { at, attempt, of, cause } => {
                 let left = at.saturating_duration_since(now);
                 // Rounded up, so that the row counts to 1.
@@ -162,9 +231,12 @@ impl Busy {
 
 #[cfg(test)]
 mod tests {
-    use patchbay_core::DeltaPosition;
+    use patchbay_core::{DeltaPosition, TurnCause};
 
     use super::*;
+
+    const AGENT: AgentId = AgentId::from_bytes([2; 16]);
+    const OTHER: AgentId = AgentId::from_bytes([3; 16]);
 
     fn delta(block: DeltaKind) -> EventKind {
         EventKind::Delta { block, text: "x".to_owned(), at: DeltaPosition::default() }
@@ -174,16 +246,16 @@ mod tests {
     fn row_says_what_runs_and_for_how_long() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut busy = Busy::default();
+        let mut busy = Busy::new(AGENT);
         assert_eq!(busy.text(Some("m1"), None, start), None);
-        busy.begin(LineId::from_bytes([1; 16]), "hello", start);
+        busy.begin(LineId::from_bytes([1; 16]), AGENT, "hello", start);
         assert_eq!(busy.text(Some("m1"), None, at(2)).unwrap(), "* m1 · 2 s · Esc stops");
-        busy.event(&delta(DeltaKind::Thinking), at(3));
-        busy.event(&delta(DeltaKind::Thinking), at(5));
+        busy.event(AGENT, &delta(DeltaKind::Thinking), at(3));
+        busy.event(AGENT, &delta(DeltaKind::Thinking), at(5));
         assert_eq!(busy.text(Some("m1"), None, at(7)).unwrap(), "* m1 · thinking 4 s · Esc stops");
-        busy.event(&delta(DeltaKind::Text), at(8));
+        busy.event(AGENT, &delta(DeltaKind::Text), at(8));
         assert_eq!(busy.text(Some("m1"), None, at(70)).unwrap(), "* m1 · answering 1 min 10 s · Esc stops");
-        busy.event(&EventKind::Progress { tool: "web__fetch".to_owned(), text: "40 %".to_owned() }, at(71));
+        busy.event(AGENT, &EventKind::Progress { tool: "web__fetch".to_owned(), text: "40 %".to_owned() }, at(71));
         assert_eq!(busy.text(Some("m1"), None, at(72)).unwrap(), "* m1 · web__fetch 1 s · 40 % · Esc stops");
         let ended = [1, 1].map(|line| busy.end(LineId::from_bytes([line; 16]), at(73)));
         assert_eq!(ended, [Some(Duration::from_secs(73)), None]);
@@ -194,10 +266,10 @@ mod tests {
     fn retry_is_counted_down() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let mut busy = Busy::default();
-        busy.begin(LineId::from_bytes([1; 16]), "hello", start);
+        let mut busy = Busy::new(AGENT);
+        busy.begin(LineId::from_bytes([1; 16]), AGENT, "hello", start);
         let (provider, what, cause) = ("m".to_owned(), "Connection failed".to_owned(), "connection refused".to_owned());
-        busy.event(&EventKind::Retrying(Retrying { provider, what, cause, wait_ms: 2_700, attempt: 2, of: 3 }), start);
+        busy.event(AGENT, &EventKind::Retrying(Retrying { provider, what, cause, wait_ms: 2_700, attempt: 2, of: 3 }), start);
         for (ms, expected) in [
             (0, "* m1 · asks again in 3 s, 2 of 3: connection refused · Esc stops"),
             (1_000, "* m1 · asks again in 2 s, 2 of 3: connection refused · Esc stops"),
@@ -206,15 +278,39 @@ mod tests {
         ] {
             assert_eq!(busy.text(Some("m1"), None, at(ms)).unwrap(), expected);
         }
-        busy.event(&delta(DeltaKind::Text), at(3_000));
+        busy.event(AGENT, &delta(DeltaKind::Text), at(3_000));
         assert_eq!(busy.text(Some("m1"), None, at(3_000)).unwrap(), "* m1 · answering 3 s · Esc stops");
     }
 
     #[test]
     fn command_is_named_by_its_text() {
-        let mut busy = Busy::default();
+        let mut busy = Busy::new(AGENT);
         let now = Instant::now();
-        busy.begin(LineId::from_bytes([1; 16]), "/spin {}", now);
+        busy.begin(LineId::from_bytes([1; 16]), AGENT, "/spin {}", now);
         assert_eq!(busy.text(None, None, now).unwrap(), "* /spin {} · 0 s · Esc stops");
+    }
+
+    #[test]
+    fn only_the_agent_in_view_is_shown() {
+        let start = Instant::now();
+        let mut busy = Busy::new(AGENT);
+        let began = EventKind::TurnBegan { turn: 1, cause: TurnCause::Mail };
+        busy.event(OTHER, &began, start);
+        busy.begin(LineId::from_bytes([1; 16]), OTHER, "/spin {}", start);
+        busy.event(OTHER, &delta(DeltaKind::Text), start);
+        assert_eq!((busy.is_idle(), busy.others(), busy.running().len()), (true, 1, 0));
+        assert_eq!(busy.text(Some("m1"), None, start), None);
+        assert!(busy.runs_command("/spin") && !busy.runs_command("/spi"));
+        // A turn without a line of this front.
+        busy.event(AGENT, &began, start);
+        let later = start + Duration::from_secs(2);
+        assert_eq!(busy.text(Some("m1"), None, later).unwrap(), "* m1 · 2 s · Esc stops");
+        busy.set_view(OTHER, true);
+        assert_eq!(busy.text(None, None, later).unwrap(), "* /spin {} · answering 2 s · Esc stops");
+        busy.event(OTHER, &EventKind::AgentKilled, later);
+        assert_eq!(busy.end_turn(AGENT, later), Some(Duration::from_secs(2)));
+        assert_eq!((busy.end_turn(AGENT, later), busy.others()), (None, 0));
+        busy.set_turns([AGENT], later);
+        assert_eq!(busy.others(), 1);
     }
 }

@@ -172,9 +172,16 @@ impl Composer {
         &self.history
     }
 
-    /// Returns the rows of the text behind its prompt, at most `height`, with `hint` in faint behind the text, and the
+    /// Returns the rows of the text behind `prompt`, at most `height`, with `hint` in faint behind the text, and the
     /// cursor's place in them.
-    pub(crate) fn view(&self, columns: usize, height: usize, mark: Mark, hint: Option<&str>) -> Wrapped {
-        wrap::input(self.text(), self.cursor(), columns, height, mark, hint)
+    pub(crate) fn view(
+        &self,
+        prompt: &str,
+        columns: usize,
+        height: usize,
+        mark: Mark,
+        hint: Option<&str>,
+    ) -> Wrapped {
+        wrap::input(prompt, self.text(), self.cursor(), columns, height, mark, hint)
     }
 }

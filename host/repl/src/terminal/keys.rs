@@ -4,7 +4,10 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use patchbay_session::Approval;
+
 use super::{Away, Front, front_command, search::HistorySearch};
+use crate::words;
 
 /// Within this time, a second Ctrl+C leaves.
 const TWICE: Duration = Duration::from_secs(1);
@@ -25,8 +28,9 @@ impl Front {
             return self.search_key(key);
         }
         self.hint = None;
+        let asked_to_leave = std::mem::take(&mut self.asked_to_leave);
         match (key.code, key.modifiers) {
-            (KeyCode::Char('d'), _) if control && self.composer.is_empty() => self.submit("/quit"),
+            (KeyCode::Char('d'), _) if control && self.composer.is_empty() => self.leave_if_idle(asked_to_leave),
             (KeyCode::Char('r'), _) if control => {
                 self.menu = None;
                 self.search = Some(HistorySearch::default());
@@ -63,11 +67,26 @@ impl Front {
         }
     }
 
-    /// Ctrl+C: clears the text, else stops what runs, else says how to leave; a second one leaves.
+    /// Ctrl+D: leaves. While agents work, it asks first.
+    fn leave_if_idle(&mut self, asked: bool) {
+        match self.session.working_agents() {
+            working if working > 0 && !asked => {
+                self.hint = Some(words::leaving(working));
+                self.asked_to_leave = true;
+            }
+            _ => self.submit("/quit"),
+        }
+    }
+
+    /// Ctrl+C: clears the text, else stops what runs, else says how to leave; a second one leaves. A question of an agent that is
+    /// not in view is denied.
     pub(super) fn interrupt(&mut self, now: Instant) {
         self.changed = true;
         let again = self.interrupted.replace(now).is_some_and(|before| now.saturating_duration_since(before) < TWICE);
-        if self.questions.is_open() || !self.busy.is_idle() && self.composer.is_empty() {
+        if self.questions.agent().is_some_and(|agent| agent != self.view.id) {
+            let denied = self.questions.answer(Approval::No, now);
+            denied.iter().for_each(|line| self.transcript.notice(line));
+        } else if self.questions.is_open() || !self.busy.is_idle() && self.composer.is_empty() {
             self.stop();
         } else if self.search.take().is_some() {
             self.edited();
@@ -121,11 +140,14 @@ impl Front {
 
     /// Ctrl+Enter: like Enter, and stops what runs, so that waiting lines are sent at once.
     fn send_now(&mut self) {
-        let running = self.busy.running();
+        let (running, is_busy) = (self.busy.running(), !self.busy.is_idle());
         self.enter();
+        self.send_after_stop |= is_busy;
         for id in running {
-            self.send_after_stop = true;
             self.session.stop(id);
+        }
+        if is_busy {
+            self.session.stop_turn();
         }
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use patchbay_core::text;
+use patchbay_core::{AgentId, text};
 use patchbay_session::{Approval, Approver, Question};
 use tokio::sync::{mpsc, oneshot};
 
@@ -34,6 +34,18 @@ pub(crate) enum ApproverMessage {
 pub(crate) struct PendingQuestion {
     question: Question,
     answer: oneshot::Sender<Approval>,
+}
+
+impl PendingQuestion {
+    /// Returns the agent whose call needs the answer.
+    pub(crate) fn agent(&self) -> AgentId {
+        self.question.agent
+    }
+
+    /// Returns the line for the transcript while another agent is in view.
+    pub(crate) fn headline(&self) -> String {
+        format!("{} asks: {}", self.question.agent.short(), title(&self.question))
+    }
 }
 
 /// Returns the two ends of the way of questions.
@@ -109,6 +121,11 @@ impl Questions {
         !self.waiting.is_empty()
     }
 
+    /// Returns the agent whose call needs the answer to the open question.
+    pub(crate) fn agent(&self) -> Option<AgentId> {
+        self.waiting.front().map(PendingQuestion::agent)
+    }
+
     /// Answers the open question if the key is an offered answer and was not typed ahead. Returns the line for the
     /// transcript; `None` for `always`, whose line is printed when the grant is stored.
     pub(crate) fn key(&mut self, key: KeyEvent, now: Instant) -> Option<String> {
@@ -127,6 +144,11 @@ impl Questions {
         if !self.waiting.front()?.question.allows(approval) {
             return None;
         }
+        self.answer(approval, now)
+    }
+
+    /// Answers the open question. Returns the same as [`Questions::key`].
+    pub(crate) fn answer(&mut self, approval: Approval, now: Instant) -> Option<String> {
         let pending = self.waiting.pop_front()?;
         self.deaf_since = now;
         let Question { capability, .. } = &pending.question;

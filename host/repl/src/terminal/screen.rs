@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use patchbay_core::text;
-use patchbay_session::ModelInUse;
+use patchbay_session::{AgentInView, ModelInUse};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
     front_command,
     live::{LiveView, Row},
     style,
-    wrap::cut,
+    wrap::{self, cut},
 };
 
 /// Waiting messages that are shown.
@@ -49,7 +49,8 @@ impl Front {
             }
             None => {
                 let CommandHelp { mark, usage, .. } = &self.command_help;
-                let wrapped = self.composer.view(self.columns, composer_height, *mark, usage.as_deref());
+                let prompt = if self.session.is_capturing() { wrap::CAPTURING } else { wrap::PROMPT };
+                let wrapped = self.composer.view(prompt, self.columns, composer_height, *mark, usage.as_deref());
                 (wrapped.rows, wrapped.cursor)
             }
         };
@@ -128,15 +129,27 @@ impl Front {
         }
     }
 
-    /// Returns the status row: the model, how full its context window is, what waits, the workspace. In a narrow window the
-    /// last parts are left out.
+    /// Returns the status row: the agent in view if there are others, its model, how full its context window is, other agents
+    /// that work, unread mail, what waits, the workspace. In a narrow window the last parts are left out.
     fn status(&self, columns: usize) -> Option<String> {
         let mut parts = Vec::new();
+        let AgentInView { id, is_root, is_dead, unread, .. } = &self.view;
+        if !is_root || self.session.has_several_agents() {
+            parts.push(format!("{}{}", id.short(), if *is_dead { " dead" } else { "" }));
+        }
         if let Some(ModelInUse { name, window }) = &self.model {
             parts.push(name.clone());
             if let Some(tokens) = self.transcript.context_tokens() {
                 parts.push(format!("{} % of {}k", tokens.saturating_mul(100) / (*window).max(1), window / 1_000));
             }
+        }
+        match self.busy.others() {
+            0 => {}
+            1 => parts.push("1 other works".to_owned()),
+            others => parts.push(format!("{others} others work")),
+        }
+        if *unread > 0 {
+            parts.push(format!("{unread} unread"));
         }
         if !self.queue.lines.is_empty() {
             parts.push(format!("{} queued", self.queue.lines.len()));

@@ -102,7 +102,7 @@ fn unstyled(line: &str) -> String {
 /// The rows as the loop draws them: the open block, the composer, a status.
 fn view(transcript: &Transcript, draft: &str, columns: usize) -> LiveView {
     let mut rows = transcript.tail(ROWS / 3);
-    let input = wrap::input(draft, draft.len(), columns, ROWS / 3, Mark::None, None);
+    let input = wrap::input(wrap::PROMPT, draft, draft.len(), columns, ROWS / 3, Mark::None, None);
     let cursor = (rows.len() + input.cursor.0, input.cursor.1);
     rows.extend(input.rows);
     rows.push(Row::plain(wrap::cut("model · ~/workspace", columns - 1)));

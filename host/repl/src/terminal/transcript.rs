@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use patchbay_core::{AssistantPart, Code, DeltaKind, DeltaPosition, EventKind, MessageKind, Outcome, text};
-use patchbay_session::Received;
+use patchbay_core::{AssistantPart, Code, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Outcome, text};
+use patchbay_session::{AgentInView, Received};
 
 use super::{
     answer::StreamedAnswer,
@@ -29,6 +29,10 @@ pub(crate) struct Transcript {
     finished: Vec<String>,
     columns: usize,
     open: Open,
+    /// Lines about other agents, which are printed when no block is being printed.
+    later: Vec<String>,
+    /// What was printed of the agent in view when it came into view.
+    joined: Joined,
     /// The answer that is being received, and how many bytes of its text have been received without a gap.
     received: Option<(AnswerId, u64)>,
     results: Results,
@@ -47,6 +51,27 @@ pub(crate) struct Transcript {
 /// The turn and the index of an answer in it.
 type AnswerId = (u64, u32);
 
+/// What was printed of an agent when it came into view. Events of what it contains may still follow.
+#[derive(Debug, Default)]
+struct Joined {
+    /// The number of the last row.
+    seq: u64,
+    /// The answer that was being written.
+    answer: Option<AnswerId>,
+}
+
+impl Joined {
+    fn contains(&self, event: &Event) -> bool {
+        match (&event.kind, self.answer) {
+            (EventKind::Message { .. }, _) => event.seq <= self.seq,
+            (EventKind::Delta { at, .. }, Some(answer)) => (at.turn, at.answer) < answer,
+            // A piece of an answer that is stored was published before its row.
+            (EventKind::Delta { .. }, None) => event.seq < self.seq,
+            _ => false,
+        }
+    }
+}
+
 /// The block that is being received.
 enum Open {
     None,
@@ -60,6 +85,8 @@ impl Transcript {
             finished: Vec::new(),
             columns,
             open: Open::None,
+            later: Vec::new(),
+            joined: Joined::default(),
             received: None,
             results: Results::default(),
             last_answer: String::new(),
@@ -98,6 +125,43 @@ impl Transcript {
     /// Like [`Transcript::prose`], in faint style.
     pub(crate) fn notice(&mut self, text: &str) {
         self.finished.extend(prose::lines(text, self.columns).iter().map(|line| style::faint(line)));
+    }
+
+    /// Like [`Transcript::notice`], for what another agent did: never inside a block.
+    pub(crate) fn other_agent(&mut self, line: &str) {
+        self.later.push(line.to_owned());
+        self.print_later();
+    }
+
+    fn print_later(&mut self) {
+        let may_print = match &self.open {
+            Open::None | Open::Thinking { .. } => true,
+            Open::Answer(answer) => answer.is_between_blocks(),
+        };
+        if may_print {
+            std::mem::take(&mut self.later).iter().for_each(|line| self.notice(line));
+        }
+    }
+
+    /// Begins to show another agent: its last exchange, and the text of the answer that it is writing.
+    pub(crate) fn join(&mut self, view: &AgentInView, now: Instant) {
+        self.end_at(now);
+        self.diffs.clear();
+        self.received = None;
+        self.context_tokens = view.context_tokens;
+        self.notice(&format!("Agent {} is in view; it is {}.", view.id.short(), state(view)));
+        view.exchange.iter().for_each(|line| self.aside(line));
+        let answer = view.answer.as_ref().map(|answer| (answer.turn, answer.answer));
+        self.joined = Joined { seq: view.seq, answer };
+        if let (Some(id), Some(answer)) = (answer, &view.answer) {
+            self.received = Some((id, answer.text.len() as u64));
+            self.push_text(&answer.text, now);
+        }
+    }
+
+    /// Sets the tokens of the conversation after its last answer.
+    pub(crate) fn set_context_tokens(&mut self, tokens: Option<u64>) {
+        self.context_tokens = tokens;
     }
 
     /// The results of tools, for `/show`.
@@ -165,10 +229,13 @@ impl Transcript {
         }
     }
 
-    /// Shows an event.
+    /// Shows an event of the agent in view.
     pub(crate) fn event(&mut self, received: Received, now: Instant) {
         // Deltas that are lost are replaced by the answer's row.
         let Received::Event(event) = received else { return };
+        if self.joined.contains(&event) {
+            return;
+        }
         let (answer, result) = (event.kind.answer(), event.kind.tool_result());
         match event.kind {
             EventKind::Delta { block: DeltaKind::Text, text, at } => self.text(&text, at, now),
@@ -290,7 +357,8 @@ impl Transcript {
     fn push_text(&mut self, text: &str, now: Instant) {
         let text = text::clean(text);
         if let Open::Answer(answer) = &mut self.open {
-            return self.finished.extend(answer.push(&text));
+            self.finished.extend(answer.push(&text));
+            return self.print_later();
         }
         // The blank line that separates two blocks of text is not needed after other output.
         let text = text.trim_start_matches('\n');
@@ -330,6 +398,16 @@ impl Transcript {
                 self.aside(&format!("thought {took} (/show thinking)"));
             }
         }
+        self.print_later();
+    }
+}
+
+/// Returns what an agent does, in a word.
+fn state(view: &AgentInView) -> &'static str {
+    match (view.is_dead, view.is_working) {
+        (true, _) => "dead",
+        (false, true) => "working",
+        (false, false) => "idle",
     }
 }
 

@@ -6,8 +6,9 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{composer::Mark, live::Row};
 
-/// The prompt, and what stands before the other rows of the text.
-const PROMPT: &str = "> ";
+/// The prompt, the prompt while lines are captured, and what stands before the other rows of the text.
+pub(crate) const PROMPT: &str = "> ";
+pub(crate) const CAPTURING: &str = "(capturing) > ";
 const INDENT: &str = "  ";
 
 /// Rows and the cursor's place in them.
@@ -17,8 +18,10 @@ pub(crate) struct Wrapped {
     pub(crate) cursor: (usize, usize),
 }
 
-/// Returns the rows of `text` in a window of `columns`, at most `height` of them around the `cursor`, a byte offset.
+/// Returns the rows of `text` behind `prompt` in a window of `columns`, at most `height` of them around the `cursor`, a byte
+/// offset.
 pub(crate) fn input(
+    prompt: &str,
     text: &str,
     cursor: usize,
     columns: usize,
@@ -26,9 +29,11 @@ pub(crate) fn input(
     mark: Mark,
     hint: Option<&str>,
 ) -> Wrapped {
+    // A narrow window has no room for a long prompt.
+    let prompt = if columns > 2 * prompt.len() { prompt } else { PROMPT };
     let limit = columns.saturating_sub(1).max(PROMPT.len() + 2);
-    let mut rows = vec![Row::plain(PROMPT)];
-    let mut place = (0, PROMPT.len());
+    let mut rows = vec![Row::plain(prompt)];
+    let mut place = (0, prompt.len());
     let (marked, style) = match mark {
         Mark::None => (0, ""),
         Mark::Known(end) => (end, "\x1b[1m"),
@@ -138,43 +143,50 @@ mod tests {
 
     #[test]
     fn long_text_continues_on_indented_rows() {
-        let wrapped = input("abcdefgh", 8, 8, 9, Mark::None, None);
+        let wrapped = input(PROMPT, "abcdefgh", 8, 8, 9, Mark::None, None);
         assert_eq!(texts(&wrapped), ["> abcde", "  fgh"]);
         assert_eq!(wrapped.cursor, (1, 5));
     }
 
     #[test]
     fn wide_characters_are_never_split() {
-        let wrapped = input("世界世界", 3, 8, 9, Mark::None, None);
+        let wrapped = input(PROMPT, "世界世界", 3, 8, 9, Mark::None, None);
         assert_eq!(texts(&wrapped), ["> 世界", "  世界"]);
         assert_eq!(wrapped.cursor, (0, 4));
     }
 
     #[test]
     fn cursor_at_a_break_stands_on_the_next_row() {
-        assert_eq!(input("abcdefgh", 5, 8, 9, Mark::None, None).cursor, (1, 2));
-        assert_eq!(input("a\nb", 2, 8, 9, Mark::None, None).cursor, (1, 2));
-        assert_eq!(input("a\n", 2, 8, 9, Mark::None, None).cursor, (1, 2));
+        assert_eq!(input(PROMPT, "abcdefgh", 5, 8, 9, Mark::None, None).cursor, (1, 2));
+        assert_eq!(input(PROMPT, "a\nb", 2, 8, 9, Mark::None, None).cursor, (1, 2));
+        assert_eq!(input(PROMPT, "a\n", 2, 8, 9, Mark::None, None).cursor, (1, 2));
     }
 
     #[test]
     fn command_is_marked_by_attributes() {
-        assert_eq!(texts(&input("/calc 1", 7, 40, 9, Mark::Known(5), None)), ["> \x1b[1m/calc\x1b[0m 1"]);
-        assert_eq!(texts(&input("/nope", 5, 40, 9, Mark::Unknown(5), None)), ["> \x1b[4m/nope\x1b[0m"]);
+        assert_eq!(texts(&input(PROMPT, "/calc 1", 7, 40, 9, Mark::Known(5), None)), ["> \x1b[1m/calc\x1b[0m 1"]);
+        assert_eq!(texts(&input(PROMPT, "/nope", 5, 40, 9, Mark::Unknown(5), None)), ["> \x1b[4m/nope\x1b[0m"]);
     }
 
     #[test]
     fn hint_is_faint_and_cut() {
-        let wrapped = input("/calc ", 6, 16, 9, Mark::None, Some("expression"));
+        let wrapped = input(PROMPT, "/calc ", 6, 16, 9, Mark::None, Some("expression"));
         assert_eq!(texts(&wrapped), ["> /calc \x1b[2mexpres…\x1b[0m"]);
         assert_eq!((wrapped.rows[0].width, wrapped.cursor), (15, (0, 8)));
     }
 
     #[test]
+    fn long_prompt_needs_room() {
+        let wrapped = input(CAPTURING, "abc", 3, 40, 9, Mark::None, None);
+        assert_eq!((texts(&wrapped), wrapped.cursor), (vec!["(capturing) > abc"], (0, 17)));
+        assert_eq!(texts(&input(CAPTURING, "abc", 3, 20, 9, Mark::None, None)), ["> abc"]);
+    }
+
+    #[test]
     fn rows_around_the_cursor_are_shown() {
-        let wrapped = input("a\nb\nc\nd", 3, 40, 2, Mark::None, None);
+        let wrapped = input(PROMPT, "a\nb\nc\nd", 3, 40, 2, Mark::None, None);
         assert_eq!(texts(&wrapped), ["> a", "  b"]);
-        let wrapped = input("a\nb\nc\nd", 7, 40, 2, Mark::None, None);
+        let wrapped = input(PROMPT, "a\nb\nc\nd", 7, 40, 2, Mark::None, None);
         assert_eq!(texts(&wrapped), ["  c", "  d"]);
         assert_eq!(wrapped.cursor, (1, 3));
     }

@@ -51,6 +51,11 @@ pub enum AgentState {
 }
 
 impl AgentState {
+    /// Returns whether the agent runs a turn.
+    pub fn is_turn(self) -> bool {
+        matches!(self, Self::Working | Self::Waiting | Self::Asking)
+    }
+
     /// Returns the word of `/agents`.
     pub fn as_str(self) -> &'static str {
         match self {
