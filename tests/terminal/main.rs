@@ -7,6 +7,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod agents;
 mod answering;
 mod budget;
 mod leaving;
@@ -95,6 +96,15 @@ const MOMENTS: &[Moment] = &[
     moment("hostile_tool", tools::hostile),
     moment("question", tools::question),
     moment("diff", tools::diff),
+    moment("fork", agents::fork),
+    moment("child_done", agents::child_done),
+    main_moment("switch", agents::switch),
+    moment("stop_woken", agents::stop_woken),
+    moment("capturing", agents::capturing),
+    main_moment("kill", agents::kill),
+    main_moment("quit", agents::quit),
+    moment("other_asks", agents::other_asks),
+    moment("pipe_agents", agents::pipe),
     moment("leave", leaving::leave),
     moment("resume", leaving::resume),
     moment("suspend", leaving::suspend),

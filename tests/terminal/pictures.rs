@@ -59,6 +59,14 @@ const SECTIONS: &[(&str, &str, &[&str])] = &[
         &["question"],
     ),
     (
+        "Agents",
+        "`/fork` makes a child of the agent in view and shows it; `/agents` lists all of them. Only the agent in view is shown. Of \
+         the others you see one dim line when a turn ends, fails or asks, or when one is killed, never inside what you type or \
+         read. `/switch` shows an agent with its last exchange, and the answer that it is writing goes on. The status row says \
+         which agent is in view, how many others work, and its unread mail. `/kill` gives waiting lines back to you.",
+        &["fork", "child_done", "switch", "capturing", "kill", "quit"],
+    ),
+    (
         "Leaving and coming back",
         "Ctrl+D leaves and says how to go on. `patchbay -c` continues the last session of the workspace and shows the last \
          exchange.",

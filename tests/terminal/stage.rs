@@ -85,7 +85,7 @@ impl Stage {
 
     /// Asserts that the screen is that of the moment's file, or writes the file if `UPDATE_SCREENS` is set.
     pub(crate) fn screen(&self, terminal: &Terminal) {
-        let mut rows = terminal.wait_for_stillness(masked);
+        let mut rows = with_agents_masked(terminal.wait_for_stillness(masked), self.columns.into());
         while rows.last().is_some_and(String::is_empty) {
             rows.pop();
         }
@@ -121,6 +121,60 @@ fn masked(row: &str) -> String {
     };
     let masked: Vec<&str> = (0..words.len()).map(|index| if seconds(index) { "0" } else { words[index] }).collect();
     masked.join(" ")
+}
+
+/// The ids of agents in screens, in the order in which they appear.
+const AGENTS: [&str; 4] = ["a1b2c3d4", "b2c3d4e5", "c3d4e5f6", "d4e5f6a7"];
+const TAIL: &str = "-0000-4000-8000-000000000000";
+const UUID: usize = 36;
+const SHORT: usize = 8;
+/// What [`masked`] writes for sessions.
+const SESSION: &str = "25ac03e6";
+
+/// Replaces the ids of agents, whole and short ones, also where the edge of the window breaks them. Only columns are kept: an
+/// id of another run has the same length.
+fn with_agents_masked(rows: Vec<String>, columns: usize) -> Vec<String> {
+    // The text with its breaks at the edge removed, and where each character stands.
+    let mut shown: Vec<Vec<char>> = rows.iter().map(|row| row.chars().collect()).collect();
+    let mut text: Vec<(char, usize, usize)> = Vec::new();
+    for (row, characters) in shown.iter().enumerate() {
+        text.extend(characters.iter().enumerate().map(|(column, character)| (*character, row, column)));
+        if characters.len() < columns {
+            text.push(('\n', row, characters.len()));
+        }
+    }
+    let is_id = |at: usize| text.get(at).is_some_and(|(c, ..)| c.is_ascii_hexdigit() || *c == '-');
+    let mut known: Vec<String> = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let length = (at..).take_while(|index| is_id(*index)).count();
+        let word: String = text[at..at + length].iter().map(|(c, ..)| c).collect();
+        let begins_word = at == 0 || !text[at - 1].0.is_alphanumeric();
+        let ends_word = text.get(at + length).is_none_or(|(c, ..)| !c.is_alphanumeric());
+        let is_whole = length == UUID && word.matches('-').count() == 4;
+        let is_short = length == SHORT && !word.contains('-') && word != SESSION;
+        if begins_word && ends_word && (is_whole || is_short) {
+            let short = word[..SHORT].to_owned();
+            let index = known.iter().position(|id| *id == short).unwrap_or_else(|| {
+                known.push(short);
+                known.len() - 1
+            });
+            let replaced: Vec<char> = AGENTS[index % AGENTS.len()].chars().chain(TAIL.chars()).take(length).collect();
+            for (offset, character) in replaced.into_iter().enumerate() {
+                let (_, row, column) = text[at + offset];
+                shown[row][column] = character;
+            }
+        }
+        at += length.max(1);
+    }
+    shown.into_iter().map(|row| row.into_iter().collect()).collect()
+}
+
+#[test]
+fn masks_hide_agents_also_at_the_edge() {
+    let rows = ["Forked child 0123", "4567-89ab-4cde-8f", "01-23456789abcd x", "01234567 is done."];
+    let masked = with_agents_masked(rows.map(str::to_owned).to_vec(), 17);
+    assert_eq!(masked, ["Forked child a1b2", "c3d4-0000-4000-80", "00-000000000000 x", "a1b2c3d4 is done."]);
 }
 
 #[test]

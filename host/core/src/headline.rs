@@ -49,7 +49,10 @@ mod tests {
         let words = |outcome| ended(outcome).unwrap();
         assert_eq!(words(Outcome::ok(Code::Answered, "Two.\n\nOr three.")), "a1a1a1a1 is done: Two. Or three.");
         assert_eq!(words(Outcome::ok(Code::Answered, "")), "a1a1a1a1 is done.");
-        assert_eq!(words(Outcome::error(Code::ProviderRateLimit, "Rate limit exceeded.")), "a1a1a1a1 failed: Rate limit exceeded.");
+        assert_eq!(
+            words(Outcome::error(Code::ProviderRateLimit, "Rate limit exceeded.")),
+            "a1a1a1a1 failed: Rate limit exceeded."
+        );
         assert_eq!(words(Outcome::refused(Code::TurnCancelled, "Cancelled.")), "a1a1a1a1 was stopped.");
         assert_eq!(ended(Outcome::error(Code::AgentDead, "it was killed.")), None);
         assert_eq!(headline(EventKind::AgentKilled).unwrap(), "a1a1a1a1 was killed.");

@@ -74,14 +74,17 @@ fn in_view(
 ) -> AgentInView {
     let is_working = agent.is_answering();
     let answered = exchange.as_ref().and_then(|(_, answer)| answer.as_ref());
-    let usage = answered.and_then(|row| AssistantRecord::deserialize(row.data.as_ref()?).ok()).map(|record| record.usage);
+    let usage =
+        answered.and_then(|row| AssistantRecord::deserialize(row.data.as_ref()?).ok()).map(|record| record.usage);
     AgentInView {
         id: agent.id(),
         is_root: agent.parent().is_none(),
         is_dead: agent.is_dead(),
         is_working,
         seq,
-        exchange: exchange.map(|(said, answer)| recap::lines_of(&said, answer.as_ref(), is_working)).unwrap_or_default(),
+        exchange: exchange
+            .map(|(said, answer)| recap::lines_of(&said, answer.as_ref(), is_working))
+            .unwrap_or_default(),
         context_tokens: usage.map(|usage| usage.total()).filter(|tokens| *tokens > 0),
         unread,
         answer,

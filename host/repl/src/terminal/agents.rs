@@ -78,7 +78,9 @@ impl Front {
         match &event.kind {
             EventKind::TurnEnded { outcome, .. } => {
                 let took = self.busy.end_turn(event.agent, now);
-                self.told.insert(event.agent, (outcome.code, outcome.message.clone()));
+                // All of an answer is printed from its row.
+                let message = if outcome.is_ok() { String::new() } else { outcome.message.clone() };
+                self.told.insert(event.agent, (outcome.code, message));
                 self.outdated = true;
                 if in_view {
                     self.ring_if_long(took);
@@ -111,7 +113,8 @@ impl Front {
 
     /// Whether the outcome of a line of `agent` was told when its turn ended.
     pub(super) fn was_told(&self, agent: AgentId, outcome: &Outcome) -> bool {
-        self.told.get(&agent).is_some_and(|(code, message)| (*code, message) == (outcome.code, &outcome.message))
+        let told = self.told.get(&agent);
+        told.is_some_and(|(code, message)| *code == outcome.code && (outcome.is_ok() || *message == outcome.message))
     }
 
     /// Rings the bell after long work if the window is not in front.

@@ -269,7 +269,11 @@ mod tests {
         let mut busy = Busy::new(AGENT);
         busy.begin(LineId::from_bytes([1; 16]), AGENT, "hello", start);
         let (provider, what, cause) = ("m".to_owned(), "Connection failed".to_owned(), "connection refused".to_owned());
-        busy.event(AGENT, &EventKind::Retrying(Retrying { provider, what, cause, wait_ms: 2_700, attempt: 2, of: 3 }), start);
+        busy.event(
+            AGENT,
+            &EventKind::Retrying(Retrying { provider, what, cause, wait_ms: 2_700, attempt: 2, of: 3 }),
+            start,
+        );
         for (ms, expected) in [
             (0, "* m1 · asks again in 3 s, 2 of 3: connection refused · Esc stops"),
             (1_000, "* m1 · asks again in 2 s, 2 of 3: connection refused · Esc stops"),

@@ -174,14 +174,7 @@ impl Composer {
 
     /// Returns the rows of the text behind `prompt`, at most `height`, with `hint` in faint behind the text, and the
     /// cursor's place in them.
-    pub(crate) fn view(
-        &self,
-        prompt: &str,
-        columns: usize,
-        height: usize,
-        mark: Mark,
-        hint: Option<&str>,
-    ) -> Wrapped {
+    pub(crate) fn view(&self, prompt: &str, columns: usize, height: usize, mark: Mark, hint: Option<&str>) -> Wrapped {
         wrap::input(prompt, self.text(), self.cursor(), columns, height, mark, hint)
     }
 }

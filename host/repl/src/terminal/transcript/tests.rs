@@ -1,6 +1,7 @@
 //! Tests of the transcript: which lines an event finishes.
 
-use patchbay_core::{AgentId, DeltaPosition, Event, SessionId};
+use patchbay_core::{AgentId, DeltaPosition, SessionId};
+use patchbay_session::AnswerSoFar;
 
 use super::*;
 
@@ -142,4 +143,75 @@ fn answer_is_printed_again_for_another_width_only() {
     transcript.reprint();
     transcript.reprint();
     assert_eq!(transcript.take_finished(), ["An answer."]);
+}
+
+fn in_view(seq: u64, answer: Option<&str>) -> AgentInView {
+    AgentInView {
+        id: AgentId::from_bytes([2; 16]),
+        is_root: false,
+        is_dead: false,
+        is_working: answer.is_some(),
+        seq,
+        exchange: vec!["> How?".to_owned()],
+        context_tokens: Some(7),
+        unread: 0,
+        answer: answer.map(|text| AnswerSoFar { turn: 5, answer: 1, text: text.to_owned() }),
+    }
+}
+
+fn at(seq: u64, kind: EventKind) -> Received {
+    let (session, agent) = (SessionId::from_bytes([1; 16]), AgentId::from_bytes([2; 16]));
+    Received::Event(Event { session, agent, seq, kind })
+}
+
+fn piece(seq: u64, answer: u32, offset: u64, text: &str) -> Received {
+    let position = DeltaPosition { turn: 5, answer, offset, ..DeltaPosition::default() };
+    at(seq, EventKind::Delta { block: DeltaKind::Text, text: text.to_owned(), at: position })
+}
+
+fn assistant(seq: u64, content: &str) -> Received {
+    at(seq, EventKind::Message { kind: MessageKind::Assistant, content: content.to_owned(), data: None })
+}
+
+#[test]
+fn agent_that_comes_into_view_goes_on_with_its_answer() {
+    let mut transcript = Transcript::new(80);
+    let now = Instant::now();
+    transcript.event(piece(8, 0, 0, "of another agent"), now);
+    transcript.join(&in_view(9, Some("First.\n\nSec")), now);
+    assert_eq!(transcript.context_tokens(), Some(7));
+    // Events of what is printed already: an earlier answer, its row, and the same pieces.
+    transcript.event(piece(8, 0, 0, "earlier"), now);
+    transcript.event(assistant(9, "earlier"), now);
+    transcript.event(piece(9, 1, 6, "\n\nSec"), now);
+    transcript.event(piece(9, 1, 11, "ond."), now);
+    transcript.event(assistant(10, "First.\n\nSecond."), now);
+    let expected = ["of another agent", "Agent 02020202 is in view; it is working.", "> How?", "First.", "", "Second."];
+    assert_eq!(printed(&mut transcript), expected);
+}
+
+#[test]
+fn pieces_of_stored_answers_are_not_printed_again() {
+    let mut transcript = Transcript::new(80);
+    let now = Instant::now();
+    transcript.join(&in_view(9, None), now);
+    transcript.event(piece(8, 1, 0, "stored"), now);
+    transcript.event(assistant(9, "stored"), now);
+    transcript.event(piece(9, 2, 0, "new"), now);
+    transcript.event(assistant(10, "new"), now);
+    assert_eq!(printed(&mut transcript), ["Agent 02020202 is in view; it is idle.", "> How?", "new"]);
+}
+
+#[test]
+fn lines_about_other_agents_are_never_inside_a_block() {
+    let mut transcript = Transcript::new(80);
+    let now = Instant::now();
+    transcript.event(delta_at(DeltaKind::Text, 0, "```\none\n"), now);
+    transcript.other_agent("a1b2c3d4 is done.");
+    transcript.event(delta_at(DeltaKind::Text, 8, "two\n"), now);
+    assert_eq!(printed(&mut transcript), ["one", "two"]);
+    transcript.event(delta_at(DeltaKind::Text, 12, "```\n"), now);
+    assert_eq!(printed(&mut transcript), ["a1b2c3d4 is done."]);
+    transcript.other_agent("b2c3d4e5 is done.");
+    assert_eq!(printed(&mut transcript), ["b2c3d4e5 is done."]);
 }

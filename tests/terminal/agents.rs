@@ -1,0 +1,204 @@
+//! Moments of several agents: one is in view, of the others one line is shown. Switching, capturing, killing, leaving.
+
+use std::{io::Write as _, process::Stdio};
+
+use patchbay_tests::{
+    binary::{Patchbay, ran},
+    calls::relaying,
+    terminal::{CTRL_D, ENTER, ESC, Terminal, paste},
+};
+
+use crate::{
+    model::Script,
+    stage::{Stage, Window},
+};
+
+/// A home in which each answer begins and never ends.
+fn stalling(stage: &Stage) -> Patchbay {
+    stage.model(|| Script::new().text("The database moves ").stall())
+}
+
+/// Has the root and a child of it work; the child is in view.
+fn two_that_work(stage: &Stage) -> Window {
+    let terminal = stage.open(stalling(stage));
+    terminal.press("How do I move the shop?\r");
+    terminal.wait_for_prefix("The database moves");
+    terminal.press("/fork \"What does it cost?\"\r");
+    terminal.wait_for_text("> What does it cost?");
+    terminal.wait_for_prefix("The database moves");
+    terminal.wait_for_prefix("* openai-compatible:local-1 · a");
+    terminal.wait_for_containing(" is in view; it is working.");
+    terminal
+}
+
+/// `/fork` moves the view to the child, whose answer is shown.
+pub(crate) fn fork(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    terminal.press("say The shop has a database.\r");
+    terminal.wait_for_text("The shop has a database.");
+    terminal.wait_until_idle();
+    terminal.press("/fork \"say It moves in three steps.\"\r");
+    terminal.wait_for_text("It moves in three steps.");
+    terminal.wait_until_idle();
+    terminal.press("/agents\r");
+    terminal.wait_for_containing(" running idle ");
+    terminal.wait_until_idle();
+    stage.screen(&terminal);
+}
+
+/// A child ends its turn while the user types: one line, and the text in the composer stays. Its mail wakes the parent.
+pub(crate) fn child_done(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    terminal.press(&paste(
+        "call fork {\"prompt\": \"pause 1500\\nsay The logs are clean.\"}\nthen say A child reads the logs.\non mail say I \
+         have a report.",
+    ));
+    terminal.press(ENTER);
+    terminal.wait_for_text("A child reads the logs.");
+    terminal.press("and then");
+    terminal.wait_for_containing(" is done: The logs are clean.");
+    terminal.wait_for_text("I have a report.");
+    terminal.wait_for_text("> and then");
+    terminal.wait_until("nothing runs", || !terminal.lines().iter().any(|line| line.starts_with("* ")));
+    stage.screen(&terminal);
+}
+
+/// Switching shows the last exchange of the agent, and its running answer goes on. Esc stops it, and no other.
+pub(crate) fn switch(stage: &Stage) {
+    let terminal = two_that_work(stage);
+    terminal.press("/switch root\r");
+    terminal.wait_for_prefix("Switched to ");
+    terminal.wait_until("both answers are shown", || {
+        terminal.lines().iter().filter(|line| line.starts_with("The database moves")).count() == 2
+    });
+    terminal.wait_for_containing("1 other works");
+    terminal.wait_for_prefix("* openai-compatible:local-1 · answering");
+    stage.screen(&terminal);
+    terminal.press(ESC);
+    terminal.wait_for_text("Cancelled. What came is kept.");
+    terminal.wait_for_containing("1 other works");
+}
+
+/// Esc stops a turn that no line of this terminal began: mail began it.
+pub(crate) fn stop_woken(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    terminal.press(&paste("call fork {\"prompt\": \"say Done.\"}\nthen say A child works.\non mail hang"));
+    terminal.press(ENTER);
+    terminal.wait_for_containing(" is done: Done.");
+    terminal.wait_for_text("A child works.");
+    terminal.wait_for_prefix("* demo:demo-1 · ");
+    terminal.press("a draft");
+    terminal.wait_for_text("> a draft");
+    terminal.press(ESC);
+    terminal.wait_for_text("Cancelled. What came is kept.");
+    terminal.wait_until("nothing runs", || !terminal.lines().iter().any(|line| line.starts_with("* ")));
+}
+
+pub(crate) fn capturing(stage: &Stage) {
+    let terminal = stage.open(stage.demo());
+    terminal.press("/capture\r");
+    terminal.wait_for_text("(capturing) >");
+    for (line, answer) in [("say It moves", "Captured (1 line)."), ("in three steps.", "Captured (2 lines).")] {
+        terminal.press(line);
+        terminal.press(ENTER);
+        terminal.wait_for_text(answer);
+    }
+    stage.screen(&terminal);
+    terminal.press("/fork\r");
+    terminal.wait_for_text("It moves");
+    terminal.wait_for_prompt();
+}
+
+/// `/kill` moves the view to the parent and gives the waiting lines back.
+pub(crate) fn kill(stage: &Stage) {
+    let terminal = two_that_work(stage);
+    terminal.press("And when?\r");
+    terminal.wait_for_text("queued: And when?");
+    terminal.press("/kill\r");
+    terminal.wait_for_text("> And when?");
+    terminal.wait_until("the root is in view", || {
+        terminal.lines().iter().filter(|line| line.starts_with("The database moves")).count() == 2
+    });
+    terminal.wait_for_prefix("* openai-compatible:local-1 · answering");
+    stage.screen(&terminal);
+}
+
+/// Ctrl+D asks once while agents work.
+pub(crate) fn quit(stage: &Stage) {
+    let mut terminal = two_that_work(stage);
+    terminal.press(CTRL_D);
+    terminal.wait_for_prefix("2 agents are working. Ctrl+D");
+    stage.screen(&terminal);
+    // Another key takes the question back.
+    terminal.press("x\u{7f}");
+    terminal.wait_until("the question is gone", || {
+        !terminal.lines().iter().any(|line| line.starts_with("2 agents are working."))
+    });
+    terminal.press(CTRL_D);
+    terminal.wait_for_prefix("2 agents are working. Ctrl+D");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.wait_for_end(), 0);
+    terminal.wait_for_text("Stopped 2 agents.");
+    terminal.wait_for_prefix("The session is kept.");
+}
+
+/// A question of another agent names it.
+pub(crate) fn other_asks(stage: &Stage) {
+    let patchbay = stage.demo();
+    let ask = relaying("calc__eval", r#"{"expression":"6 * 7"}"#);
+    patchbay.add_command("ask", &ask, "capabilities: [{name: tools}]\n");
+    let terminal = stage.open(patchbay);
+    terminal.press(&paste(
+        "call fork {\"prompt\": \"pause 500\\ncall ask__run {}\"}\nthen say A child asks.\non mail say I have a report.",
+    ));
+    terminal.press(ENTER);
+    terminal.wait_for_text("A child asks.");
+    terminal.wait_for_containing(" asks: May the user skill 'ask'");
+    terminal.wait_for_prefix("for agent ");
+    stage.screen(&terminal);
+    assert!(terminal.written().contains('\u{7}'), "the bell did not ring");
+    terminal.press("\x03");
+    terminal.wait_for_prefix("Not allowed: the user skill 'ask'");
+    terminal.wait_for_text("I have a report.");
+}
+
+/// Lines from a pipe: the text of the agent in view on standard output, others on standard error. At the end, agents finish.
+pub(crate) fn pipe(stage: &Stage) {
+    let patchbay = stage.demo();
+    let mut child = patchbay.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
+    let line = b"call fork {\"prompt\": \"pause 500\\nsay The logs are clean.\"}\n";
+    child.stdin.take().unwrap().write_all(line).unwrap();
+    let ran = ran(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.err.contains(" is done: The logs are clean."), "{ran:?}");
+    assert!(!ran.out.contains("is done") && !ran.out.contains("\nThe logs are clean.\n"), "{ran:?}");
+    assert_terminal_has_no_copy(stage);
+}
+
+/// The answer of an agent that was out of view for a while is printed once.
+fn assert_terminal_has_no_copy(stage: &Stage) {
+    let terminal = stage.open(stage.home("[providers.demo]\noptions = { delay-ms = \"20\" }\n"));
+    let words: String = (0..60).map(|number| format!("w{number} ")).collect();
+    terminal.press(&format!("/fork \"say {words}end.\"\r"));
+    terminal.wait_for_containing("w3 w4");
+    terminal.press("/switch root\r");
+    terminal.wait_for_prefix("Switched to ");
+    terminal.press("/switch ");
+    let child = child_in(&terminal);
+    terminal.press(&format!("{child}\r"));
+    terminal.wait_for_containing("end.");
+    terminal.wait_until_idle();
+    let rows = terminal.all_rows().join(" ");
+    let (_, after) = rows.rsplit_once("Switched to ").unwrap();
+    for word in ["w0 ", "w30 ", "w59 ", "end. "] {
+        // The message is shown above the answer.
+        assert_eq!(after.matches(word).count(), 2, "{word}: {after}");
+    }
+}
+
+/// Returns the short id of the forked child.
+fn child_in(terminal: &Terminal) -> String {
+    let rows = terminal.all_rows().join(" ");
+    let (_, after) = rows.split_once("Forked child ").unwrap();
+    after.chars().take(8).collect()
+}
