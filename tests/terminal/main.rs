@@ -104,6 +104,7 @@ const MOMENTS: &[Moment] = &[
     main_moment("kill", agents::kill),
     main_moment("quit", agents::quit),
     moment("other_asks", agents::other_asks),
+    moment("away", agents::away),
     moment("pipe_agents", agents::pipe),
     moment("leave", leaving::leave),
     moment("resume", leaving::resume),

@@ -129,19 +129,13 @@ impl Front {
         }
     }
 
-    /// Returns the status row: the agent in view if there are others, its model, how full its context window is, other agents
-    /// that work, unread mail, what waits, the workspace. In a narrow window the last parts are left out.
+    /// Returns the status row: the agent in view if there are others, how many of them work, unread mail, the model, how full
+    /// its context window is, what waits, the workspace. In a narrow window the last parts are left out.
     fn status(&self, columns: usize) -> Option<String> {
         let mut parts = Vec::new();
         let AgentInView { id, is_root, is_dead, unread, .. } = &self.view;
         if !is_root || self.session.has_several_agents() {
             parts.push(format!("{}{}", id.short(), if *is_dead { " dead" } else { "" }));
-        }
-        if let Some(ModelInUse { name, window }) = &self.model {
-            parts.push(name.clone());
-            if let Some(tokens) = self.transcript.context_tokens() {
-                parts.push(format!("{} % of {}k", tokens.saturating_mul(100) / (*window).max(1), window / 1_000));
-            }
         }
         match self.busy.others() {
             0 => {}
@@ -150,6 +144,12 @@ impl Front {
         }
         if *unread > 0 {
             parts.push(format!("{unread} unread"));
+        }
+        if let Some(ModelInUse { name, window }) = &self.model {
+            parts.push(name.clone());
+            if let Some(tokens) = self.transcript.context_tokens() {
+                parts.push(format!("{} % of {}k", tokens.saturating_mul(100) / (*window).max(1), window / 1_000));
+            }
         }
         if !self.queue.lines.is_empty() {
             parts.push(format!("{} queued", self.queue.lines.len()));
