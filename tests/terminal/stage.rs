@@ -172,9 +172,9 @@ fn with_agents_masked(rows: Vec<String>, columns: usize) -> Vec<String> {
 
 #[test]
 fn masks_hide_agents_also_at_the_edge() {
-    let rows = ["Forked child 0123", "4567-89ab-4cde-8f", "01-23456789abcd x", "01234567 is done."];
+    let rows = ["Forked child 0123", "4567-89ab-4cde-8f", "01-23456789abcd.", "01234567 is done."];
     let masked = with_agents_masked(rows.map(str::to_owned).to_vec(), 17);
-    assert_eq!(masked, ["Forked child a1b2", "c3d4-0000-4000-80", "00-000000000000 x", "a1b2c3d4 is done."]);
+    assert_eq!(masked, ["Forked child a1b2", "c3d4-0000-4000-80", "00-000000000000.", "a1b2c3d4 is done."]);
 }
 
 #[test]
