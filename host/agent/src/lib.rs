@@ -9,6 +9,7 @@
 //! The conversation is rebuilt from the stored rows for each request, so that the model never receives uncommitted data.
 
 mod agent;
+mod calls;
 mod compaction;
 mod context;
 mod conversation;

@@ -76,6 +76,14 @@ impl Toolbox {
         })
     }
 
+    /// Returns whether a call has no effects. Calls of unknown tools have none.
+    pub(crate) async fn only_reads(&self, call: &ToolCall, context: &CallContext) -> bool {
+        match ResolvedTool::find(&self.snapshot, &self.internal, &call.name) {
+            Ok(tool) => self.tools.only_reads(context, &tool).await,
+            Err(_) => true,
+        }
+    }
+
     /// Runs a call of the agent `agent`.
     pub(crate) async fn call(
         &self,

@@ -19,12 +19,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Agent, TurnEnding, compaction,
     conversation::{Conversation, ReaderModel, conversation},
-    inference::AgentInference,
-    interrupted::{cut_off, interrupted},
     receive::{AnswerBuffer, AnswerSink, PartialAnswer},
     repeats::Repeats,
     requests::{RequestPlace, RequestRank},
-    toolbox::{ToolAnswer, Toolbox},
+    toolbox::Toolbox,
 };
 
 /// How often an unfinished answer is stored, in addition to the end of each block.
@@ -87,16 +85,12 @@ impl Agent {
             if calls.is_empty() {
                 return Ok(self.answered(&choice, text, stop, &raw));
             }
-            let is_whole = matches!(stop, Stop::ToolUse | Stop::EndTurn);
-            for (index, call) in (0..).zip(&calls) {
-                let id = CallId::of_answer(self.log.session(), row, index);
-                if is_whole {
-                    self.call(turn, &toolbox, id, call, &mut repeats).await?;
-                } else {
-                    // What the model did not end itself may lack a part of the input.
-                    let (shown, record) = cut_off(call);
-                    self.commit_result(id, shown, json!(record)).await?;
-                }
+            let id = |index| CallId::of_answer(self.log.session(), row, index);
+            let calls = (0..).zip(&calls).map(|(index, call)| (id(index), call)).collect();
+            match stop {
+                Stop::ToolUse | Stop::EndTurn => self.run_calls(turn, &toolbox, calls, &mut repeats).await?,
+                // What the model did not end itself may lack a part of the input.
+                _ => self.refuse_calls(calls).await?,
             }
             if matches!(stop, Stop::Refusal | Stop::ContentFilter) {
                 return Ok(self.answered(&choice, text, stop, &raw));
@@ -250,39 +244,6 @@ impl Agent {
         place
     }
 
-    async fn call(
-        &self,
-        turn: &Turn,
-        toolbox: &Toolbox,
-        id: CallId,
-        call: &ToolCall,
-        repeats: &mut Repeats,
-    ) -> Result<(), Outcome> {
-        let inference = Arc::new(AgentInference::new(self, turn.cancel.clone()));
-        let progress = self.progress(&call.name);
-        let context = toolbox.context(&self.place, progress, inference);
-        let called = self.unless_cancelled(&turn.cancel, toolbox.call(id, self.place.agent, call, &context)).await;
-        let ToolAnswer { shown, record, is_committed } = match called {
-            Ok(answered) => answered,
-            Err(cancelled) => {
-                if context.effect.is_set() {
-                    // The model must know that the call may have taken effect.
-                    let (shown, record) = interrupted(call, Code::OutcomeUnknown);
-                    self.commit_result(id, shown, json!(record)).await?;
-                }
-                return Err(cancelled);
-            }
-        };
-        let repeated = repeats.notice(call, &record);
-        if !is_committed {
-            self.commit_result(id, shown, json!(record)).await?;
-        }
-        if let Some(text) = repeated {
-            self.log.publish(self.place.agent, EventKind::Notice { text });
-        }
-        Ok(())
-    }
-
     /// Runs `work` until it ends or is cancelled.
     pub(crate) async fn unless_cancelled<T>(
         &self,
@@ -303,7 +264,12 @@ impl Agent {
     }
 
     /// Commits the result of a call.
-    async fn commit_result(&self, id: CallId, shown: String, record: serde_json::Value) -> Result<(), Outcome> {
+    pub(crate) async fn commit_result(
+        &self,
+        id: CallId,
+        shown: String,
+        record: serde_json::Value,
+    ) -> Result<(), Outcome> {
         let mut change = self.row(MessageKind::Tool, shown, record);
         change.settles.push(id);
         self.commit(change).await.map(drop)

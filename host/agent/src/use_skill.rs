@@ -47,6 +47,10 @@ impl Internal for UseSkill {
         &self.spec
     }
 
+    fn only_reads(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<Value, InternalError>> {
         Box::pin(async move {
             let word = |key: &str| call.input.get(key).and_then(Value::as_str).unwrap_or_default();

@@ -15,6 +15,11 @@ pub trait Internal: Send + Sync {
     /// Returns the name, the description and the input schema.
     fn spec(&self) -> &ToolSpec;
 
+    /// Returns whether a call has no effects, so that others may run beside it.
+    fn only_reads(&self) -> bool {
+        false
+    }
+
     /// Runs the tool.
     fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<Value, InternalError>>;
 }

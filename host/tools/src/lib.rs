@@ -3,7 +3,7 @@
 //!
 //! - [`ResolvedTool::find`]: the one look-up of a tool by its name.
 //! - [`CallContext`] and [`ToolInvocation`]: the input of a call, shared with nested calls and its own.
-//! - [`Tools::run`]: runs a tool.
+//! - [`Tools::run`]: runs a tool; [`Tools::only_reads`]: whether others may run beside it.
 //! - [`Approver`]: asks a person for what a skill is not granted.
 //! - [`Internal`]: a tool implemented by the host; [`ResultRow`]: how it commits a change with its result.
 //! - [`Tools::describe`]: the tools of a component, asked once for each digest.
@@ -31,6 +31,7 @@ mod error;
 mod input;
 mod internal;
 mod ledger;
+mod reading;
 mod ready;
 mod ready_cache;
 mod record;

@@ -2,11 +2,14 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::Mutex,
+    sync::{
+        Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use patchbay_core::{
-    AgentId, DeltaKind, Digest, Event, PrincipalId, RootLimits, SessionId, ToolRecord,
+    AgentId, DeltaKind, Digest, Event, PrincipalId, RootLimits, SessionId, ToolRecord, ToolSpec,
     completion::{Block, BlockKind, Finish, Message, Part, Role, StreamEvent, TokenUsage},
 };
 use patchbay_egress::{Credentials, Egress, EgressLimits};
@@ -15,7 +18,7 @@ use patchbay_provider::{ModelInfo, Selector, Sink};
 use patchbay_sandbox::{BoxFuture, Limits, Sandbox};
 use patchbay_skill::{Platform, SnapshotRules, build};
 use patchbay_store::{KvStore, NewSnapshot, SessionRow, Store};
-use patchbay_tools::{ApprovalSlot, Tools};
+use patchbay_tools::{ApprovalSlot, Internal, InternalCall, InternalError, Tools};
 
 use super::*;
 use crate::{AgentPlace, Chosen, CompactionSettings, Model, ModelOverride, Requests};
@@ -144,6 +147,8 @@ impl Platform for NoPlatform {
 
 /// An agent with its own store.
 struct TestAgent {
+    /// Tools of the host for the next turn.
+    internal: Vec<Arc<dyn Internal>>,
     _home: tempfile::TempDir,
     store: Store,
     script: Arc<ScriptedModel>,
@@ -216,7 +221,16 @@ impl TestAgent {
             Chosen::default(),
             0,
         );
-        Self { _home: home, store, script, agent, log, snapshot, cancel: CancellationToken::new() }
+        Self {
+            internal: Vec::new(),
+            _home: home,
+            store,
+            script,
+            agent,
+            log,
+            snapshot,
+            cancel: CancellationToken::new(),
+        }
     }
 
     async fn say(&self, text: &str) -> Outcome {
@@ -231,7 +245,7 @@ impl TestAgent {
         let turn = Turn {
             snapshot: Arc::clone(&self.snapshot),
             system: vec!["You are a test.".to_owned()],
-            internal: Vec::new(),
+            internal: self.internal.clone(),
             cause: TurnCause::Person,
             ending: TurnEnding { agent: self.agent.id(), began, report_to: None },
             answers,
@@ -576,4 +590,66 @@ async fn call_of_an_answer_that_was_cut_off_is_not_run() {
     let stage = TestAgent::new([Reply::CutOff(Stop::Refusal, "no__tool")], 0).await;
     assert_eq!(stage.say("go").await.code, Code::Answered);
     assert_eq!(stage.kinds().await, ["user", "assistant", "tool"]);
+}
+
+/// A tool that ends when as many calls run as its barrier expects.
+struct MeetingTool {
+    spec: ToolSpec,
+    reads: bool,
+    barrier: tokio::sync::Barrier,
+    running: AtomicU32,
+    most: AtomicU32,
+}
+
+impl MeetingTool {
+    fn new(name: &str, reads: bool, calls: usize) -> Arc<Self> {
+        let input_schema = json!({"type": "object"});
+        let spec = ToolSpec { name: name.parse().unwrap(), description: String::new(), input_schema, extra: vec![] };
+        let (running, most) = (AtomicU32::new(0), AtomicU32::new(0));
+        Arc::new(Self { spec, reads, barrier: tokio::sync::Barrier::new(calls), running, most })
+    }
+}
+
+impl Internal for MeetingTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn only_reads(&self) -> bool {
+        self.reads
+    }
+
+    fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<serde_json::Value, InternalError>> {
+        Box::pin(async move {
+            let running = self.running.fetch_add(1, Ordering::Relaxed) + 1;
+            self.most.fetch_max(running, Ordering::Relaxed);
+            self.barrier.wait().await;
+            self.running.fetch_sub(1, Ordering::Relaxed);
+            Ok(call.input.clone())
+        })
+    }
+}
+
+#[tokio::test]
+async fn reading_calls_run_side_by_side_and_others_alone() {
+    let calls = Reply::Calls(&[
+        ("read", r#"{"n":0}"#),
+        ("read", r#"{"n":1}"#),
+        ("read", r#"{"n":2}"#),
+        ("write", r#"{"n":3}"#),
+        ("write", r#"{"n":4}"#),
+        ("read", r#"{"n":5}"#),
+        ("read", r#"{"n":6}"#),
+        ("read", r#"{"n":7}"#),
+    ]);
+    let mut stage = TestAgent::new([calls, Reply::Says(&["Done."])], 0).await;
+    let (read, write) = (MeetingTool::new("read", true, 3), MeetingTool::new("write", false, 1));
+    stage.internal = vec![read.clone(), write.clone()];
+    // Three calls at a time of `read` must meet, or this hangs.
+    let outcome = tokio::time::timeout(Duration::from_secs(60), stage.say("go")).await.unwrap();
+    assert_eq!(outcome.message, "Done.");
+    assert_eq!((read.most.load(Ordering::Relaxed), write.most.load(Ordering::Relaxed)), (3, 1));
+    let results: Vec<String> =
+        stage.rows().await.into_iter().filter(|row| row.kind == MessageKind::Tool).map(|row| row.content).collect();
+    assert_eq!(results, (0..8).map(|n| format!("{{\n  \"n\": {n}\n}}")).collect::<Vec<_>>());
 }

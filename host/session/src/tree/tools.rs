@@ -120,6 +120,10 @@ impl Internal for TreeTool {
         &self.spec
     }
 
+    fn only_reads(&self) -> bool {
+        matches!(self.action, TreeAction::MailCheck | TreeAction::MailFilter)
+    }
+
     fn run<'a>(&'a self, call: InternalCall<'a>) -> BoxFuture<'a, Result<Value, InternalError>> {
         Box::pin(async move {
             let Some(session) = self.session.upgrade() else {

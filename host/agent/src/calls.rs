@@ -1,0 +1,126 @@
+//! Runs the tool calls of one answer. Calls that only read run side by side; a call with effects runs alone, after all before it
+//! have ended. Results become rows in the order of the calls. `turn` calls it.
+
+use std::sync::Arc;
+
+use futures_util::{StreamExt as _, stream};
+use patchbay_core::{CallId, Code, EventKind, Outcome, completion::ToolCall};
+use patchbay_sandbox::BoxFuture;
+use serde_json::json;
+
+use crate::{
+    Agent,
+    inference::AgentInference,
+    interrupted::{cut_off, interrupted},
+    repeats::Repeats,
+    toolbox::{ToolAnswer, Toolbox},
+    turn::Turn,
+};
+
+/// Number of calls of one answer that run at once.
+const AT_ONCE: usize = 8;
+
+impl Agent {
+    /// Runs the calls of an answer and commits their results. Cancelling the turn cancels all of them.
+    ///
+    /// # Errors
+    /// The outcome of the turn, if it was cancelled or a result could not be committed.
+    pub(crate) async fn run_calls(
+        &self,
+        turn: &Turn,
+        toolbox: &Toolbox,
+        calls: Vec<(CallId, &ToolCall)>,
+        repeats: &mut Repeats,
+    ) -> Result<(), Outcome> {
+        let mut rest = &calls[..];
+        while let Some(((first, call), after)) = rest.split_first() {
+            let side_by_side = self.reading(turn, toolbox, rest).await;
+            if side_by_side == 0 {
+                let answer = self.run_call(turn, toolbox, *first, call).await?;
+                self.commit_call(*first, call, answer, repeats).await?;
+                rest = after;
+                continue;
+            }
+            let (batch, after) = rest.split_at(side_by_side);
+            let mut running: Vec<BoxFuture<'_, Result<ToolAnswer, Outcome>>> = Vec::with_capacity(batch.len());
+            for (id, call) in batch {
+                running.push(Box::pin(self.run_call(turn, toolbox, *id, call)));
+            }
+            let mut ended = stream::iter(running).buffered(AT_ONCE);
+            for (id, call) in batch {
+                // There is one answer for each call, in their order.
+                let Some(answer) = ended.next().await else { break };
+                self.commit_call(*id, call, answer?, repeats).await?;
+            }
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Commits that the calls of an answer were not run, because it was cut off.
+    ///
+    /// # Errors
+    /// The outcome of the turn, if a result could not be committed.
+    pub(crate) async fn refuse_calls(&self, calls: Vec<(CallId, &ToolCall)>) -> Result<(), Outcome> {
+        for (id, call) in calls {
+            let (shown, record) = cut_off(call);
+            self.commit_result(id, shown, json!(record)).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns how many of the next calls only read.
+    async fn reading(&self, turn: &Turn, toolbox: &Toolbox, calls: &[(CallId, &ToolCall)]) -> usize {
+        // A call that is alone needs no look at its grants.
+        if calls.len() < 2 {
+            return 0;
+        }
+        let inference = Arc::new(AgentInference::new(self, turn.cancel.clone()));
+        let mut count = 0;
+        for (_, call) in calls {
+            let context = toolbox.context(&self.place, self.progress(&call.name), inference.clone());
+            if !toolbox.only_reads(call, &context).await {
+                break;
+            }
+            count += 1;
+        }
+        count
+    }
+
+    /// Runs a call. If it was cancelled after its first effect, its result is committed: the model must know that the call may
+    /// have taken effect.
+    async fn run_call(
+        &self,
+        turn: &Turn,
+        toolbox: &Toolbox,
+        id: CallId,
+        call: &ToolCall,
+    ) -> Result<ToolAnswer, Outcome> {
+        let inference = Arc::new(AgentInference::new(self, turn.cancel.clone()));
+        let context = toolbox.context(&self.place, self.progress(&call.name), inference);
+        let called = self.unless_cancelled(&turn.cancel, toolbox.call(id, self.id(), call, &context)).await;
+        if called.is_err() && context.effect.is_set() {
+            let (shown, record) = interrupted(call, Code::OutcomeUnknown);
+            self.commit_result(id, shown, json!(record)).await?;
+        }
+        called
+    }
+
+    async fn commit_call(
+        &self,
+        id: CallId,
+        call: &ToolCall,
+        answer: ToolAnswer,
+        repeats: &mut Repeats,
+    ) -> Result<(), Outcome> {
+        let ToolAnswer { shown, record, is_committed } = answer;
+        let repeated = repeats.notice(call, &record);
+        if !is_committed {
+            self.commit_result(id, shown, json!(record)).await?;
+        }
+        if let Some(text) = repeated {
+            self.log.publish(self.id(), EventKind::Notice { text });
+        }
+        Ok(())
+    }
+}
