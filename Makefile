@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: run test test-interop test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install target
+.PHONY: run test crash test-interop test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install target
 
 run: build ## Build everything, and open a terminal
 	@$(PATCHBAY)
@@ -116,6 +116,9 @@ test-terminal: build ## Check what the terminal shows at all its moments, in win
 screens: build ## Write the screens of the terminal again, and docs/terminal.md with them
 	@TERMINAL_TESTS=all UPDATE_SCREENS=1 $(CARGO) test --workspace --test terminal -- moments --nocapture
 	@UPDATE_DOCS=1 $(CARGO) test --workspace --test terminal -- document --quiet
+
+crash: build ## Kill the process two hundred times during calls of tools, and two hundred times while agents work
+	@PATCHBAY_KILLS=200 $(CARGO) test --workspace --test e2e -- crashes:: --nocapture
 
 docs: build ## Write the generated documents again
 	@UPDATE_DOCS=1 $(CARGO) test --workspace --test architecture --bin patchbay

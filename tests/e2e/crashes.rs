@@ -1,6 +1,6 @@
 //! The process is killed during tool calls. Whatever the moment, the resumed session reports the real outcome.
 //!
-//! Twenty kills by default. For two hundred: `PATCHBAY_KILLS=200 cargo test --workspace --test e2e -- crashes`.
+//! Twenty kills by default. `make crash` makes two hundred.
 
 use std::{
     fs,

@@ -3,6 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod adapters;
+mod agent_crashes;
+mod agent_limits;
+mod agent_model;
+mod agent_races;
+mod agent_restarts;
+#[cfg(target_os = "linux")]
+mod agent_thousand;
 mod agents;
 mod artefacts;
 mod asking;

@@ -7,6 +7,8 @@
 //! | [`home`] | `add_command`, `grant`, `database`, `stored_messages`, `log`, `assert_in_no_file` | to prepare a home or look into it |
 //! | [`host`] | `host`: a host with the bundled adapters in the process of the test | to use the Rust interface of a session |
 //! | [`play`] | `Play`: such a session with several agents; their rows, mail and turns | to test agents |
+//! | [`agents`] | `Agents`: a session with several agents, in the process of the test | to test the tree, mail and capture |
+//! | [`tree_check`] | `check`: are the stored agents, mail, turns and calls of a session whole? | after races and crashes |
 //! | [`session_events`] | `wait_for_event`, `wait_for_end`, `stored_texts` | to follow a session of that host |
 //! | [`guest`] | `Guest`: a skill's component from a builder or from WAT | to run a skill without a compiler |
 //! | [`calls`] | `fetching`, `relaying`: guests that make one host call | to test a capability |
@@ -22,6 +24,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 pub mod adapter;
+pub mod agents;
 pub mod answers;
 pub mod binary;
 pub mod calls;
@@ -37,3 +40,4 @@ pub mod services;
 pub mod session_events;
 #[cfg(unix)]
 pub mod terminal;
+pub mod tree_check;

@@ -358,7 +358,10 @@ impl LineContext {
                 Effect::Turn { messages, data } => {
                     return self.command_turn(line, TurnStart::Rows(messages), data).await;
                 }
-                Effect::Prepare(prepare) => return self.commit_prepared(line, prepare).await,
+                Effect::Prepare(prepare) => match self.commit_prepared(line, prepare).await {
+                    Ok(outcome) => return outcome,
+                    Err(Outdated) => continue,
+                },
                 Effect::Retry(message) => {
                     return self.command_turn(line, TurnStart::Again(message), json!({})).await;
                 }
@@ -452,8 +455,9 @@ impl LineContext {
         })
     }
 
-    /// Commits a prepared change together with the command's row. A change that is refused leaves only the row.
-    async fn commit_prepared(&self, line: &str, prepare: Prepare) -> Outcome {
+    /// Commits a prepared change together with the command's row. A change that is refused leaves only the row. The change of
+    /// a kill is outdated if a tool of a dying agent began an effect meanwhile.
+    async fn commit_prepared(&self, line: &str, prepare: Prepare) -> Result<Outcome, Outdated> {
         let _committing = self.session.committing.lock().await;
         let (row, settles) = (self.message(MessageKind::Command, line, None), CallId::of_line(self.line));
         let alive = self.requires_alive.clone();
@@ -469,7 +473,10 @@ impl LineContext {
             applied(rows);
             outcome
         };
-        self.session.log().commit_prepared(prepare, applied).await.unwrap_or_else(not_kept)
+        match self.session.log().commit_prepared(prepare, applied).await {
+            Err(StoreError::CallBegan(_)) => Err(Outdated),
+            committed => Ok(committed.unwrap_or_else(not_kept)),
+        }
     }
 
     /// Commits a change of this line. If the line waited, the same commit deletes it from the waiting lines.
@@ -503,7 +510,7 @@ fn accepted_now() -> LineId {
     LineId::new(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Another command replaced the snapshot on which a change was based.
+/// What a change was based on has changed meanwhile: it is worked out again.
 struct Outdated;
 
 pub(crate) fn not_kept(error: StoreError) -> Outcome {

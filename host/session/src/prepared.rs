@@ -45,18 +45,27 @@ impl From<StoreError> for NotCommitted {
     }
 }
 
+impl From<NotCommitted> for InternalError {
+    fn from(error: NotCommitted) -> Self {
+        match error {
+            NotCommitted::Refused(Outcome { code, message, .. }) => Self { code, message },
+            NotCommitted::Store(error) => Self { code: error.code(), message: format!("{error}.") },
+        }
+    }
+}
+
 impl Session {
     /// Commits a change for the tool call `id` of `agent`, together with the row of its result.
     ///
     /// # Errors
-    /// The error of a tool that changed nothing.
+    /// Why nothing has changed.
     pub(crate) async fn commit_for_tool(
         self: &Arc<Self>,
         agent: AgentId,
         id: CallId,
         row: Option<Arc<dyn ResultRow>>,
         prepare: Prepare,
-    ) -> Result<Value, InternalError> {
+    ) -> Result<Value, NotCommitted> {
         let prepare = async move {
             let Prepared { result, mut change, applied, .. } = prepare.await.map_err(NotCommitted::Refused)?;
             change.requires_alive.push(agent);
@@ -69,9 +78,6 @@ impl Session {
             applied(rows);
             result
         };
-        self.log().commit_prepared(prepare, applied).await.map_err(|error| match error {
-            NotCommitted::Refused(Outcome { code, message, .. }) => InternalError { code, message },
-            NotCommitted::Store(error) => InternalError { code: error.code(), message: format!("{error}.") },
-        })
+        self.log().commit_prepared(prepare, applied).await
     }
 }

@@ -103,6 +103,8 @@ struct AgentQueue {
     held: bool,
     /// Whether the agent begins no turn by itself, and until when.
     stopped: Option<StopScope>,
+    /// Whether the stop of the session was ended by a message before the turn that it cancels has ended.
+    goes_on: bool,
     /// How often mail woke the agent since the last message of a person to any agent.
     wakes: u32,
     /// Whether the user was told that mail wakes the agent no more.
@@ -192,6 +194,7 @@ impl LineQueue {
             let ends = *id == agent || queue.stopped == Some(StopScope::Session);
             if queue.stopped.is_some() && ends {
                 queue.stopped = None;
+                queue.goes_on = queue.active;
                 if *id != agent && !ahead && queue.release() {
                     released.push(*id);
                 }
@@ -212,6 +215,7 @@ impl LineQueue {
         let mut queues = self.lock();
         let queue = queues.entry(agent).or_default();
         queue.stopped = Some(scope);
+        queue.goes_on = false;
         let newly_held = !std::mem::replace(&mut queue.held, true) && !queue.waiting.is_empty();
         drop(queues);
         if newly_held {
@@ -370,7 +374,9 @@ impl LineQueue {
             // The queue of an agent that was killed is gone.
             let Some(queue) = queues.get_mut(&agent.id()) else { return };
             queue.active = false;
-            if stopped {
+            let goes_on = std::mem::take(&mut queue.goes_on);
+            let hold = hold && !(stopped && goes_on);
+            if stopped && !goes_on {
                 queue.stopped.get_or_insert(StopScope::Agent);
             }
             let newly_held = hold && !queue.held;

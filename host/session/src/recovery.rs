@@ -44,7 +44,7 @@ pub(crate) async fn settle_calls(
     unsettled.retain(|call| agents.contains(&call.agent));
     let begun: HashSet<CallId> = unsettled.iter().map(|call| call.id).collect();
     let mut messages = Vec::new();
-    for rows in store.rows_since_answers(agents).await? {
+    for rows in store.rows_since_answers(session, agents).await? {
         let Some(agent) = rows.first().map(|row| row.agent) else { continue };
         let unanswered = unanswered_calls(session, &rows);
         messages.extend(unanswered.iter().map(|call| call.result(agent, begun.contains(&call.id))));

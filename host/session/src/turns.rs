@@ -224,8 +224,8 @@ impl Session {
         let id = agent.id();
         self.log().publish(id, EventKind::TurnBegan { turn: ending.began, cause });
         self.running_turns.lock().insert(id, stop.clone());
-        // A kill that came before this line found no turn to cancel.
-        if agent.is_dead() {
+        // A kill or a stop that came before this line found no turn to cancel.
+        if agent.is_dead() || self.queue.is_stopped(id) {
             stop.cancel();
         }
         let turn = self.turn(&agent, cause, ending.clone(), answers, stop);
@@ -303,9 +303,10 @@ impl Session {
     /// Stops the turns of all agents, which begin none by themselves until the user's next message to any of them. Returns the
     /// number of turns.
     pub fn stop_all(&self) -> usize {
-        let living: Vec<AgentId> = self.agents().living().map(|agent| agent.id()).collect();
-        for agent in living {
-            self.queue.stop(agent, StopScope::Session);
+        {
+            // A child that is added after this finds its parent stopped.
+            let agents = self.agents();
+            agents.living().for_each(|agent| self.queue.stop(agent.id(), StopScope::Session));
         }
         let running = self.running_turns.lock();
         running.values().for_each(CancellationToken::cancel);

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Session,
-    queue::{IdleAgent, MailTurn},
+    queue::{IdleAgent, MailTurn, StopScope},
     turns::{BackgroundTurn, RunningTurn},
 };
 
@@ -63,14 +63,22 @@ impl Session {
                 self.start_background(BackgroundTurn { agent, right, cause: TurnCause::Mail, ending });
                 Ok(())
             }
-            other => {
+            Ok(None) => {
                 self.queue.uncount_wake(id);
                 right.unused();
-                match other {
-                    // The agent was killed meanwhile.
-                    Err(StoreError::AgentDead(_)) => Ok(()),
-                    other => other.map(drop),
-                }
+                Ok(())
+            }
+            // The agent was killed meanwhile.
+            Err(StoreError::AgentDead(_)) => {
+                right.unused();
+                Ok(())
+            }
+            Err(error) => {
+                self.queue.uncount_wake(id);
+                // Another attempt at once would fail too, for example in a session that was taken over.
+                self.queue.stop(id, StopScope::Session);
+                right.unused();
+                Err(error)
             }
         }
     }

@@ -293,6 +293,10 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<AgentRow>, StoreError> {
         let Some(prefix) = stored_prefix(prefix) else { return Ok(Vec::new()) };
+        // Found without a look at the other agents of the session.
+        if let Ok(whole) = prefix.parse() {
+            return Ok(self.agent(session, whole).await?.into_iter().collect());
+        }
         self.database.read(|connection| {
             // UUIDs consist of `-`, digits and `a` to `f`, so that `prefix` followed by `g` sorts after all that begin
             // with `prefix`.

@@ -5,7 +5,7 @@ use patchbay_core::{AgentId, Asker, CallId, SessionId};
 use rusqlite::{Connection, params};
 
 use crate::{
-    Hold, JournalRow, MessageRow, Store, StoreError,
+    Hold, JournalRow, MessageRow, Store, StoreError, agents,
     journal::{self, BAD},
     messages,
 };
@@ -38,16 +38,32 @@ pub struct UnsettledCall {
     pub line: Option<String>,
 }
 
+/// The rows of an agent from its last answer on. A kill reads them, so that it must not read the whole conversation.
+const SINCE_ANSWER: &str = "SELECT seq, agent, kind, content, data FROM messages INDEXED BY messages_by_agent \
+     WHERE agent = ?1 AND session = ?2 AND seq >= (SELECT seq FROM messages INDEXED BY messages_by_agent \
+     WHERE agent = ?1 AND session = ?2 AND kind = 'assistant' ORDER BY seq DESC LIMIT 1) ORDER BY seq";
+
+/// The unsettled calls of a session. Without the index, SQLite would read the whole journal in the order of its rows.
+const UNSETTLED: &str = "SELECT call, parent, asker, agent, root, skill, tool, line \
+     FROM calls INDEXED BY calls_unsettled JOIN call_sites ON call_sites.id = site \
+     WHERE unsettled = 1 AND session = ? ORDER BY calls.id";
+
 impl Store {
     /// Commits that calls of a session are about to have their first effect, the outermost first. Calls that are already
     /// stored do not change.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error. The effect must not happen then.
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], [`StoreError::AgentDead`] if the agent of a call was killed
+    /// meanwhile, or a database error. The effect must not happen then.
     pub async fn begin_calls(&self, hold: &Hold, calls: Vec<OpenCall>) -> Result<(), StoreError> {
         let (hold, settings) = (hold.clone(), self.journal_settings());
         let begin = move |connection: &Connection| {
             hold.check(connection)?;
+            for call in &calls {
+                if agents::is_dead(connection, call.agent)? {
+                    return Err(StoreError::AgentDead(call.agent));
+                }
+            }
             Ok(journal::insert_open(connection, settings, calls)?)
         };
         self.database.write(begin).await
@@ -65,19 +81,21 @@ impl Store {
         });
     }
 
-    /// Returns, for each of `agents`, its rows from its last answer on.
+    /// Returns, for each of `agents` of a session, its rows from its last answer on.
     ///
     /// # Errors
     /// A database error.
-    pub async fn rows_since_answers(&self, agents: &[AgentId]) -> Result<Vec<Vec<MessageRow>>, StoreError> {
+    pub async fn rows_since_answers(
+        &self,
+        session: SessionId,
+        agents: &[AgentId],
+    ) -> Result<Vec<Vec<MessageRow>>, StoreError> {
+        let session = session.to_string();
         self.database.read(|connection| {
-            let mut query = connection.prepare(
-                "SELECT seq, agent, kind, content, data FROM messages WHERE agent = ?1 AND seq >= \
-                 (SELECT max(seq) FROM messages WHERE agent = ?1 AND kind = 'assistant') ORDER BY seq",
-            )?;
+            let mut query = connection.prepare_cached(SINCE_ANSWER)?;
             let mut found = Vec::with_capacity(agents.len());
             for agent in agents {
-                let mut rows = query.query(params![agent.to_string()])?;
+                let mut rows = query.query(params![agent.to_string(), session])?;
                 let mut since = Vec::new();
                 while let Some(row) = rows.next()? {
                     since.push(messages::read(row)?);
@@ -94,10 +112,7 @@ impl Store {
     /// A database error.
     pub async fn unsettled_calls(&self, session: SessionId) -> Result<Vec<UnsettledCall>, StoreError> {
         self.database.read(|connection| {
-            let mut query = connection.prepare(
-                "SELECT call, parent, asker, agent, root, skill, tool, line FROM calls JOIN call_sites ON call_sites.id = site \
-                 WHERE unsettled = 1 AND session = ? ORDER BY calls.id",
-            )?;
+            let mut query = connection.prepare_cached(UNSETTLED)?;
             let mut rows = query.query(params![session.to_string()])?;
             let mut calls = Vec::new();
             while let Some(row) = rows.next()? {
@@ -124,6 +139,19 @@ pub(crate) fn settle(connection: &Connection, call: CallId) -> rusqlite::Result<
     )?;
     settle.execute(params![call.as_bytes()])?;
     Ok(())
+}
+
+/// Checks that no call of `agent` has begun an effect without a committed result.
+///
+/// # Errors
+/// [`StoreError::CallBegan`], or a database error.
+pub(crate) fn require_settled(connection: &Connection, agent: AgentId) -> Result<(), StoreError> {
+    let mut unsettled = connection
+        .prepare_cached("SELECT 1 FROM calls INDEXED BY calls_unsettled WHERE unsettled = 1 AND agent = ? LIMIT 1")?;
+    match unsettled.exists(params![agent.to_string()])? {
+        true => Err(StoreError::CallBegan(agent)),
+        false => Ok(()),
+    }
 }
 
 #[cfg(test)]

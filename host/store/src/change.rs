@@ -19,7 +19,7 @@ pub struct SessionChange {
     /// Mail to send, in order.
     pub mail: Vec<NewMail>,
     /// Agents that die. Their waiting lines are deleted, and they stop capturing. Their turns, partial answers and calls do
-    /// not end by themselves; `ends_turns`, `ends_partial` and `settles` end them.
+    /// not end by themselves; `ends_turns`, `ends_partial` and `settles` end them. All of their calls must be settled.
     pub kills: Vec<AgentId>,
     /// The new agent in view; `None` keeps the current one.
     pub view: Option<AgentId>,
@@ -63,7 +63,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::Fenced`] if another process has taken the session over, [`StoreError::SessionNotFound`] if it was
     /// removed, [`StoreError::AgentDead`] if an agent of `requires_alive`, the parent of the new agent or a recipient of mail
-    /// is not alive, [`StoreError::InboxFull`], or a database error. Nothing is changed then.
+    /// is not alive, [`StoreError::CallBegan`] if an agent that is killed has an unsettled call, [`StoreError::InboxFull`], or a
+    /// database error. Nothing is changed then.
     pub async fn commit(&self, hold: &Hold, change: SessionChange) -> Result<Vec<MessageRow>, StoreError> {
         let hold = hold.clone();
         let _held = change.snapshot.as_ref().map(|(snapshot, _)| snapshot.components.clone());
@@ -107,6 +108,9 @@ fn apply(connection: &Connection, hold: &Hold, change: SessionChange) -> Result<
     }
     for call in change.settles {
         calls::settle(connection, call)?;
+    }
+    for agent in change.kills {
+        calls::require_settled(connection, agent)?;
     }
     if let Some(line) = change.begins {
         queued_lines::remove(connection, session, line)?;

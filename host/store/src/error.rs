@@ -54,6 +54,9 @@ pub enum StoreError {
     /// The agent was killed, or the session has no such agent.
     #[error("agent '{0}' is dead")]
     AgentDead(AgentId),
+    /// A call of an agent that is to be killed began an effect after the change had been worked out; work it out again.
+    #[error("a tool of agent '{0}' began meanwhile; try again")]
+    CallBegan(AgentId),
     /// The inbox of an agent is full.
     #[error("the inbox of agent '{agent}' is full ({limit} messages)")]
     InboxFull {

@@ -27,27 +27,27 @@ pub(crate) fn end(connection: &Connection, agent: AgentId) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Returns the partial answers of a session as messages, in the order of their agents.
-fn answers(connection: &Connection, session: SessionId, join: JoinPieces) -> Result<Vec<NewMessage>, StoreError> {
-    let mut query = connection.prepare(
-        "SELECT agent, piece FROM partial_pieces \
-         WHERE agent IN (SELECT uuid FROM agents WHERE session = ?) ORDER BY agent, ordinal",
+/// Returns the agents of a session that have partial answers, in order.
+fn answering(connection: &Connection, session: SessionId) -> Result<Vec<AgentId>, StoreError> {
+    let mut query = connection.prepare_cached(
+        "SELECT uuid FROM agents WHERE session = ? AND EXISTS (SELECT 1 FROM partial_pieces WHERE agent = uuid) ORDER BY uuid",
     )?;
-    let mut rows = query.query(params![session.to_string()])?;
-    let mut answers: Vec<(String, Vec<String>)> = Vec::new();
-    while let Some(row) = rows.next()? {
-        let (agent, piece) = (row.get(0)?, row.get(1)?);
-        match answers.last_mut() {
-            Some((last, pieces)) if *last == agent => pieces.push(piece),
-            _ => answers.push((agent, vec![piece])),
+    let agents = query.query_map(params![session.to_string()], |row| row.get::<_, String>(0))?;
+    agents.map(|agent| agent?.parse().map_err(|_| StoreError::BadRow("partial answer"))).collect()
+}
+
+/// Returns the partial answers of `agents` as messages, in the order of the agents.
+fn answers(connection: &Connection, agents: &[AgentId], join: JoinPieces) -> Result<Vec<NewMessage>, StoreError> {
+    let mut query = connection.prepare_cached("SELECT piece FROM partial_pieces WHERE agent = ? ORDER BY ordinal")?;
+    let mut answers = Vec::new();
+    for agent in agents {
+        let pieces = query.query_map(params![agent.to_string()], |row| row.get(0))?.collect::<Result<Vec<_>, _>>()?;
+        if !pieces.is_empty() {
+            let (content, data) = join(&pieces).ok_or(StoreError::BadRow("partial answer"))?;
+            answers.push(NewMessage { agent: *agent, kind: MessageKind::Assistant, content, data: Some(data) });
         }
     }
-    let message = |(agent, pieces): (String, Vec<String>)| {
-        let agent = agent.parse().map_err(|_| StoreError::BadRow("partial answer"))?;
-        let (content, data) = join(&pieces).ok_or(StoreError::BadRow("partial answer"))?;
-        Ok(NewMessage { agent, kind: MessageKind::Assistant, content, data: Some(data) })
-    };
-    answers.into_iter().map(message).collect()
+    Ok(answers)
 }
 
 impl Store {
@@ -77,12 +77,12 @@ impl Store {
             .await
     }
 
-    /// Returns the messages that [`Store::recover`] would append, without changing anything.
+    /// Returns the messages that [`Store::recover`] would append for `agents`, without changing anything.
     ///
     /// # Errors
     /// A database error, or [`StoreError::BadRow`] for pieces that `join` cannot read.
-    pub async fn partial_answers(&self, session: SessionId, join: JoinPieces) -> Result<Vec<NewMessage>, StoreError> {
-        self.database.read(|connection| answers(connection, session, join))
+    pub async fn partial_answers(&self, agents: &[AgentId], join: JoinPieces) -> Result<Vec<NewMessage>, StoreError> {
+        self.database.read(|connection| answers(connection, agents, join))
     }
 
     /// Turns the partial answers of a process that died into messages.
@@ -94,7 +94,7 @@ impl Store {
         let hold = hold.clone();
         self.database
             .write(move |connection| {
-                let recovered = answers(connection, hold.session(), join)?;
+                let recovered = answers(connection, &answering(connection, hold.session())?, join)?;
                 for answer in &recovered {
                     end(connection, answer.agent)?;
                 }

@@ -104,7 +104,8 @@ pub(crate) fn open_turn(
     agent: AgentId,
 ) -> Result<Option<i64>, StoreError> {
     let mut query = connection.prepare_cached(
-        "SELECT min(began) FROM turns WHERE session = ? AND agent = ? AND state IN ('waiting', 'running')",
+        "SELECT min(began) FROM turns INDEXED BY turns_open \
+         WHERE session = ? AND agent = ? AND state IN ('waiting', 'running')",
     )?;
     Ok(query.query_row(params![session.to_string(), agent.to_string()], |row| row.get(0))?)
 }
@@ -128,8 +129,10 @@ impl Store {
     /// [`StoreError::BadRow`] or a database error.
     pub async fn open_turns(&self, session: SessionId) -> Result<Vec<TurnRow>, StoreError> {
         self.database.read(|connection| {
+            // Without the index, SQLite would read all turns of the session.
             let mut query = connection.prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM turns WHERE session = ? AND state IN ('waiting', 'running') ORDER BY began"
+                "SELECT {COLUMNS} FROM turns INDEXED BY turns_open \
+                 WHERE session = ? AND state IN ('waiting', 'running') ORDER BY began"
             ))?;
             let mut rows = query.query(params![session.to_string()])?;
             let mut turns = Vec::new();

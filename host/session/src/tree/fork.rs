@@ -13,6 +13,7 @@ use crate::{
     Session,
     agents::AgentParts,
     prepared::{Prepare, Prepared},
+    queue::StopScope,
     turns::BackgroundTurn,
 };
 
@@ -109,6 +110,10 @@ impl Session {
         if foreground {
             self.capture_ended(parent.id());
             self.agents().set_view(Arc::clone(&child));
+        }
+        // The session was stopped while the parent's call was being committed.
+        if by == ForkedBy::Tool && self.queue.is_stopped(parent.id()) {
+            self.queue.stop(id, StopScope::Session);
         }
         self.log().publish(id, EventKind::AgentForked { parent: parent.id(), foreground });
         if foreground {

@@ -6,11 +6,15 @@ use std::sync::{Arc, Weak};
 use patchbay_agent::Agent;
 use patchbay_core::{AgentId, Code, Outcome, ToolSpec};
 use patchbay_sandbox::BoxFuture;
+use patchbay_store::StoreError;
 use patchbay_tools::{Internal, InternalCall, InternalError};
 use serde_json::{Value, json};
 
 use super::{fork::ForkedBy, kill::KilledBy};
-use crate::{Session, prepared::Prepare};
+use crate::{
+    Session,
+    prepared::{NotCommitted, Prepare},
+};
 
 /// A tool for one agent.
 struct TreeTool {
@@ -131,9 +135,16 @@ impl Internal for TreeTool {
             };
             let InternalCall { id, input, row } = call;
             let refused = |Outcome { code, message, .. }: Outcome| InternalError { code, message };
-            match self.answer(&session, input).await.map_err(refused)? {
-                TreeAnswer::Shown(result) => Ok(result),
-                TreeAnswer::Change(prepare) => session.commit_for_tool(self.agent.id(), id, row, prepare).await,
+            loop {
+                let prepare = match self.answer(&session, input).await.map_err(refused)? {
+                    TreeAnswer::Shown(result) => return Ok(result),
+                    TreeAnswer::Change(prepare) => prepare,
+                };
+                match session.commit_for_tool(self.agent.id(), id, row.clone(), prepare).await {
+                    // It is worked out again, with this call.
+                    Err(NotCommitted::Store(StoreError::CallBegan(_))) => {}
+                    committed => return Ok(committed?),
+                }
             }
         })
     }

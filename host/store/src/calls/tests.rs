@@ -3,7 +3,10 @@
 use patchbay_core::{Code, Digest, PrincipalId};
 
 use super::*;
-use crate::{JournalFilter, JournalSettings, testing::new_session};
+use crate::{
+    JournalFilter, JournalSettings, SessionChange,
+    testing::{TestTree, assert_dead, new_session},
+};
 
 fn row(session: SessionId, parent: Option<CallId>) -> Box<JournalRow> {
     Box::new(JournalRow {
@@ -139,4 +142,36 @@ async fn call_of_a_fenced_session_does_not_begin() {
     assert!(matches!(store.begin_calls(&old, vec![open(&row, None)]).await, Err(StoreError::Fenced(_))));
     assert_eq!(store.unsettled_calls(old.session()).await.unwrap(), []);
     store.begin_calls(&new, vec![open(&row, None)]).await.unwrap();
+}
+
+#[tokio::test]
+async fn call_of_a_killed_agent_does_not_begin() {
+    let tree = TestTree::new().await;
+    let child = tree.fork(tree.root).await;
+    let call = |agent| OpenCall { row: row(tree.session(), None), agent, line: None };
+    let (begun, late) = (call(child), call(child));
+    let (id, store) = (begun.row.call, &tree.store);
+    store.begin_calls(&tree.hold, vec![call(tree.root), begun]).await.unwrap();
+    // A kill that does not know of the call is refused, so that it does not report the call as not run.
+    let kill = |settles| SessionChange { kills: vec![child], settles, ..SessionChange::default() };
+    assert!(matches!(tree.commit(kill(Vec::new())).await, Err(StoreError::CallBegan(of)) if of == child));
+    tree.commit(kill(vec![id])).await.unwrap();
+    assert_dead(store.begin_calls(&tree.hold, vec![late]).await, child);
+    assert_eq!(store.unsettled_calls(tree.session()).await.unwrap().len(), 1, "that of the root");
+}
+
+#[tokio::test]
+async fn kills_do_not_read_the_journal_and_other_rows() {
+    let tree = TestTree::new().await;
+    let database = tree.database();
+    let plan = |sql: &str| {
+        let mut query = database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let steps = query.query_map(rusqlite::params_from_iter(vec![0; query.parameter_count()]), |row| row.get(3));
+        steps.unwrap().collect::<Result<Vec<String>, _>>().unwrap()
+    };
+    let unsettled = plan(UNSETTLED);
+    assert!(unsettled[0].ends_with("USING INDEX calls_unsettled"), "{unsettled:?}");
+    let since = plan(SINCE_ANSWER);
+    assert_eq!(since[0], "SEARCH messages USING INDEX messages_by_agent (agent=? AND session=? AND seq>?)");
+    assert!(!since.iter().any(|step| step.contains("SCAN messages") || step.contains("B-TREE")), "{since:?}");
 }

@@ -1,0 +1,422 @@
+//! What agents do at the same time: forks, kills, mail, captures, reloads and models in any order.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use patchbay_core::{EventKind, MessageKind};
+use patchbay_sandbox::{BoxFuture, Limits};
+use patchbay_session::{AgentState, Approval, Approver, Question, Submitted};
+use patchbay_tests::{
+    adapter::Adapter,
+    agents::Agents,
+    binary::Patchbay,
+    calls::fetching,
+    guest::{ECHO, Guest},
+    server::{Server, Step},
+    session_events::{stored_texts, wait_for_end, wait_for_event},
+};
+
+/// More than a second, because the machine may be busy.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Limits with which agents that hang do not keep others from their requests.
+fn roomy() -> Limits {
+    Limits { concurrent_requests: 64, ..Limits::default() }
+}
+
+/// Limits with which a call never ends by itself.
+fn endless() -> Limits {
+    Limits { fuel: 1_000_000_000_000_000, time_ms: 600_000, ..roomy() }
+}
+
+async fn codes(lines: Vec<Submitted>) -> Vec<String> {
+    let mut codes = Vec::new();
+    for line in lines {
+        codes.push(wait_for_end(line).await.code.to_string());
+    }
+    codes
+}
+
+fn number(codes: &[String], code: &str) -> usize {
+    codes.iter().filter(|found| *found == code).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kill_while_forking_leaves_no_child() {
+    let agents = Agents::new(roomy()).await;
+    let root = agents.session.view();
+    for round in 0..12 {
+        // Its turn forks children that never end.
+        let fork = "call fork {\"prompt\":\"hang\"}";
+        agents
+            .ok(&format!(
+                "call fork {{\"prompt\":\"{0}\\nthen {0}\\nthen {0}\\nthen hang\"}}",
+                fork.replace('"', "\\\"")
+            ))
+            .await;
+        let child = agents.children().await[0];
+        agents.ok(&format!("/switch {child}")).await;
+        let mut lines = Vec::new();
+        for at in 0..6 {
+            let kill = format!("/kill {child}");
+            lines.push(agents.session.submit(if at == round % 6 { &kill } else { "/fork \"hang\"" }));
+        }
+        let codes = codes(lines).await;
+        assert_eq!(number(&codes, "killed"), 1, "{codes:?}");
+        // A line of an agent that is killed meanwhile is cancelled.
+        assert!(
+            codes.iter().all(|code| ["killed", "forked", "agent_dead", "turn_cancelled"].contains(&&**code)),
+            "{codes:?}"
+        );
+        let living = agents.living().await;
+        assert_eq!(living.iter().map(|agent| agent.id).collect::<Vec<_>>(), [root], "round {round}");
+        assert_eq!(agents.session.view(), root);
+        agents.idle().await;
+    }
+    assert_eq!(agents.session.working_agents(), 0);
+    agents.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mail_to_a_dying_agent_is_stored_or_refused() {
+    let agents = Agents::new(Limits::default()).await;
+    for round in 0..10 {
+        let child = agents.fork("\"hang\"").await;
+        agents.ok("/switch root").await;
+        let lines = (0..20).map(|at| match at == 2 * round {
+            true => agents.session.submit(&format!("/kill {child}")),
+            false => agents.session.submit(&format!("/mail-send {child} \"mail {at}\"")),
+        });
+        let codes = codes(lines.collect()).await;
+        assert_eq!((number(&codes, "killed"), number(&codes, "mail_sent") + number(&codes, "agent_dead")), (1, 19));
+        let mails: i64 = agents
+            .patchbay
+            .database("patchbay.db")
+            .query_row("SELECT count(*) FROM mail WHERE recipient = ?", [child.to_string()], |row| row.get(0))
+            .unwrap();
+        assert_eq!(usize::try_from(mails), Ok(number(&codes, "mail_sent")), "{codes:?}");
+    }
+    agents.idle().await;
+    agents.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forks_at_once_keep_to_the_limit() {
+    let limits = Limits { agents: 4, ..Limits::default() };
+    let agents = Agents::new(limits).await;
+    let lines = (0..6).map(|_| agents.session.submit("/fork")).collect();
+    let codes = codes(lines).await;
+    assert_eq!((number(&codes, "forked"), number(&codes, "limit_agents")), (3, 3), "{codes:?}");
+    assert_eq!(agents.children().await.len(), 3);
+    assert!(agents.children().await.contains(&agents.session.view()), "the view is at one of them");
+    agents.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turn_of_a_child_keeps_the_skills_that_it_began_with() {
+    let patchbay = Patchbay::new();
+    patchbay.add_command("old", &Guest::answering("as before"), "");
+    let agents = Agents::in_home(patchbay, Limits::default()).await;
+    let mut events = agents.session.subscribe(1);
+    let turn = "pause 1500\\ncall old__run {}";
+    agents.ok(&format!("call fork {{\"prompt\":\"{turn}\"}}")).await;
+    let child = agents.children().await[0];
+    wait_for_event(&mut events, |kind| matches!(kind, EventKind::TurnBegan { cause, .. } if cause.as_str() == "fork"))
+        .await;
+    std::fs::remove_file(agents.patchbay.home().join("config/skills/old.wasm")).unwrap();
+    agents.ok("/reload_skills").await;
+    assert_eq!(agents.agent(child).await.state, AgentState::Working);
+    agents.idle().await;
+    assert_eq!(agents.texts(child, "tool"), ["as before"]);
+    agents.ok(&format!("/switch {child}")).await;
+    agents.ok("call old__run {}").await;
+    let results = agents.texts(child, "tool");
+    assert!(results.len() == 2 && results[1] != "as before", "{results:?}");
+    agents.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn last_committed_model_wins() {
+    let agents = Agents::new(Limits::default()).await;
+    let child = agents.fork("").await;
+    let mut seen = Vec::new();
+    for round in 0..8 {
+        agents.ok("/switch root").await;
+        let call = format!("pause {}\ncall set_agent_model {{\"agentId\":\"{child}\",\"model\":\"big\"}}", round * 3);
+        let turn = agents.session.submit(&call);
+        agents.ok(&format!("/switch {child}")).await;
+        assert_eq!(agents.code("/model demo-small").await, "model_set");
+        assert!(wait_for_end(turn).await.is_ok());
+        let model = agents.agent(child).await.model;
+        let (name, overridden): (String, bool) = agents
+            .patchbay
+            .database("patchbay.db")
+            .query_row(
+                "SELECT model, model_override IS NOT NULL FROM agents WHERE uuid = ?",
+                [child.to_string()],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .unwrap();
+        assert_eq!(name, "demo-small");
+        let expected = if overridden { "demo/demo-big/default" } else { "demo/demo-small/default" };
+        assert_eq!(model, expected, "memory and database have the same");
+        seen.push(overridden);
+    }
+    let agents = agents.restarted(Limits::default()).await;
+    let expected = if seen.last() == Some(&true) { "demo/demo-big/default" } else { "demo/demo-small/default" };
+    assert_eq!(agents.agent(child).await.model, expected);
+    agents.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn captured_lines_never_reach_a_model() {
+    let agents = Agents::new(Limits::default()).await;
+    let root = agents.session.view();
+    // Submitted at once, as by pasting.
+    let lines = ["/capture", "secret one", "secret two", "/fork"].map(|line| agents.session.submit(line));
+    assert_eq!(codes(lines.into()).await, ["capture_started", "captured", "captured", "forked"]);
+    let child = agents.session.view();
+    agents.idle().await;
+    assert_eq!(agents.texts(child, "user"), ["secret one\nsecret two"]);
+    assert_eq!(agents.texts(root, "user"), [""; 0]);
+    assert_eq!(agents.texts(root, "assistant"), [""; 0]);
+    // Cancelled and begun again at once: only the line between is a message.
+    agents.ok("/switch root").await;
+    let lines = ["/capture", "secret three", "/cancel", "open", "/capture", "secret four"];
+    let codes = codes(lines.map(|line| agents.session.submit(line)).into()).await;
+    let expected = ["capture_started", "captured", "capture_cancelled", "answered", "capture_started", "captured"];
+    assert_eq!(codes, expected);
+    assert_eq!(agents.texts(root, "user"), ["open"]);
+    // Other agents do not capture; the view and a restart change nothing.
+    agents.ok(&format!("/switch {child}")).await;
+    assert!(!agents.session.is_capturing());
+    assert_eq!(agents.ok("said").await.message, "You said: said");
+    let agents = agents.restarted(Limits::default()).await;
+    assert_eq!(agents.session.view(), child);
+    agents.ok("/switch root").await;
+    assert!(agents.session.is_capturing());
+    assert_eq!(agents.ok("secret five").await.message, "Captured (2 lines).");
+    assert_eq!(agents.code("/capture").await, "capture_active");
+    let child = agents.fork("").await;
+    agents.idle().await;
+    assert_eq!(agents.texts(child, "user"), ["secret four\nsecret five"]);
+    assert_eq!(agents.texts(root, "user"), ["open"]);
+    assert_eq!(agents.texts(root, "assistant"), ["You said: open"]);
+    assert!(!agents.texts(child, "assistant")[0].contains("secret one"));
+    agents.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stop_during_a_gathering_wakes_no_agent() {
+    let agents = Agents::new(Limits::default()).await;
+    let root = agents.session.view();
+    let forks = "call fork {\"prompt\":\"hang\"}\n".repeat(3);
+    agents.ok(&format!("{forks}on mail call mail_check {{}}")).await;
+    agents.wait_until("three children work", async || agents.session.working_agents() == 3).await;
+    assert_eq!(agents.session.stop_all(), 3);
+    agents.idle().await;
+    assert_eq!((agents.session.working_agents(), agents.agent(root).await.unread), (0, 3));
+    assert!(agents.living().await.iter().all(|agent| agent.state == AgentState::Held));
+    assert_eq!(agents.texts(root, "user").len(), 1);
+    // The reports are there; they wake the root not even when it may go on.
+    agents.ok("go on").await;
+    agents.idle().await;
+    assert_eq!(agents.texts(root, "user").len(), 2);
+    assert_eq!(agents.agent(root).await.unread, 3);
+    agents.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stop_of_a_session_also_stops_children_that_are_being_made() {
+    let agents = Agents::new(Limits::default()).await;
+    for round in 0..15 {
+        let forks = "call fork {\"prompt\":\"hang\"}\n".repeat(3);
+        let turn = agents.session.submit(&format!("{forks}then {forks}"));
+        tokio::time::sleep(Duration::from_millis(2 * round)).await;
+        agents.session.stop_all();
+        // A child that is not stopped would hang forever.
+        agents.idle().await;
+        wait_for_end(turn).await;
+        for child in agents.children().await {
+            agents.code(&format!("/kill {child}")).await;
+        }
+    }
+    agents.check();
+}
+
+/// Never answers, and counts the questions that wait.
+#[derive(Default)]
+struct SilentPerson(Arc<AtomicUsize>);
+
+struct OpenQuestion(Arc<AtomicUsize>);
+
+impl Drop for OpenQuestion {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Approver for SilentPerson {
+    fn approve(&self, _: Question) -> BoxFuture<'_, Approval> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let open = OpenQuestion(Arc::clone(&self.0));
+        Box::pin(async move {
+            let _open = open;
+            std::future::pending().await
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kill_withdraws_the_question_of_a_background_agent() {
+    let patchbay = Patchbay::new();
+    let put = "(call $put (i32.const 2) (i32.const 310) (i32.const 1) (i32.const 300) (i32.const 4) (i32.const 0) \
+               (i64.const 0) (i32.const 512))";
+    let import = "\n(import \"patchbay:host/kv@0.1.0\" \"put\" (func $put (param i32 i32 i32 i32 i32 i32 i64 i32)))\n";
+    let guest = Guest::calling(&format!("{put} {ECHO}")).with(import);
+    patchbay.add_command("keeper", &guest, "capabilities: [{name: kv}]\n");
+    let agents = Agents::in_home(patchbay, Limits::default()).await;
+    let person = SilentPerson::default();
+    let open = Arc::clone(&person.0);
+    agents.session.set_approver(Arc::new(person));
+    agents.ok("call fork {\"prompt\":\"call keeper__run {}\"}").await;
+    let child = agents.children().await[0];
+    agents.wait_until("a question", async || open.load(Ordering::SeqCst) == 1).await;
+    assert_eq!(agents.agent(child).await.state, AgentState::Asking);
+    agents.ok(&format!("/kill {child}")).await;
+    agents.wait_until("the question is withdrawn", async || open.load(Ordering::SeqCst) == 0).await;
+    agents.idle().await;
+    agents.check();
+}
+
+/// A home with everything that can hang: a tool that spins, a tool that waits for the network, and an adapter that spins.
+fn hanging_home(server: &Server) -> Patchbay {
+    let patchbay = Patchbay::new();
+    patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
+    let url = format!("http://{}/", server.host());
+    let capability = format!("http:{}", server.host());
+    patchbay.add_command(
+        "fetch",
+        &fetching(&url, None, "none"),
+        &format!("capabilities: [{{name: '{capability}'}}]\n"),
+    );
+    patchbay.grant("fetch", &[&capability]);
+    let adapter = Adapter { before_begin: "(loop $forever (br $forever))".to_owned(), ..Adapter::default() };
+    patchbay.write("home/config/providers/scripted.wasm", adapter.component());
+    assert_eq!(patchbay.run(&["provider", "allow", "scripted"]).code, Some(0));
+    patchbay
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_that_hang_anywhere_are_gone_at_once() {
+    let server = Server::scripted(|_| vec![Step::Pause(600_000)]);
+    let agents = Agents::in_home(hanging_home(&server), endless()).await;
+    let root = agents.session.view();
+    let mut slowest = Duration::ZERO;
+    for hangs in ["hang", "call spin__run {\\\"a\\\":1}", "call fetch__run {}"] {
+        let mut events = agents.session.subscribe(agents.session.last_seq() + 1);
+        agents.ok(&format!("call fork {{\"prompt\":\"{hangs}\"}}")).await;
+        let child = agents.children().await[0];
+        match hangs {
+            "hang" => tokio::time::sleep(Duration::from_millis(100)).await,
+            "call fetch__run {}" => agents.wait_until("a request", async || !server.requests().is_empty()).await,
+            _ => drop(wait_for_event(&mut events, |kind| matches!(kind, EventKind::Progress { .. })).await),
+        }
+        // The parent does not wait for it.
+        assert_eq!(agents.ok("hello").await.message, "You said: hello");
+        slowest = slowest.max(killed(&agents, &child.to_string()).await);
+    }
+    let child = agents.fork("--model scripted-1 \"hello\"").await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(agents.session.working_agents(), 1, "the adapter hangs");
+    slowest = slowest.max(killed(&agents, &child.to_string()).await);
+    assert_eq!(agents.session.view(), root);
+    assert_eq!(agents.children().await, []);
+    eprintln!("the slowest kill took {slowest:?}");
+    agents.check();
+}
+
+/// Kills an agent and waits until nothing of it runs.
+async fn killed(agents: &Agents, agent: &str) -> Duration {
+    let start = Instant::now();
+    agents.ok(&format!("/kill {agent}")).await;
+    agents.wait_until("nothing of it runs", async || agents.session.working_agents() == 0).await;
+    agents.idle().await;
+    let took = start.elapsed();
+    assert!(took < SOON, "{took:?}");
+    took
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kill_ends_a_hanging_tool_of_a_persons_line() {
+    let patchbay = Patchbay::new();
+    patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
+    let agents = Agents::in_home(patchbay, endless()).await;
+    let root = agents.session.view();
+    agents.fork("").await;
+    let mut events = agents.session.subscribe(1);
+    let hanging = agents.session.submit("/spin {\"round\": 1}");
+    wait_for_event(&mut events, |kind| matches!(kind, EventKind::Progress { .. })).await;
+    let start = Instant::now();
+    agents.ok("/kill").await;
+    let outcome = wait_for_end(hanging).await;
+    assert!(!outcome.is_ok() && start.elapsed() < SOON, "{outcome:?}");
+    assert_eq!(agents.session.view(), root);
+    agents.idle().await;
+    assert_eq!(stored_texts(&agents.session, MessageKind::Command).await, ["/fork", "/kill"]);
+    agents.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mails_of_64_agents_at_once_are_neither_lost_nor_doubled() {
+    let agents = Agents::new(Limits { wakes: 2, ..Limits::default() }).await;
+    for _ in 0..63 {
+        agents.fork("").await;
+        agents.ok("/switch root").await;
+    }
+    let living: Vec<_> = agents.living().await.into_iter().map(|agent| agent.id).collect();
+    assert_eq!(living.len(), 64);
+    let mut lines = Vec::new();
+    for from in &living {
+        agents.ok(&format!("/switch {from}")).await;
+        for to in living.iter().filter(|to| *to != from) {
+            lines.push(agents.session.submit(&format!("/mail-send {to} \"from {from}\"")));
+        }
+    }
+    assert!(codes(lines).await.iter().all(|code| code == "mail_sent"));
+    agents.idle().await;
+    let database = agents.patchbay.database("patchbay.db");
+    let mut query = database
+        .prepare("SELECT sender, number FROM mail WHERE recipient = ? AND body LIKE 'from %' ORDER BY number")
+        .unwrap();
+    for to in &living {
+        let rows = query.query_map([to.to_string()], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)));
+        let mut senders: Vec<String> = rows.unwrap().map(|row| row.unwrap().0).collect();
+        senders.sort();
+        let mut expected: Vec<String> = living.iter().filter(|from| *from != to).map(ToString::to_string).collect();
+        expected.sort();
+        assert_eq!(senders, expected, "the inbox of {to}");
+    }
+    agents.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn session_that_was_taken_over_does_not_try_again_and_again() {
+    let agents = Agents::new(Limits::default()).await;
+    let child = agents.fork("").await;
+    agents.ok("/switch root").await;
+    agents.session.stop_all();
+    agents.ok(&format!("/mail-send {child} \"waits\"")).await;
+    // Another process takes the session over.
+    let other = patchbay_tests::host::host(&agents.patchbay, patchbay_tests::agents::quick());
+    other.store().hold(agents.session.id()).await.unwrap();
+    assert_eq!(agents.code("go on").await, "session_fenced");
+    // The child has mail, but its notification cannot be stored.
+    agents.idle().await;
+    assert_eq!(agents.texts(child, "user"), [""; 0]);
+}
