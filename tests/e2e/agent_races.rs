@@ -249,6 +249,22 @@ async fn stop_of_a_session_also_stops_children_that_are_being_made() {
     agents.check();
 }
 
+/// Installs a skill whose tool stores a value and then runs `after`.
+fn keeper(patchbay: &Patchbay, after: &str) {
+    let put = "(call $put (i32.const 2) (i32.const 310) (i32.const 1) (i32.const 300) (i32.const 4) (i32.const 0) \
+               (i64.const 0) (i32.const 512))";
+    let more = "
+(import \"patchbay:host/kv@0.1.0\" \"put\" (func $put (param i32 i32 i32 i32 i32 i32 i64 i32)))
+(import \"patchbay:host/progress@0.1.0\" \"report\" (func $report (param i32 i32)))
+(data (i32.const 310) \"k\")
+";
+    patchbay.add_command(
+        "keeper",
+        &Guest::calling(&format!("{put} {after}")).with(more),
+        "capabilities: [{name: kv}]\n",
+    );
+}
+
 /// Never answers, and counts the questions that wait.
 #[derive(Default)]
 struct SilentPerson(Arc<AtomicUsize>);
@@ -275,11 +291,7 @@ impl Approver for SilentPerson {
 #[tokio::test(flavor = "multi_thread")]
 async fn kill_withdraws_the_question_of_a_background_agent() {
     let patchbay = Patchbay::new();
-    let put = "(call $put (i32.const 2) (i32.const 310) (i32.const 1) (i32.const 300) (i32.const 4) (i32.const 0) \
-               (i64.const 0) (i32.const 512))";
-    let import = "\n(import \"patchbay:host/kv@0.1.0\" \"put\" (func $put (param i32 i32 i32 i32 i32 i32 i64 i32)))\n";
-    let guest = Guest::calling(&format!("{put} {ECHO}")).with(import);
-    patchbay.add_command("keeper", &guest, "capabilities: [{name: kv}]\n");
+    keeper(&patchbay, ECHO);
     let agents = Agents::in_home(patchbay, Limits::default()).await;
     let person = SilentPerson::default();
     let open = Arc::clone(&person.0);
@@ -369,6 +381,53 @@ async fn kill_ends_a_hanging_tool_of_a_persons_line() {
     assert_eq!(agents.session.view(), root);
     agents.idle().await;
     assert_eq!(stored_texts(&agents.session, MessageKind::Command).await, ["/fork", "/kill"]);
+    agents.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_line_with_an_effect_has_one_row_and_an_unknown_outcome() {
+    let patchbay = Patchbay::new();
+    keeper(
+        &patchbay,
+        "(call $report (local.get $input) (local.get $input_len)) (loop $forever (br $forever)) (unreachable)",
+    );
+    patchbay.grant("keeper", &["kv"]);
+    let agents = Agents::in_home(patchbay, endless()).await;
+    agents.fork("").await;
+    let mut events = agents.session.subscribe(1);
+    let hanging = agents.session.submit("/keeper {\"a\":1}");
+    wait_for_event(&mut events, |kind| matches!(kind, EventKind::Progress { .. })).await;
+    agents.ok("/kill").await;
+    assert_eq!(wait_for_end(hanging).await.code.as_str(), "outcome_unknown");
+    agents.idle().await;
+    let commands = stored_texts(&agents.session, MessageKind::Command).await;
+    assert_eq!(commands, ["/fork", "/keeper {\"a\":1}", "/kill"]);
+    agents.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn message_right_after_a_stop_ends_it() {
+    let agents = Agents::new(roomy()).await;
+    let child = agents.fork("").await;
+    for _ in 0..10 {
+        let hanging = agents.session.submit("hang");
+        agents.wait_until("it works", async || agents.agent(child).await.state == AgentState::Working).await;
+        agents.session.stop_all();
+        // The cancelled turn has not ended yet.
+        let message = agents.session.submit("hello");
+        assert_eq!(wait_for_end(hanging).await.code.as_str(), "turn_cancelled");
+        assert!(wait_for_end(message).await.is_ok());
+    }
+    let hanging = agents.session.submit("hang");
+    agents.wait_until("it works", async || agents.agent(child).await.state == AgentState::Working).await;
+    agents.ok("/switch root").await;
+    agents.session.stop_all();
+    agents.ok("hello").await;
+    wait_for_end(hanging).await;
+    agents.ok(&format!("/mail-send {child} \"work\"")).await;
+    agents.idle().await;
+    assert_eq!(agents.agent(child).await.state, AgentState::Idle);
+    assert!(agents.texts(child, "user").last().unwrap().starts_with("[Notification: "));
     agents.check();
 }
 

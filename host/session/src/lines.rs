@@ -385,6 +385,8 @@ impl LineContext {
             return stopped();
         }
         match recovery::unknown_outcome(self.session.log().hold(), &self.session.host.store, self.line).await {
+            // The commit of the kill has added the command's row.
+            Ok(outcome) if self.agent.is_dead() => outcome,
             // Only a change of the snapshot can be outdated.
             Ok(outcome) => self.settle(line, outcome, None).await.unwrap_or_else(|Outdated| stopped()),
             Err(error) => not_kept(error),
