@@ -103,8 +103,8 @@ struct AgentQueue {
     held: bool,
     /// Whether the agent begins no turn by itself, and until when.
     stopped: Option<StopScope>,
-    /// Whether the stop of the session was ended by a message before the turn that it cancels has ended.
-    goes_on: bool,
+    /// Whether the session was stopped since the turn that is active began.
+    cancelled: bool,
     /// How often mail woke the agent since the last message of a person to any agent.
     wakes: u32,
     /// Whether the user was told that mail wakes the agent no more.
@@ -151,7 +151,12 @@ impl LineQueue {
 
     /// Returns the right to run the first turn of `agent`, which is new.
     pub(crate) fn begin_first(self: &Arc<Self>, agent: &Arc<Agent>) -> LineTurn {
-        self.lock().entry(agent.id()).or_default().active = true;
+        {
+            let mut queues = self.lock();
+            let queue = queues.entry(agent.id()).or_default();
+            queue.begin();
+            queue.cancelled = queue.stopped.is_some();
+        }
         self.turn(agent, agent.try_begin_turn())
     }
 
@@ -167,7 +172,7 @@ impl LineQueue {
                 return MailTurn::TooOften;
             }
             queue.wakes += 1;
-            queue.active = true;
+            queue.begin();
         }
         MailTurn::Begins(self.turn(agent, agent.try_begin_turn()))
     }
@@ -194,7 +199,6 @@ impl LineQueue {
             let ends = *id == agent || queue.stopped == Some(StopScope::Session);
             if queue.stopped.is_some() && ends {
                 queue.stopped = None;
-                queue.goes_on = queue.active;
                 if *id != agent && !ahead && queue.release() {
                     released.push(*id);
                 }
@@ -215,7 +219,7 @@ impl LineQueue {
         let mut queues = self.lock();
         let queue = queues.entry(agent).or_default();
         queue.stopped = Some(scope);
-        queue.goes_on = false;
+        queue.cancelled = queue.active;
         let newly_held = !std::mem::replace(&mut queue.held, true) && !queue.waiting.is_empty();
         drop(queues);
         if newly_held {
@@ -226,6 +230,11 @@ impl LineQueue {
     /// Returns whether the agent begins no turn by itself until the next message of a person.
     pub(crate) fn is_stopped(&self, agent: AgentId) -> bool {
         self.lock().get(&agent).is_some_and(|queue| queue.stopped.is_some())
+    }
+
+    /// Returns whether the session was stopped since the agent's turn began.
+    pub(crate) fn is_cancelled(&self, agent: AgentId) -> bool {
+        self.lock().get(&agent).is_some_and(|queue| queue.cancelled)
     }
 
     /// Removes the queue of an agent that was killed. Its lines end as taken back; the kill has deleted them from the store.
@@ -255,7 +264,7 @@ impl LineQueue {
         let queue = queues.entry(agent.id()).or_default();
         let begins = !queue.active && (arrival.first || queue.waiting.is_empty());
         if begins {
-            queue.active = true;
+            queue.begin();
             let released = arrival.releases && queue.release();
             drop(queues);
             if released {
@@ -349,7 +358,7 @@ impl LineQueue {
                     drop(queues);
                     return self.report_idle(agent.id());
                 };
-                queue.active = true;
+                queue.begin();
                 next
             };
             let permit_now = permit.take().or_else(|| agent.try_begin_turn());
@@ -374,8 +383,9 @@ impl LineQueue {
             // The queue of an agent that was killed is gone.
             let Some(queue) = queues.get_mut(&agent.id()) else { return };
             queue.active = false;
-            let goes_on = std::mem::take(&mut queue.goes_on);
-            let hold = hold && !(stopped && goes_on);
+            // A message may have ended the stop of the session before the turn has ended.
+            let goes_on = stopped && queue.cancelled && queue.stopped.is_none();
+            let hold = hold && !goes_on;
             if stopped && !goes_on {
                 queue.stopped.get_or_insert(StopScope::Agent);
             }
@@ -415,6 +425,12 @@ impl AgentQueue {
     /// Returns whether the first line may run when no turn runs.
     fn has_next(&self) -> bool {
         self.waiting.front().is_some_and(|line| line.ahead || !self.held)
+    }
+
+    /// Notes that a turn begins.
+    fn begin(&mut self) {
+        self.active = true;
+        self.cancelled = false;
     }
 
     /// Ends the hold. Returns whether lines waited for that.

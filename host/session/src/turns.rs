@@ -225,7 +225,7 @@ impl Session {
         self.log().publish(id, EventKind::TurnBegan { turn: ending.began, cause });
         self.running_turns.lock().insert(id, stop.clone());
         // A kill or a stop that came before this line found no turn to cancel.
-        if agent.is_dead() || self.queue.is_stopped(id) {
+        if agent.is_dead() || self.queue.is_cancelled(id) {
             stop.cancel();
         }
         let turn = self.turn(&agent, cause, ending.clone(), answers, stop);
