@@ -17,6 +17,8 @@ use patchbay_tests::{
     binary::Patchbay,
     calls::fetching,
     guest::{ECHO, Guest},
+    host::host,
+    play::quick_demo,
     server::{Server, Step},
     session_events::{stored_texts, wait_for_end, wait_for_event},
 };
@@ -472,7 +474,7 @@ async fn session_that_was_taken_over_does_not_try_again_and_again() {
     agents.session.stop_all();
     agents.ok(&format!("/mail-send {child} \"waits\"")).await;
     // Another process takes the session over.
-    let other = patchbay_tests::host::host(&agents.patchbay, patchbay_tests::agents::quick());
+    let other = host(&agents.patchbay, quick_demo());
     other.store().hold(agents.session.id()).await.unwrap();
     assert_eq!(agents.code("go on").await, "session_fenced");
     // The child has mail, but its notification cannot be stored.

@@ -5,8 +5,9 @@ use std::time::Duration;
 use patchbay_sandbox::Limits;
 use patchbay_session::AgentState;
 use patchbay_tests::{
-    agents::{Agents, quick},
+    agents::Agents,
     host::host_with,
+    play::quick_demo,
     session_events::{stored_texts, wait_for_end},
 };
 
@@ -45,7 +46,7 @@ async fn nothing_runs_after_a_restart_until_a_message() {
     // The second child's turn had been committed with the fork, and had not begun.
     let began = "UPDATE turns SET state = 'waiting' WHERE agent = ? AND state = 'running'";
     assert_eq!(patchbay.database("patchbay.db").execute(began, [waiting.to_string()]).unwrap(), 1);
-    let host = host_with(&patchbay, quick(), limits());
+    let host = host_with(&patchbay, quick_demo(), limits());
     let session = host.resume(id).await.unwrap();
     let agents = Agents { patchbay, host, session };
 

@@ -3,12 +3,11 @@
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use patchbay_core::{AgentId, Outcome};
-use patchbay_provider::{ProviderConfig, Settings};
 use patchbay_sandbox::Limits;
 use patchbay_session::{AgentInfo, Host, Session};
 use tokio::time::timeout;
 
-use crate::{binary::Patchbay, host::host_with, session_events::wait_for_end, tree_check};
+use crate::{binary::Patchbay, host::host_with, play::quick_demo, session_events::wait_for_end, tree_check};
 
 /// The time limit of what must end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,15 +22,6 @@ pub struct Agents {
     pub session: Arc<Session>,
 }
 
-/// Returns settings with which `demo` does not wait between its words.
-///
-/// # Panics
-/// Never.
-pub fn quick() -> Settings {
-    let demo: ProviderConfig = toml::from_str("options = { delay-ms = \"0\" }").expect("a provider");
-    Settings { providers: [("demo".parse().expect("a name"), demo)].into(), ..Settings::default() }
-}
-
 impl Agents {
     /// Opens a new session in a new home.
     pub async fn new(limits: Limits) -> Self {
@@ -43,7 +33,7 @@ impl Agents {
     /// # Panics
     /// If it cannot be opened.
     pub async fn in_home(patchbay: Patchbay, limits: Limits) -> Self {
-        let host = host_with(&patchbay, quick(), limits);
+        let host = host_with(&patchbay, quick_demo(), limits);
         let session = host.new_session(&patchbay.workspace()).await.expect("a session");
         Self { patchbay, host, session }
     }
@@ -57,7 +47,7 @@ impl Agents {
         let Self { patchbay, host, session } = self;
         let id = session.id();
         drop((host, session));
-        let host = host_with(&patchbay, quick(), limits);
+        let host = host_with(&patchbay, quick_demo(), limits);
         let session = host.resume(id).await.expect("a stored session");
         Self { patchbay, host, session }
     }
