@@ -99,7 +99,7 @@ fn check_mail(database: &Connection, session: &str, agents: &BTreeMap<String, Ag
 fn check_turns(database: &Connection, session: &str, agents: &BTreeMap<String, Agent>) {
     let sql = "SELECT turns.began, turns.agent, cause, state, code, messages.agent FROM turns LEFT JOIN messages \
                ON messages.session = turns.session AND seq = began WHERE turns.session = ?";
-    let mut told: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    let mut expected: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for (began, agent, cause, state, code, row) in all(database, sql, session, |row| {
         let (cause, state, code): (String, String, Option<String>) = (row.get(2)?, row.get(3)?, row.get(4)?);
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, cause, state, code, row.get::<_, Option<String>>(5)?))
@@ -107,9 +107,9 @@ fn check_turns(database: &Connection, session: &str, agents: &BTreeMap<String, A
         assert!(["done", "interrupted"].contains(&&*state), "turn {began} is open");
         assert_eq!(row.as_ref(), Some(&agent), "turn {began} has no first row");
         if cause != "person" && agents[&agent].parent.is_some() {
-            let (sure, perhaps) = told.entry(agent).or_default();
+            let (sure, perhaps) = expected.entry(agent).or_default();
             match code.as_deref() {
-                // A parent that died too, or that killed, is not told.
+                // A parent that died too, or that killed, gets no report.
                 Some("agent_dead") => *perhaps += 1,
                 _ => *sure += 1,
             }
@@ -126,7 +126,7 @@ fn check_turns(database: &Connection, session: &str, agents: &BTreeMap<String, A
         }
     }
     for agent in agents.keys() {
-        let (sure, perhaps) = told.get(agent).copied().unwrap_or_default();
+        let (sure, perhaps) = expected.get(agent).copied().unwrap_or_default();
         let found = reports.get(agent).copied().unwrap_or_default();
         assert!((sure..=sure + perhaps).contains(&found), "{agent} sent {found} reports of {sure} turns");
     }

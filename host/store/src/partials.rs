@@ -77,11 +77,23 @@ impl Store {
             .await
     }
 
-    /// Returns the messages that [`Store::recover`] would append for `agents`, without changing anything.
+    /// Returns the messages that [`Store::recover`] would append, without changing anything.
     ///
     /// # Errors
     /// A database error, or [`StoreError::BadRow`] for pieces that `join` cannot read.
-    pub async fn partial_answers(&self, agents: &[AgentId], join: JoinPieces) -> Result<Vec<NewMessage>, StoreError> {
+    pub async fn partial_answers(&self, session: SessionId, join: JoinPieces) -> Result<Vec<NewMessage>, StoreError> {
+        self.database.read(|connection| answers(connection, &answering(connection, session)?, join))
+    }
+
+    /// Like [`Store::partial_answers`], for `agents` alone; reads nothing of other agents.
+    ///
+    /// # Errors
+    /// The same as [`Store::partial_answers`].
+    pub async fn partial_answers_of(
+        &self,
+        agents: &[AgentId],
+        join: JoinPieces,
+    ) -> Result<Vec<NewMessage>, StoreError> {
         self.database.read(|connection| answers(connection, agents, join))
     }
 

@@ -82,7 +82,7 @@ impl Session {
         let store = self.log().store();
         let dying: Vec<AgentId> = ids.iter().copied().collect();
         let mut change = recovery::settle_calls(store, self.id(), &dying).await?;
-        let partial = store.partial_answers(&dying, join_pieces).await?;
+        let partial = store.partial_answers_of(&dying, join_pieces).await?;
         change.ends_partial = partial.iter().map(|row| row.agent).collect();
         let mut reports = false;
         for turn in store.open_turns(self.id()).await?.into_iter().filter(|turn| ids.contains(&turn.agent)) {

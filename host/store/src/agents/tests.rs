@@ -140,16 +140,18 @@ async fn killed_agent_has_no_waiting_lines_and_no_new_pieces() {
     assert_dead(store.queue_line(hold, row(child, 3)).await, child);
     store.checkpoint(hold, vec![piece(child, "late"), piece(tree.root, "kept")]).await.unwrap();
     let join = |pieces: &[String]| Some((pieces.concat(), serde_json::Value::Null));
-    let mut answers: Vec<_> = store.partial_answers(&[tree.root, child], join).await.unwrap();
+    let mut answers: Vec<_> = store.partial_answers(tree.session(), join).await.unwrap();
     answers.sort_by_key(|answer| answer.agent != tree.root);
     let texts: Vec<_> = answers.iter().map(|answer| (answer.agent, answer.content.as_str())).collect();
     assert_eq!(texts, [(tree.root, "kept"), (child, "before")]);
+    let of_child = store.partial_answers_of(&[child], join).await.unwrap();
+    assert_eq!(of_child.iter().map(|answer| answer.agent).collect::<Vec<_>>(), [child]);
     // Reading them changes nothing.
-    assert_eq!(store.partial_answers(&[tree.root, child], join).await.unwrap().len(), 2);
+    assert_eq!(store.partial_answers(tree.session(), join).await.unwrap().len(), 2);
     assert_eq!(store.last_seq(tree.session()).await.unwrap(), 0);
     let change = SessionChange { ends_partial: vec![child, tree.root], ..SessionChange::default() };
     tree.commit(change).await.unwrap();
-    assert_eq!(store.partial_answers(&[tree.root, child], join).await.unwrap().len(), 0);
+    assert_eq!(store.partial_answers(tree.session(), join).await.unwrap().len(), 0);
 }
 
 #[tokio::test]
