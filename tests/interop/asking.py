@@ -63,8 +63,25 @@ def walk(value):
         walk(inner)
 
 
+# Fields of compatible servers for thinking, which goes back as it came. The SDK knows none of them.
+REASONING = {"reasoning_content": str, "reasoning": str, "reasoning_details": list}
+
+
+def without_reasoning(body):
+    """The body of a chat request without thinking of the model, after a check of its fields."""
+    messages = []
+    for message in body["messages"]:
+        found = {key: value for key, value in message.items() if key in REASONING}
+        assert not found or message["role"] == "assistant", f"{list(found)} in a message of '{message['role']}'"
+        assert all(isinstance(value, REASONING[key]) for key, value in found.items()), found
+        messages.append({key: value for key, value in message.items() if key not in REASONING})
+    return body | {"messages": messages}
+
+
 def check_body(word, body):
     types = BODIES[word]
+    if word == "chat":
+        body = without_reasoning(body)
     try:
         if word == "gemini":
             # Its types convert bytes only from JSON.

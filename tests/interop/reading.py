@@ -22,6 +22,7 @@ KEY = "interop-key"
 
 # The SDKs' errors for statuses, and for the words in an error's `type` or `code`.
 KINDS = {
+    "MALFORMED_FUNCTION_CALL": "server",
     "authentication_error": "authentication",
     "permission_error": "authentication",
     "rate_limit_error": "rate-limit",
@@ -214,6 +215,9 @@ def gemini(origin, model="gemini-2.5-pro"):
         return cut(text)
     if raw is None:
         return cut(text)
+    if raw == "MALFORMED_FUNCTION_CALL" and not calls:
+        # The SDK ends as with an answer; our codec fails, so that the host asks again.
+        return failure(raw, text)
     stops = {"STOP": "end-turn", "MAX_TOKENS": "max-tokens", "SAFETY": "content-filter"}
     return {
         "text": text,

@@ -66,10 +66,24 @@ impl Json {
         }
     }
 
+    /// Replaces the value of `key` in an object that has it.
+    pub fn replace(&mut self, key: &str, value: impl Into<Json>) {
+        if let Self::Object(entries) = self
+            && let Some(entry) = entries.iter_mut().find(|entry| entry.0 == key)
+        {
+            entry.1 = value.into();
+        }
+    }
+
     /// Returns the pieces for [`HttpRequest::body`](patchbay_provider_sdk::HttpRequest).
     pub fn into_body(self) -> Vec<BodyPiece> {
+        self.body()
+    }
+
+    /// Returns the pieces, and keeps the tree for another request.
+    pub fn body(&self) -> Vec<BodyPiece> {
         let mut writer = Writer::default();
-        writer.json(&self);
+        writer.json(self);
         writer.flush();
         writer.pieces
     }

@@ -1,9 +1,14 @@
 //! The codec of Chat Completions, `POST {base}/chat/completions`, for OpenAI and the many compatible servers.
 //!
-//! Some servers return the model's thinking (`reasoning_content`, `reasoning`); it is not sent back to any of them.
+//! * `request` converts a completion into a request,
+//! * `calls` assembles tool calls from their pieces,
+//! * `reasoning` keeps thinking in the field in which it came, and sends it back in the same field,
+//! * `tags` finds thinking in the text.
 
 mod calls;
+mod reasoning;
 mod request;
+mod tags;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +20,9 @@ use crate::openai::{api_error, count, refused, text};
 use crate::stream::{Codec, Out, Stream};
 
 use calls::Calls;
-pub use request::{LimitField, Settings};
+use reasoning::Received;
+pub use request::{History, LimitField, Settings};
+use tags::{Piece, Tags};
 
 /// Begins a completion.
 pub fn begin(request: &CompletionRequest, settings: Settings) -> (Stream<Chat>, Vec<Action>) {
@@ -28,6 +35,9 @@ pub struct Chat {
     started: bool,
     /// The open block of text or thinking.
     open: Option<(Speech, u32)>,
+    /// Thinking that goes back with the open or the next thinking block.
+    reasoning: Received,
+    tags: Tags,
     calls: Calls,
     /// The reason for the end, after a chunk has reported it.
     reason: Option<String>,
@@ -46,7 +56,16 @@ impl Chat {
     fn new(request: &CompletionRequest) -> Self {
         let parts = request.messages.iter().flat_map(|message| &message.parts);
         let before = parts.filter(|part| matches!(part.block, Block::ToolCall(_))).count();
-        Self { started: false, open: None, calls: Calls::new(before), reason: None, spoke: false, refused: false }
+        Self {
+            started: false,
+            open: None,
+            reasoning: Received::default(),
+            tags: Tags::default(),
+            calls: Calls::new(before),
+            reason: None,
+            spoke: false,
+            refused: false,
+        }
     }
 }
 
@@ -96,11 +115,18 @@ impl Codec for Chat {
 
 impl Chat {
     fn delta(&mut self, delta: &Value, out: &mut Out) {
-        // Servers that send both fields send the same text in them.
-        let thinking = [text(delta, "reasoning_content"), text(delta, "reasoning")];
-        let thinking = thinking.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
-        self.emit_text(Speech::Thinking, thinking, out);
-        self.emit_text(Speech::Text, text(delta, "content"), out);
+        let thinking = self.reasoning.delta(delta);
+        self.emit_text(Speech::Thinking, &thinking, out);
+        match &delta["content"] {
+            Value::Array(parts) => {
+                for part in parts {
+                    let thinking = self.reasoning.part(part);
+                    self.emit_text(Speech::Thinking, &thinking, out);
+                    self.content(text(part, "text"), out);
+                }
+            }
+            content => self.content(content.as_str().unwrap_or_default(), out),
+        }
         self.emit_text(Speech::Refusal, text(delta, "refusal"), out);
         for call in delta["tool_calls"].as_array().into_iter().flatten() {
             self.hush(out);
@@ -113,6 +139,20 @@ impl Chat {
         }
     }
 
+    /// Adds text of the answer, which may have thinking in it.
+    fn content(&mut self, text: &str, out: &mut Out) {
+        for piece in self.tags.push(text) {
+            self.emit_piece(&piece, out);
+        }
+    }
+
+    fn emit_piece(&mut self, piece: &Piece, out: &mut Out) {
+        match piece {
+            Piece::Thinking(text) => self.emit_text(Speech::Thinking, text, out),
+            Piece::Text(text) => self.emit_text(Speech::Text, text, out),
+        }
+    }
+
     fn emit_text(&mut self, speech: Speech, text: &str, out: &mut Out) {
         if text.is_empty() {
             return;
@@ -122,7 +162,7 @@ impl Chat {
         let block = match self.open {
             Some((open, block)) if open == speech => block,
             _ => {
-                self.hush(out);
+                self.end_block(speech == Speech::Thinking, out);
                 let kind = if speech == Speech::Thinking { BlockKind::Thinking } else { BlockKind::Text };
                 let block = out.start(kind);
                 self.open = Some((speech, block));
@@ -134,8 +174,22 @@ impl Chat {
 
     /// Ends the open block, so that the next text begins a new one.
     fn hush(&mut self, out: &mut Out) {
-        if let Some((_, block)) = self.open.take() {
-            out.end(block, None);
+        if let Some(piece) = self.tags.finish() {
+            self.emit_piece(&piece, out);
+        }
+        self.end_block(false, out);
+    }
+
+    /// Ends the open block. Thinking that has no text, and no block that follows, gets an empty block.
+    fn end_block(&mut self, thinking_follows: bool, out: &mut Out) {
+        match self.open.take() {
+            Some((Speech::Thinking, block)) => out.end(block, self.reasoning.take()),
+            Some((_, block)) => out.end(block, None),
+            None => {}
+        }
+        if !thinking_follows && let Some(data) = self.reasoning.take() {
+            let block = out.start(BlockKind::Thinking);
+            out.end(block, Some(data));
         }
     }
 
@@ -143,8 +197,14 @@ impl Chat {
         // Calls are complete only if the model ended the answer itself.
         let reason = self.reason.take();
         let reason = reason.as_deref().unwrap_or("[DONE]");
+        self.hush(out);
+        if let Some(failed) = failed(reason) {
+            return out.fail(failed);
+        }
         let stop = match reason {
             "length" => "max-tokens",
+            // Mistral.
+            "model_length" => "context-window",
             "content_filter" => "content-filter",
             // Some servers also send `stop` after calls.
             _ if self.calls.any() => "tool-use",
@@ -152,7 +212,6 @@ impl Chat {
             "stop" | "[DONE]" => "end-turn",
             _ => "other",
         };
-        self.hush(out);
         if stop == "tool-use" {
             self.calls.complete(out);
         }
@@ -160,13 +219,26 @@ impl Chat {
     }
 }
 
+/// Returns the failure for a reason that is none of the model's: of Mistral and OpenRouter (`error`), of DeepSeek, and of
+/// Gemini, whose malformed call is left out (2026-11-23, the API references of these services).
+fn failed(reason: &str) -> Option<Failure> {
+    let failed =
+        ["error", "insufficient_system_resource"].contains(&reason) || reason.starts_with("function_call_filter");
+    failed.then(|| Failure {
+        code: Some(reason.to_owned()),
+        ..failure("server", format!("the server gave the answer up: {reason}"))
+    })
+}
+
 fn usage(usage: &Value, out: &mut Out) {
     if usage.is_object() {
+        // OpenAI; DeepSeek; Kimi (2026-11-23, api-docs.deepseek.com, "Context Caching"; platform.moonshot.ai).
+        let cached = ["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens", "/cached_tokens"];
         out.usage(Usage {
             input_tokens: count(usage, "/prompt_tokens"),
             output_tokens: count(usage, "/completion_tokens"),
             thinking_tokens: count(usage, "/completion_tokens_details/reasoning_tokens"),
-            cache_read_tokens: count(usage, "/prompt_tokens_details/cached_tokens"),
+            cache_read_tokens: cached.map(|place| count(usage, place)).into_iter().max().unwrap_or(0),
             cache_write_tokens: count(usage, "/prompt_tokens_details/cache_write_tokens"),
         });
     }

@@ -16,6 +16,8 @@
 
 pub mod body;
 pub mod chat;
+#[cfg(test)]
+mod conversations;
 pub mod failure;
 pub mod gemini;
 pub mod messages;

@@ -16,7 +16,7 @@ pub(crate) use error::{api_error, refused};
 pub const CREDENTIAL: &str = "api-key";
 
 /// Creates a request for a response as events, with the key as bearer token.
-pub(crate) fn post(path: &str, body: Json) -> HttpRequest {
+pub(crate) fn post(path: &str, body: &Json) -> HttpRequest {
     let pair = |name: &str, value: &str| Pair { name: name.to_owned(), value: value.to_owned() };
     HttpRequest {
         method: "POST".to_owned(),
@@ -26,7 +26,7 @@ pub(crate) fn post(path: &str, body: Json) -> HttpRequest {
             credential: CREDENTIAL.to_owned(),
             placement: Placement::Header(pair("authorization", "Bearer ")),
         }],
-        body: body.into_body(),
+        body: body.body(),
     }
 }
 
@@ -68,6 +68,18 @@ pub fn by_effort(level: Option<&str>) -> (Option<&'static str>, ThinkingPlan) {
         }
         Some(level) => (Some(level.word()), plan(format!("Thinking: {} effort", level.word()))),
     }
+}
+
+/// Returns the value of one of the operator's options, which must be one of two words; `None` if it is not set.
+///
+/// # Errors
+/// A message for the operator if it has another value.
+pub fn one_of<'a>(options: &[Pair], name: &str, values: [&'a str; 2]) -> Result<Option<&'a str>, String> {
+    let Some(option) = options.iter().find(|option| option.name == name) else { return Ok(None) };
+    let found = values.into_iter().find(|value| *value == option.value);
+    let [one, two] = values;
+    let message = || format!("option '{name}' of this provider must be '{one}' or '{two}', not '{}'", option.value);
+    found.map(Some).ok_or_else(message)
 }
 
 /// Returns a string field of an event; empty if it is missing.

@@ -10,10 +10,11 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use patchbay_provider_sdk::{Action, BlockKind, CompletionRequest, Failure, Pair, ToolHead, Usage};
+use patchbay_provider_sdk::{Action, BlockKind, CompletionRequest, Failure, HttpRequest, Pair, ToolHead, Usage};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
+use crate::body::Json;
 use crate::failure::failure;
 use crate::openai::{api_error, count, refused, text};
 use crate::stream::{Codec, Out, Stream};
@@ -22,12 +23,17 @@ pub use request::Reasoning;
 
 /// Begins a completion.
 pub fn begin(request: &CompletionRequest, reasoning: Reasoning) -> (Stream<Responses>, Vec<Action>) {
-    Stream::begin(Responses::default(), request::request(request, reasoning))
+    let body = request::body(request, reasoning);
+    let first = request::http(&body);
+    let again = (reasoning.summary && reasoning.effort.is_some()).then_some((body, reasoning));
+    Stream::begin(Responses { again, ..Responses::default() }, first)
 }
 
 /// The state of one answer.
 #[derive(Debug, Default)]
 pub struct Responses {
+    /// The body and its reasoning if it asks for a summary, until the first event.
+    again: Option<(Json, Reasoning)>,
     started: bool,
     /// Open blocks by the index of the item and of the part in it; calls and thinking have no parts.
     open: BTreeMap<(u64, u64), Open>,
@@ -56,6 +62,7 @@ impl Codec for Responses {
             out.fail(failure("server", "the answer holds an event that is not JSON"));
             return;
         };
+        self.again = None;
         let at = count(&value, "/output_index");
         let part = count(&value, "/content_index");
         match value.get("type").and_then(Value::as_str).unwrap_or(event) {
@@ -79,6 +86,18 @@ impl Codec for Responses {
             "error" => out.fail(api_error(&value)),
             _ => {}
         }
+    }
+
+    /// Sends the request without a summary if the organisation may not have one (2026-11-23, OpenHands
+    /// software-agent-sdk#987, openai-cookbook#2271: status 400, `param` is `reasoning.summary`).
+    fn retry_refused(&mut self, status: u16, body: &[u8]) -> Option<HttpRequest> {
+        let (mut sent, reasoning) = self.again.take()?;
+        let error: Value = serde_json::from_slice(body).ok()?;
+        if status != 400 || text(&error["error"], "param") != "reasoning.summary" {
+            return None;
+        }
+        request::drop_summary(&mut sent, reasoning);
+        Some(request::http(&sent))
     }
 
     fn refused(&mut self, status: u16, headers: &[Pair], body: &[u8]) -> Failure {

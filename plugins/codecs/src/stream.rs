@@ -33,6 +33,13 @@ pub trait Codec {
         let _ = out;
     }
 
+    /// Returns another request to send instead of a refused one; `None`: the refusal is final. Called before
+    /// [`Codec::refused`], with the same body.
+    fn retry_refused(&mut self, status: u16, body: &[u8]) -> Option<HttpRequest> {
+        let _ = (status, body);
+        None
+    }
+
     /// Converts a response whose status is not 2xx or whose body is JSON instead of events. `body` has at most
     /// [`MAX_REFUSAL`] bytes.
     fn refused(&mut self, status: u16, headers: &[Pair], body: &[u8]) -> Failure;
@@ -271,7 +278,10 @@ impl<C: Codec> Stream<C> {
 
     fn refuse(&mut self) {
         if let At::Refusal { head, body } = std::mem::replace(&mut self.at, At::Idle) {
-            self.out.fail(self.codec.refused(head.status, &head.headers, &body));
+            match self.codec.retry_refused(head.status, &body) {
+                Some(request) => self.out.send(request),
+                None => self.out.fail(self.codec.refused(head.status, &head.headers, &body)),
+            }
         }
     }
 }

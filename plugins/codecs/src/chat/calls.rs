@@ -4,10 +4,19 @@
 use std::borrow::Cow;
 
 use patchbay_provider_sdk::{BlockKind, ToolHead};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::openai::text;
 use crate::stream::Out;
+
+/// The field of a call for data of the server, and the only field of the call's attached data.
+const EXTRA: &str = "extra_content";
+
+/// Returns the server's data that is attached to a call.
+pub(super) fn extra(opaque: &str) -> Option<Value> {
+    let data: Value = serde_json::from_str(opaque).ok()?;
+    data.get(EXTRA).filter(|extra| extra.is_object()).cloned()
+}
 
 /// The calls of one answer, in the order of arrival.
 #[derive(Debug)]
@@ -27,6 +36,9 @@ struct Call {
     /// Input that arrived before the name.
     early_input: String,
     has_input: bool,
+    /// Data of Gemini, which must go back with the call: `extra_content.google.thought_signature` (2026-11-23,
+    /// ai.google.dev, "Thought signatures", OpenAI compatibility).
+    extra: Option<Value>,
 }
 
 impl Calls {
@@ -39,9 +51,9 @@ impl Calls {
         self.calls.iter().any(|call| call.block.is_some())
     }
 
-    /// Adds a piece of a call: `call` has its index and id, `function` its name and input.
-    pub(super) fn delta(&mut self, call: &Value, function: &Value, out: &mut Out) {
-        let (index, id, name) = (call.get("index").and_then(Value::as_u64), text(call, "id"), text(function, "name"));
+    /// Adds a piece of a call: `found` has its index and id, `function` its name and input.
+    pub(super) fn delta(&mut self, found: &Value, function: &Value, out: &mut Out) {
+        let (index, id, name) = (found.get("index").and_then(Value::as_u64), text(found, "id"), text(function, "name"));
         let at = self.find(index, id, name).unwrap_or_else(|| {
             self.calls.push(Call {
                 index,
@@ -49,11 +61,16 @@ impl Calls {
                 block: None,
                 early_input: String::new(),
                 has_input: false,
+                extra: None,
             });
             self.calls.len() - 1
         });
         let ordinal = self.before + at;
+        let extra = &found[EXTRA];
         let call = &mut self.calls[at];
+        if extra.is_object() {
+            call.extra = Some(extra.clone());
+        }
         if call.block.is_none() && !name.is_empty() {
             if call.id.is_empty() {
                 id.clone_into(&mut call.id);
@@ -99,7 +116,7 @@ impl Calls {
                 if !call.has_input {
                     out.delta(block, "{}");
                 }
-                out.end(block, None);
+                out.end(block, call.extra.as_ref().map(|extra| json!({ EXTRA: extra }).to_string()));
             }
         }
     }

@@ -1,9 +1,13 @@
 //! Converts a completion into the JSON of a Chat Completions request.
 
+use std::borrow::Cow;
+
 use patchbay_provider_sdk::{
     BlobRef, Block, CompletionRequest, HttpRequest, Message, Part, Piece, Role, Tool, ToolChoice, ToolResult,
 };
 
+use super::calls::extra;
+use super::reasoning::Kept;
 use crate::body::Json;
 use crate::object;
 use crate::openai::{Media, media, post, system};
@@ -15,6 +19,58 @@ pub struct Settings {
     pub effort: Option<&'static str>,
     /// The name of the field for the limit of the answer.
     pub limit: LimitField,
+    /// Whether earlier thinking is sent.
+    pub history: History,
+    /// True if `cache_control` is sent, with which OpenRouter caches the prompts of Claude (2026-11-23, openrouter.ai,
+    /// `AnthropicCacheControlDirective`: at the top level it marks the last block that can be cached).
+    pub cache: bool,
+}
+
+/// Whether the model's earlier thinking is sent back to the server from which it came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum History {
+    /// As it came.
+    #[default]
+    Keep,
+    /// Not at all, for servers that refuse the field that they send.
+    Drop,
+}
+
+/// The text of an answer that has neither text nor calls. Kimi and Mistral refuse an empty one, and without the message
+/// the roles would not alternate, as the templates of many models require.
+const NO_TEXT: &str = "(no text)";
+
+/// What Mistral demands of requests (2026-11-23, anomalyco/opencode#1680; avante-corp/avante.nvim#2695): ids of calls have
+/// nine letters and digits, and no user's message follows a tool's directly. Servers that run its models demand it, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mistral(bool);
+
+impl Mistral {
+    /// The models are known by their names, also with an owner before it: `mistralai/Devstral-2`.
+    fn of(model: &str) -> Self {
+        let model = model.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+        let names = ["mistral", "ministral", "magistral", "codestral", "devstral", "pixtral", "mixtral"];
+        Self(names.iter().any(|name| model.contains(name)))
+    }
+
+    /// Converts an id; the same id is converted in the same way everywhere.
+    fn id(self, id: &str) -> Cow<'_, str> {
+        const LENGTH: usize = 9;
+        const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        if !self.0 || id.len() == LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return Cow::Borrowed(id);
+        }
+        // FNV-1a: the result must be the same in every build.
+        let mut hash = id
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+        let mut digit = || {
+            let digit = DIGITS[(hash % 62) as usize];
+            hash /= 62;
+            char::from(digit)
+        };
+        (0..LENGTH).map(|_| digit()).collect::<String>().into()
+    }
 }
 
 /// The name of the field for the limit of the answer's tokens.
@@ -32,10 +88,16 @@ pub(super) fn request(request: &CompletionRequest, settings: Settings) -> HttpRe
     if let Some(system) = system(request) {
         messages.push(object! { "role": "system", "content": system });
     }
-    for message in &request.messages {
+    let mistral = Mistral::of(&request.model);
+    let thinking: Vec<Kept> = request.messages.iter().map(|message| kept(message, settings.history)).collect();
+    // DeepSeek demands the field in every message of the model, also in those of other models (2026-11-23,
+    // MoonshotAI/kimi-cli#2141, openclaw/openclaw#73417).
+    let is_deepseek = request.model.starts_with("deepseek-") || thinking.iter().any(Kept::is_deepseek);
+    let everywhere = is_deepseek && settings.history == History::Keep;
+    for (message, kept) in request.messages.iter().zip(thinking) {
         match message.role {
-            Role::User => user(&message.parts, &mut messages),
-            Role::Assistant => messages.push(assistant(message)),
+            Role::User => user(&message.parts, mistral, &mut messages),
+            Role::Assistant => messages.push(assistant(message, kept, everywhere, mistral)),
         }
     }
     let mut body = object! {
@@ -57,7 +119,10 @@ pub(super) fn request(request: &CompletionRequest, settings: Settings) -> HttpRe
             LimitField::MaxTokens => body.put("max_tokens", limit),
         }
     }
-    post("/chat/completions", body)
+    if settings.cache {
+        body.put("cache_control", object! { "type": "ephemeral" });
+    }
+    post("/chat/completions", &body)
 }
 
 fn tool(tool: &Tool) -> Json {
@@ -82,11 +147,13 @@ fn tool_choice(choice: &ToolChoice) -> Json {
 
 /// Converts a user's message: tool results first, each as a message of its own directly after the calls, as the API
 /// requires; then the person's text and any content of results that is not text, which tool messages cannot carry.
-fn user(parts: &[Part], messages: &mut Vec<Json>) {
+fn user(parts: &[Part], mistral: Mistral, messages: &mut Vec<Json>) {
     let mut content = Content::default();
+    let mut has_results = false;
     for part in parts {
         if let Block::ToolResult(result) = &part.block {
-            messages.push(tool_message(result));
+            has_results = true;
+            messages.push(tool_message(result, mistral));
             for piece in &result.content {
                 if let Piece::Blob(blob) = piece {
                     content.text(&format!("From the tool {}:", result.name));
@@ -103,12 +170,15 @@ fn user(parts: &[Part], messages: &mut Vec<Json>) {
         }
     }
     if let Some(content) = content.into_json() {
+        if has_results && mistral.0 {
+            messages.push(object! { "role": "assistant", "content": "OK." });
+        }
         messages.push(object! { "role": "user", "content": content });
     }
 }
 
 /// Converts a tool result to text. The API has no field for a failure, so the text says it.
-fn tool_message(result: &ToolResult) -> Json {
+fn tool_message(result: &ToolResult, mistral: Mistral) -> Json {
     let texts: Vec<_> = result
         .content
         .iter()
@@ -117,29 +187,53 @@ fn tool_message(result: &ToolResult) -> Json {
             Piece::Blob(_) => None,
         })
         .collect();
-    object! { "role": "tool", "tool_call_id": &result.call_id, "content": texts.join("\n") }
+    let id = mistral.id(&result.call_id);
+    object! { "role": "tool", "tool_call_id": &*id, "content": texts.join("\n") }
 }
 
-/// Converts a model's message: one text and the calls. Thinking is not sent.
-fn assistant(message: &Message) -> Json {
+/// Returns the thinking of a message that goes back.
+fn kept(message: &Message, history: History) -> Kept {
+    let mut kept = Kept::default();
+    for part in &message.parts {
+        if matches!(part.block, Block::Thinking(_)) && history == History::Keep {
+            kept.add(part.opaque.as_deref());
+        }
+    }
+    kept
+}
+
+/// Converts a model's message: one text, its thinking in the field in which it came, and the calls. Interrupted
+/// thinking, and that of another model, has no field.
+fn assistant(message: &Message, kept: Kept, everywhere: bool, mistral: Mistral) -> Json {
     let (mut text, mut calls) = (String::new(), Vec::new());
     for part in &message.parts {
         match &part.block {
             Block::Text(more) => text.push_str(more),
-            Block::ToolCall(call) => calls.push(object! {
-                "id": &call.id,
-                "type": "function",
-                "function": object! { "name": &call.name, "arguments": &call.input },
-            }),
+            Block::ToolCall(call) => {
+                let mut sent = object! {
+                    "id": &*mistral.id(&call.id),
+                    "type": "function",
+                    "function": object! { "name": &call.name, "arguments": &call.input },
+                };
+                if let Some(extra) = part.opaque.as_deref().and_then(extra) {
+                    sent.put("extra_content", extra);
+                }
+                calls.push(sent);
+            }
             Block::Blob(_) | Block::Thinking(_) | Block::ToolResult(_) | Block::Opaque(_) => {}
         }
     }
-    if calls.is_empty() {
-        // An empty text keeps the roles alternating, as the templates of many models require.
-        return object! { "role": "assistant", "content": text };
+    let content = match text.as_str() {
+        "" if calls.is_empty() => NO_TEXT.into(),
+        "" => Json::Value(serde_json::Value::Null),
+        text => text.into(),
+    };
+    let mut sent = object! { "role": "assistant" };
+    kept.put(&mut sent, content, everywhere);
+    if !calls.is_empty() {
+        sent.put("tool_calls", calls);
     }
-    let content = if text.is_empty() { Json::Value(serde_json::Value::Null) } else { text.into() };
-    object! { "role": "assistant", "content": content, "tool_calls": calls }
+    sent
 }
 
 /// Creates a user's message. If all parts are texts, they become one text, which every server accepts.

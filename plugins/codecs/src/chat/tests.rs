@@ -1,5 +1,7 @@
 //! Tests of the codec of Chat Completions: recorded answers and the fields of requests.
 
+mod rules;
+
 use patchbay_provider_sdk::{Block, Event, HttpRequest, Message, Piece, ToolChoice};
 use serde_json::json;
 
@@ -51,7 +53,7 @@ fn request_has_the_fields_of_the_api() {
     request.system = vec!["Be kind.".to_owned(), "Be short.".to_owned()];
     request.tools = vec![tool("calc__eval", r#"{"type":"object","required":["z","a"],"properties":{"z":{},"a":{}}}"#)];
     request.max_output_tokens = Some(1);
-    let settings = Settings { effort: Some("high"), limit: LimitField::MaxCompletionTokens };
+    let settings = Settings { effort: Some("high"), ..Settings::default() };
     let sent_as = sent(&request, settings);
     assert_eq!((sent_as.method.as_str(), sent_as.path_and_query.as_str()), ("POST", "/chat/completions"));
     assert_eq!(sent_as.auth.len(), 1);
@@ -75,7 +77,7 @@ fn request_has_the_fields_of_the_api() {
             "stream_options": {"include_usage": true},
         })
     );
-    let older = body(&sent(&request, Settings { effort: None, limit: LimitField::MaxTokens }));
+    let older = body(&sent(&request, Settings { limit: LimitField::MaxTokens, ..Settings::default() }));
     assert_eq!((&older["max_tokens"], older.get("max_completion_tokens")), (&json!(1), None));
     assert_eq!(older.get("reasoning_effort"), None);
     let least = body(&sent(&completion(Vec::new()), Settings::default()));
@@ -143,7 +145,7 @@ fn conversation_becomes_messages_of_the_api() {
             ]},
             {"role": "assistant", "content": null, "tool_calls": [call("c3", "a", "{}")]},
             {"role": "tool", "tool_call_id": "c3", "content": ""},
-            {"role": "assistant", "content": ""},
+            {"role": "assistant", "content": "(no text)"},
             {"role": "user", "content": "a\n\nb\n\n[c.wav: audio/wav, 9 bytes, which this API does not take]"},
         ])
     );
@@ -306,6 +308,7 @@ fn end_reasons_are_mapped() {
         (vec![&speech], "length", "max-tokens"),
         (vec![&speech], "content_filter", "content-filter"),
         (vec![&speech], "eos", "other"),
+        (vec![&speech], "model_length", "context-window"),
     ] {
         let list: Vec<_> = list.into_iter().cloned().collect();
         let end = summary(&deltas(&list, reason));
@@ -356,5 +359,158 @@ fn error_in_a_chunk_ends_the_answer() {
         let speech = json!({"choices": [{"delta": {"content": "Half"}}]});
         let end = summary(&answer(stream(), &format!("data: {speech}\n\ndata: {error}\n\ndata: [DONE]\n\n")));
         assert_eq!(end, json!({"failure": {"kind": kind, "code": code}, "text": "Half"}));
+    }
+}
+
+/// Returns the messages of the next request after an answer of these deltas: to `model`, with its call answered.
+fn next_request(model: &str, list: &[Value], settings: Settings) -> Value {
+    let answer = kept(&deltas(list, "tool_calls"));
+    let results = answer.parts.iter().filter_map(|part| match &part.block {
+        Block::ToolCall(call) => Some(answered(&call.id, vec![piece("done")])),
+        _ => None,
+    });
+    let results: Vec<_> = results.chain([text_block("Go on.")]).collect();
+    let plain = assistant(vec![(text_block("Hi."), None)]);
+    let history = vec![user(vec![text_block("a")]), plain, user(vec![text_block("b")]), answer, user(results)];
+    let mut request = completion(history);
+    request.model = model.to_owned();
+    body(&sent(&request, settings))["messages"].clone()
+}
+
+#[test]
+fn thinking_goes_back_in_the_field_in_which_it_came() {
+    let call = json!({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "t", "arguments": "{}"}}]});
+    let fields = ["reasoning_content", "reasoning", "reasoning_details"];
+    for (list, field, value) in [
+        (
+            vec![json!({"reasoning_content": "Let "}), json!({"reasoning_content": "me see."})],
+            "reasoning_content",
+            json!("Let me see."),
+        ),
+        (vec![json!({"reasoning": "Let me see."}), json!({"content": "I look."})], "reasoning", json!("Let me see.")),
+        (
+            vec![
+                json!({"reasoning": "Let ", "reasoning_details": [{"type": "reasoning.text", "text": "Let ", "index": 0, "format": "f"}]}),
+                json!({"reasoning": "me", "reasoning_details": [{"type": "reasoning.text", "text": "me", "index": 0}]}),
+                json!({"reasoning_details": [{"type": "reasoning.text", "signature": "s", "index": 0}]}),
+                json!({"reasoning_details": [{"type": "reasoning.encrypted", "data": "x", "index": 1}]}),
+                json!({"content": "I look."}),
+                json!({"reasoning_details": [{"type": "reasoning.encrypted", "data": "y", "index": 1}]}),
+            ],
+            "reasoning_details",
+            json!([
+                {"type": "reasoning.text", "text": "Let me", "index": 0, "format": "f", "signature": "s"},
+                {"type": "reasoning.encrypted", "data": "x", "index": 1},
+                {"type": "reasoning.encrypted", "data": "y", "index": 1},
+            ]),
+        ),
+        // Without a text that could be shown.
+        (
+            vec![json!({"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]})],
+            "reasoning_details",
+            json!([{"type": "reasoning.encrypted", "data": "x"}]),
+        ),
+    ] {
+        let list: Vec<_> = list.into_iter().chain([call.clone()]).collect();
+        let messages = next_request("model-1", &list, Settings::default());
+        for one in fields {
+            assert_eq!(messages[3].get(one), (one == field).then_some(&value), "{messages}");
+        }
+        assert_eq!(messages[3]["tool_calls"][0]["id"], "c1");
+        // DeepSeek wants the field in every message, if it is in one.
+        let other = if field == "reasoning_content" { Some(&json!("")).cloned() } else { None };
+        assert_eq!(messages[1].get("reasoning_content"), other.as_ref());
+        let dropped = next_request("model-1", &list, Settings { history: History::Drop, ..Settings::default() });
+        assert!(fields.iter().all(|field| !dropped.to_string().contains(field)), "{dropped}");
+    }
+    // Also in a conversation that another model began.
+    let messages = next_request("deepseek-v4-pro", &[call], Settings::default());
+    assert_eq!((&messages[1]["reasoning_content"], &messages[3]["reasoning_content"]), (&json!(""), &json!("")));
+}
+
+#[test]
+fn data_of_calls_goes_back() {
+    let extra = json!({"google": {"thought_signature": "c2ln"}});
+    let call = json!({"tool_calls": [
+        {"id": "c1", "extra_content": extra, "function": {"name": "t", "arguments": "{}"}},
+        {"id": "c2", "function": {"name": "t", "arguments": "{}"}},
+    ]});
+    let calls = &next_request("gemini-3.8-flash", &[call], Settings::default())[3]["tool_calls"];
+    assert_eq!((&calls[0]["extra_content"], calls[1].get("extra_content")), (&extra, None));
+}
+
+#[test]
+fn contents_as_a_list_are_read_and_sent_back() {
+    let list = [
+        json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Three "}]}]}),
+        json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "r’s."}]}]}),
+        json!({"content": [{"type": "text", "text": "There "}, {"type": "reference", "reference_ids": [1]}]}),
+        json!({"content": "are three."}),
+    ];
+    let end = summary(&deltas(&list, "stop"));
+    assert_eq!((text(&end, "thinking"), text(&end, "text")), ("Three r’s.", "There are three."));
+    let messages = next_request("magistral-medium-latest", &list, Settings::default());
+    assert_eq!(
+        messages[3]["content"],
+        json!([
+            {"type": "thinking", "thinking": [{"type": "text", "text": "Three r’s."}]},
+            {"type": "text", "text": "There are three."},
+        ])
+    );
+}
+
+#[test]
+fn thinking_in_tags_is_thinking_and_stays_here() {
+    let list = [json!({"content": "<thi"}), json!({"content": "nk>hm</think>\n\nYes"}), json!({"content": "."})];
+    let end = summary(&deltas(&list, "stop"));
+    assert_eq!((text(&end, "thinking"), text(&end, "text")), ("hm", "Yes."));
+    let messages = next_request("qwen3", &list, Settings::default());
+    assert_eq!(messages[3], json!({"role": "assistant", "content": "Yes."}));
+    // Also without text, and before a call.
+    let call = json!({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "t", "arguments": "{}"}}]});
+    let end = summary(&deltas(&[json!({"content": "<think>hm"}), call], "tool_calls"));
+    assert_eq!((text(&end, "thinking"), end.get("text"), text(&end, "stop")), ("hm", None, "tool-use"));
+}
+
+#[test]
+fn mistral_has_ids_and_roles_of_its_own() {
+    let call = |id: &str| json!({"tool_calls": [{"index": 0, "id": id, "function": {"name": "t", "arguments": "{}"}}]});
+    for (model, id, expected) in [
+        ("mistralai/Devstral-2", "toolu_01AqkZkR8mdXw6nFkGxgn7Zt", None),
+        ("mistral-large-latest", "call_0", None),
+        ("mistral-large-latest", "aB3xK9mP2", Some("aB3xK9mP2")),
+        ("qwen3", "call_0", Some("call_0")),
+    ] {
+        let messages = next_request(model, &[call(id)], Settings::default());
+        let sent = text(&messages[3]["tool_calls"][0], "id").to_owned();
+        match expected {
+            Some(expected) => assert_eq!(sent, expected),
+            None => assert!(sent.len() == 9 && sent.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{sent}"),
+        }
+        assert_eq!(messages[4]["tool_call_id"], sent.as_str());
+        let roles: Vec<_> = messages.as_array().expect("a list").iter().skip(4).map(|one| text(one, "role")).collect();
+        let bridge: &[_] = if model == "qwen3" { &["tool", "user"] } else { &["tool", "assistant", "user"] };
+        assert_eq!(roles, bridge, "{model}");
+    }
+}
+
+#[test]
+fn end_that_is_no_answer_is_a_failure() {
+    for reason in ["error", "insufficient_system_resource", "function_call_filter: MALFORMED_FUNCTION_CALL"] {
+        let end = summary(&deltas(&[json!({"content": "Half"})], reason));
+        assert_eq!(end, json!({"failure": {"kind": "server", "code": reason}, "text": "Half"}));
+    }
+}
+
+#[test]
+fn cached_tokens_are_read_from_each_form() {
+    for usage in [
+        json!({"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 7}}),
+        json!({"prompt_tokens": 9, "completion_tokens": 1, "prompt_cache_hit_tokens": 7, "prompt_cache_miss_tokens": 2}),
+        json!({"prompt_tokens": 9, "completion_tokens": 1, "cached_tokens": 7}),
+    ] {
+        let chunk = json!({"choices": [{"delta": {"content": "Hi."}, "finish_reason": "stop"}], "usage": usage});
+        let end = summary(&answer(stream(), &format!("data: {chunk}\n\ndata: [DONE]\n\n")));
+        assert_eq!(end["usage"], json!({"input": 9, "output": 1, "cache_read": 7}));
     }
 }

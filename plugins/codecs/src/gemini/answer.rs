@@ -28,6 +28,8 @@ pub struct Gemini {
     usage: Option<Usage>,
     /// The finish reason, after it has arrived.
     reason: Option<String>,
+    /// The explanation of the finish reason.
+    message: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -117,6 +119,7 @@ impl Gemini {
             called: false,
             usage: None,
             reason: None,
+            message: None,
         }
     }
 
@@ -136,7 +139,8 @@ impl Gemini {
             }
             self.reason = candidate.finish_reason.or(self.reason.take());
             if let Some(message) = candidate.finish_message {
-                out.extra("finish-message", message);
+                out.extra("finish-message", message.as_str());
+                self.message = Some(message);
             }
         }
         if let Some(usage) = response.usage_metadata.map(Usage::from)
@@ -229,6 +233,9 @@ impl Codec for Gemini {
     fn end(&mut self, out: &mut Out) {
         match &self.reason {
             Some(reason) => {
+                if let Some(failed) = failed(reason, self.called, self.message.as_deref()) {
+                    return out.fail(failed);
+                }
                 let stop = stop(reason, self.called);
                 out.finish(stop, reason);
             }
@@ -239,6 +246,24 @@ impl Codec for Gemini {
     fn refused(&mut self, status: u16, headers: &[Pair], body: &[u8]) -> Failure {
         error::refused(status, headers, body)
     }
+}
+
+/// Returns the failure for a finish reason that means that there is no answer (2026-11-23, `FinishReason` of the Python SDK
+/// google-genai 3.4.0). Most of these go away when the model is asked again. An answer with complete calls counts.
+fn failed(reason: &str, called: bool, message: Option<&str>) -> Option<Failure> {
+    let (kind, words) = match reason {
+        "MISSING_THOUGHT_SIGNATURE" => ("invalid-request", "a signature of the model's thinking is missing"),
+        "PUP_LIMITED_DISABLED" => ("authentication", "the account is limited or disabled"),
+        _ if called => return None,
+        "MALFORMED_FUNCTION_CALL" => ("server", "the model's call of a tool was malformed"),
+        "UNEXPECTED_TOOL_CALL" => ("server", "the model called a tool that it does not have"),
+        "TOO_MANY_TOOL_CALLS" => ("server", "the model called too many tools"),
+        "MALFORMED_RESPONSE" => ("server", "the model's answer was malformed"),
+        "OTHER" => ("server", "the model stopped for a reason that the API does not name"),
+        _ => return None,
+    };
+    let said = message.map_or_else(|| words.to_owned(), |message| format!("{words}: {message}"));
+    Some(Failure { code: Some(reason.to_owned()), ..failure(kind, said) })
 }
 
 /// Converts a finish reason. With calls the answer ends as tool use, unless a filter cut it off.

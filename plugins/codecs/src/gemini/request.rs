@@ -165,7 +165,20 @@ fn answered(parts: &[Part], dialect: Dialect<'_>) -> Vec<Json> {
         }
         Some(json)
     };
-    parts.iter().enumerate().filter_map(part).collect()
+    let mut sent: Vec<Json> = parts.iter().enumerate().filter_map(part).collect();
+    // A thought at the end belongs to an interrupted answer, and says nothing without it.
+    while sent.last().is_some_and(is_thought) {
+        sent.pop();
+    }
+    sent
+}
+
+fn is_thought(part: &Json) -> bool {
+    match part {
+        Json::Object(entries) => entries.iter().any(|(key, _)| *key == "thought"),
+        Json::Raw(part) => part.read().is_some_and(|part| part["thought"] == true),
+        Json::Value(_) | Json::Blob(..) | Json::Array(_) => false,
+    }
 }
 
 fn text(text: &String) -> Json {

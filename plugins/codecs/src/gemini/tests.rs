@@ -10,6 +10,7 @@ use super::*;
 use crate::{failure::header, recording, stream::Stream};
 
 mod errors;
+mod rules;
 
 const DIALECT: Dialect<'_> = Dialect { credential: "google", thinking: None, signed_calls: false };
 
@@ -378,19 +379,48 @@ fn finish_reasons_are_mapped() {
         (&texts, "RECITATION", "content-filter"),
         (&texts, "PROHIBITED_CONTENT", "content-filter"),
         (&texts, "LANGUAGE", "other"),
-        (&texts, "MALFORMED_FUNCTION_CALL", "other"),
-        (&texts, "MISSING_THOUGHT_SIGNATURE", "other"),
         (&texts, "SOMETHING_NEW", "other"),
         (&calls, "STOP", "tool-use"),
         (&calls, "FUNCTION_CALL", "tool-use"),
         (&calls, "MAX_TOKENS", "tool-use"),
         (&calls, "SOMETHING_NEW", "tool-use"),
+        (&calls, "MALFORMED_FUNCTION_CALL", "tool-use"),
         (&calls, "SAFETY", "content-filter"),
     ] {
         let actions = answer(&completion_of(Vec::new()), &[response(parts.clone(), reason)]);
         let Some(Action::Finish(finish)) = actions.last() else { panic!("{reason}: {actions:?}") };
         assert_eq!((finish.stop.as_str(), finish.raw.as_str()), (stop, reason));
     }
+}
+
+#[test]
+fn end_without_an_answer_is_a_failure() {
+    for (parts, reason, kind, retry) in [
+        (json!([]), "MALFORMED_FUNCTION_CALL", "server", Retry::Backoff),
+        (json!([{"text": "a"}]), "UNEXPECTED_TOOL_CALL", "server", Retry::Backoff),
+        (json!([]), "OTHER", "server", Retry::Backoff),
+        (json!([{"functionCall": {"name": "a"}}]), "MISSING_THOUGHT_SIGNATURE", "invalid-request", Retry::Never),
+        (json!([]), "PUP_LIMITED_DISABLED", "authentication", Retry::Never),
+    ] {
+        let mut response = response(parts, reason);
+        response["candidates"][0]["finishMessage"] = "Because.".into();
+        let actions = answer(&completion_of(Vec::new()), &[response]);
+        let Some(Action::Fail(failure)) = actions.last() else { panic!("{reason}: {actions:?}") };
+        assert_eq!((failure.kind.as_str(), failure.code.as_deref(), &failure.retry), (kind, Some(reason), &retry));
+        assert!(failure.message.ends_with(": Because."), "{}", failure.message);
+    }
+}
+
+#[test]
+fn thoughts_at_the_end_are_not_sent() {
+    let thought = Part { opaque: Some("c2ln".to_owned()), ..part(Block::Thinking("hm".to_owned())) };
+    let contents = |parts: Vec<Part>| {
+        let messages = vec![user(vec![text("a")]), assistant(parts), user(vec![text("b")])];
+        body(&completion_of(messages), DIALECT)["contents"].clone()
+    };
+    assert_eq!(contents(vec![thought.clone()]).as_array().map(Vec::len), Some(2));
+    let parts = &contents(vec![thought.clone(), text("Yes."), thought])[1]["parts"];
+    assert_eq!(*parts, json!([{"text": "hm", "thought": true, "thoughtSignature": "c2ln"}, {"text": "Yes."}]));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Tests of recorded answers, and of requests as a server receives them.
 
+mod rules;
+
 use patchbay_provider_sdk::{
     BlobRef, Block, BodyPiece, Event, Finish, HttpRequest, Input, Message, Part, Piece, Placement, ResponseHead, Role,
     Tool, ToolCall, ToolChoice, ToolResult,

@@ -19,9 +19,24 @@ pub struct Reasoning {
     pub effort: Option<&'static str>,
     /// True if the model reasons, so that its encrypted reasoning is requested. The API refuses that for other models.
     pub encrypted: bool,
+    /// True if a summary of the reasoning is requested with the effort. OpenAI has none for organisations that are not
+    /// verified.
+    pub summary: bool,
 }
 
-pub(super) fn request(request: &CompletionRequest, reasoning: Reasoning) -> HttpRequest {
+/// Creates the request with this body.
+pub(super) fn http(body: &Json) -> HttpRequest {
+    post("/responses", body)
+}
+
+/// Removes the request for a summary from a body.
+pub(super) fn drop_summary(body: &mut Json, reasoning: Reasoning) {
+    if let Some(effort) = reasoning.effort {
+        body.replace("reasoning", object! { "effort": effort });
+    }
+}
+
+pub(super) fn body(request: &CompletionRequest, reasoning: Reasoning) -> Json {
     let mut body = object! {
         "model": &request.model,
         "input": request.messages.iter().flat_map(items).collect::<Vec<_>>(),
@@ -36,7 +51,11 @@ pub(super) fn request(request: &CompletionRequest, reasoning: Reasoning) -> Http
         body.put("tool_choice", tool_choice(&request.tool_choice));
     }
     if let Some(effort) = reasoning.effort {
-        body.put("reasoning", object! { "effort": effort, "summary": "auto" });
+        let mut asked = object! { "effort": effort };
+        if reasoning.summary {
+            asked.put("summary", "auto");
+        }
+        body.put("reasoning", asked);
     }
     if reasoning.encrypted {
         body.put("include", vec!["reasoning.encrypted_content".into()]);
@@ -44,7 +63,11 @@ pub(super) fn request(request: &CompletionRequest, reasoning: Reasoning) -> Http
     if let Some(limit) = request.max_output_tokens {
         body.put("max_output_tokens", limit.max(LEAST_OUTPUT_TOKENS));
     }
-    post("/responses", body)
+    let key = request.options.iter().find(|option| option.name == "host:cache-key");
+    if let Some(key) = key {
+        body.put("prompt_cache_key", &key.value);
+    }
+    body
 }
 
 fn tool(tool: &patchbay_provider_sdk::Tool) -> Json {

@@ -1,5 +1,7 @@
 //! Tests of the codec of OpenAI Responses: recorded answers and the fields of requests.
 
+mod rules;
+
 use patchbay_provider_sdk::{Block, Event, HttpRequest, Placement, Role, Tool, ToolChoice};
 use serde_json::json;
 
@@ -7,7 +9,7 @@ use super::*;
 use crate::openai::fixtures::*;
 use crate::recording::{check_all, parts, play, summary};
 
-const REASONING: Reasoning = Reasoning { effort: Some("medium"), encrypted: true };
+const REASONING: Reasoning = Reasoning { effort: Some("medium"), encrypted: true, summary: true };
 
 fn stream() -> Stream<Responses> {
     begin(&completion(Vec::new()), REASONING).0
@@ -380,5 +382,41 @@ fn errors_within_an_answer_have_their_kind() {
     ] {
         let failed = summary(&answer(stream(), &events(&[event])));
         assert_eq!(failed, json!({"failure": {"kind": kind, "code": code}}));
+    }
+}
+
+/// Returns the actions for a refusal of the first request.
+fn refused_first(reasoning: Reasoning, status: u16, param: &str) -> Vec<Action> {
+    use patchbay_provider_sdk::{Input, ResponseHead};
+    let (mut stream, _) = begin(&completion(vec![user(vec![text_block("hi")])]), reasoning);
+    let error = json!({"error": {"message": "no", "type": "invalid_request_error", "param": param, "code": "unsupported_value"}});
+    let head = ResponseHead { status, headers: Vec::new() };
+    let mut actions = stream.resume(Input::ResponseHead(head.clone()));
+    actions.extend(stream.resume(Input::BodyChunk(error.to_string().into_bytes())));
+    actions.extend(stream.resume(Input::BodyEnd));
+    if matches!(actions.as_slice(), [Action::Send(_)]) {
+        // It is asked once more only.
+        actions.extend(stream.resume(Input::ResponseHead(head)));
+        actions.extend(stream.resume(Input::BodyChunk(error.to_string().into_bytes())));
+        actions.extend(stream.resume(Input::BodyEnd));
+    }
+    actions
+}
+
+#[test]
+fn refused_summary_is_left_out() {
+    let actions = refused_first(REASONING, 400, "reasoning.summary");
+    let [Action::Send(again), Action::Fail(_)] = actions.as_slice() else { panic!("{actions:?}") };
+    let mut first = body(&sent(&completion(vec![user(vec![text_block("hi")])]), REASONING));
+    first["reasoning"] = json!({"effort": "medium"});
+    assert_eq!(body(again), first);
+    for (reasoning, status, param) in [
+        (REASONING, 400, "reasoning.effort"),
+        (REASONING, 500, "reasoning.summary"),
+        (Reasoning { summary: false, ..REASONING }, 400, "reasoning.summary"),
+        (Reasoning { effort: None, ..REASONING }, 400, "reasoning.summary"),
+    ] {
+        let actions = refused_first(reasoning, status, param);
+        assert!(matches!(actions.as_slice(), [Action::Fail(_)]), "{actions:?}");
     }
 }

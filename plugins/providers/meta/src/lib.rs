@@ -1,7 +1,7 @@
 //! The adapter of the provider `meta`: Chat Completions, which the Llama API supports in addition to its own format.
 #![deny(missing_docs)]
 
-use patchbay_codecs::chat::{self, Chat, LimitField, Settings};
+use patchbay_codecs::chat::{self, Chat, Settings};
 use patchbay_codecs::openai::{CREDENTIAL, by_effort};
 use patchbay_codecs::stream::Stream;
 use patchbay_provider_sdk::{Action, Adapter, CompletionRequest, Credential, Input, Manifest, ThinkingPlan, provider};
@@ -35,7 +35,7 @@ impl Adapter for Meta {
 
     fn begin(request: CompletionRequest) -> (Self, Vec<Action>) {
         let (effort, _) = by_effort(request.thinking.as_deref());
-        let (stream, actions) = chat::begin(&request, Settings { effort, limit: LimitField::MaxCompletionTokens });
+        let (stream, actions) = chat::begin(&request, Settings { effort, ..Settings::default() });
         (Self(stream), actions)
     }
 

@@ -7,11 +7,14 @@
 //!   know) or `max_completion_tokens`,
 //! * `reasoning`: `effort` (the default) sends thinking levels as `reasoning_effort`; `off` sends none, for servers
 //!   that refuse the field.
+//! * `reasoning-history`: `keep` (the default) sends the model's thinking back in the field in which it came, as DeepSeek and
+//!   others demand; `drop` sends none, for servers that refuse the field that they send.
+//! * `cache`: `anthropic` asks a server such as OpenRouter to cache the prompts of Claude; `off` is the default.
 #![deny(missing_docs)]
 
-use patchbay_codecs::chat::{self, Chat, LimitField, Settings};
+use patchbay_codecs::chat::{self, Chat, History, LimitField, Settings};
 use patchbay_codecs::failure::failure;
-use patchbay_codecs::openai::{CREDENTIAL, by_effort};
+use patchbay_codecs::openai::{CREDENTIAL, by_effort, one_of};
 use patchbay_codecs::stream::Stream;
 use patchbay_provider_sdk::{
     Action, Adapter, CompletionRequest, Credential, Input, Manifest, Pair, ThinkingPlan, provider,
@@ -68,23 +71,21 @@ provider!(OpenaiCompatible);
 
 /// Reads the settings from the request and the operator's options. Other options are ignored.
 fn settings(request: &CompletionRequest) -> Result<Settings, String> {
-    let mut settings = Settings { effort: by_effort(request.thinking.as_deref()).0, limit: LimitField::MaxTokens };
-    for Pair { name, value } in &request.options {
-        match (name.as_str(), value.as_str()) {
-            ("max-tokens-field", "max_tokens") => settings.limit = LimitField::MaxTokens,
-            ("max-tokens-field", "max_completion_tokens") => settings.limit = LimitField::MaxCompletionTokens,
-            ("max-tokens-field", other) => return Err(wrong(name, "max_tokens", "max_completion_tokens", other)),
-            ("reasoning", "effort") => {}
-            ("reasoning", "off") => settings.effort = None,
-            ("reasoning", other) => return Err(wrong(name, "effort", "off", other)),
-            _ => {}
-        }
-    }
-    Ok(settings)
-}
-
-fn wrong(name: &str, one: &str, two: &str, value: &str) -> String {
-    format!("option '{name}' of this provider must be '{one}' or '{two}', not '{value}'")
+    let option = |name: &str, values| one_of(&request.options, name, values);
+    let limit = match option("max-tokens-field", ["max_tokens", "max_completion_tokens"])? {
+        Some("max_completion_tokens") => LimitField::MaxCompletionTokens,
+        _ => LimitField::MaxTokens,
+    };
+    let effort = match option("reasoning", ["effort", "off"])? {
+        Some("off") => None,
+        _ => by_effort(request.thinking.as_deref()).0,
+    };
+    let history = match option("reasoning-history", ["keep", "drop"])? {
+        Some("drop") => History::Drop,
+        _ => History::Keep,
+    };
+    let cache = option("cache", ["off", "anthropic"])? == Some("anthropic");
+    Ok(Settings { effort, limit, history, cache })
 }
 
 #[cfg(test)]
@@ -140,6 +141,10 @@ mod tests {
             assert!(body.contains(limit), "{options:?}: {body}");
             assert_eq!(body.contains(effort), with_effort, "{options:?}: {body}");
         }
+        let cached = r#""cache_control":{"type":"ephemeral"}"#;
+        assert!(sent(None, &[("cache", "anthropic")]).contains(cached));
+        assert!(!sent(None, &[("cache", "off")]).contains("cache_control"));
+        assert!(!sent(None, &[]).contains("cache_control"));
         assert!(!sent(Some("none"), &[]).contains("effort"));
         assert!(!sent(None, &[]).contains("effort"));
     }
@@ -151,6 +156,7 @@ mod tests {
                 ("max-tokens-field", "maxTokens"),
                 "option 'max-tokens-field' of this provider must be 'max_tokens' or 'max_completion_tokens', not 'maxTokens'",
             ),
+            (("cache", "on"), "option 'cache' of this provider must be 'off' or 'anthropic', not 'on'"),
             (("reasoning", "on"), "option 'reasoning' of this provider must be 'effort' or 'off', not 'on'"),
         ] {
             let (mut adapter, actions) = begin(None, &[option]);

@@ -2,19 +2,24 @@
 //!
 //! `patchbay_codecs::responses` has the wire format. This crate has the manifest, and in `thinking` the thinking levels
 //! of each family of models.
+//!
+//! The operator's option `summary`: `auto` (the default) requests summaries of the model's reasoning, so that they can be
+//! shown; `off` requests none. OpenAI has none for organisations that are not verified; the codec then asks again
+//! without them.
 #![deny(missing_docs)]
 
 mod thinking;
 
-use patchbay_codecs::openai::CREDENTIAL;
+use patchbay_codecs::failure::failure;
+use patchbay_codecs::openai::{CREDENTIAL, one_of};
 use patchbay_codecs::responses::{self, Responses};
 use patchbay_codecs::stream::Stream;
 use patchbay_provider_sdk::{
     Action, Adapter, CompletionRequest, Credential, Input, Manifest, Model, Pair, ThinkingPlan, provider,
 };
 
-/// The adapter of one completion.
-pub struct Openai(Stream<Responses>);
+/// The adapter of one completion; empty if the operator's options are invalid.
+pub struct Openai(Option<Stream<Responses>>);
 
 impl Adapter for Openai {
     fn describe() -> Manifest {
@@ -47,13 +52,19 @@ impl Adapter for Openai {
     }
 
     fn begin(request: CompletionRequest) -> (Self, Vec<Action>) {
-        let reasoning = thinking::thinking(&request.model, request.thinking.as_deref()).reasoning;
-        let (stream, actions) = responses::begin(&request, reasoning);
-        (Self(stream), actions)
+        let mut reasoning = thinking::thinking(&request.model, request.thinking.as_deref()).reasoning;
+        match one_of(&request.options, "summary", ["auto", "off"]) {
+            Ok(summary) => {
+                reasoning.summary = summary != Some("off");
+                let (stream, actions) = responses::begin(&request, reasoning);
+                (Self(Some(stream)), actions)
+            }
+            Err(message) => (Self(None), vec![Action::Fail(failure("invalid-request", message))]),
+        }
     }
 
     fn resume(&mut self, input: Input) -> Vec<Action> {
-        self.0.resume(input)
+        self.0.as_mut().map(|stream| stream.resume(input)).unwrap_or_default()
     }
 }
 

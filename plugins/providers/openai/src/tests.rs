@@ -12,6 +12,12 @@ fn shown(model: &str, level: Option<&str>) -> Vec<String> {
 
 /// Returns the body of the request for a level.
 fn sent(model: &str, level: Option<&str>) -> String {
+    sent_with(model, level, &[])
+}
+
+/// Returns the body of the request for a level and the operator's options.
+fn sent_with(model: &str, level: Option<&str>, options: &[(&str, &str)]) -> String {
+    let pair = |(name, value): &(&str, &str)| Pair { name: (*name).to_owned(), value: (*value).to_owned() };
     let part = Part { block: patchbay_provider_sdk::Block::Text("hi".to_owned()), opaque: None };
     let request = CompletionRequest {
         model: model.to_owned(),
@@ -21,7 +27,7 @@ fn sent(model: &str, level: Option<&str>) -> String {
         tool_choice: ToolChoice::Auto,
         thinking: level.map(str::to_owned),
         max_output_tokens: None,
-        options: Vec::new(),
+        options: options.iter().map(pair).collect(),
     };
     let (_, actions) = Openai::begin(request);
     let [Action::Send(request)] = actions.as_slice() else { panic!("{actions:?}") };
@@ -57,7 +63,9 @@ fn shown_setting_equals_sent_setting() {
     let always = "⚠ This model does not support disabling thinking";
     let never = "⚠ This model does not support thinking";
     let series = ["o1", "o3", "o3-mini", "o4-mini-2025-04-16"];
-    let newer = ["gpt-5.1", "gpt-5.1-codex-mini", "gpt-5.2-chat-latest", "gpt-5.10", "gpt-6", "gpt-6.2-mini", "gpt-10"];
+    let newer = ["gpt-5.1", "gpt-5.2-chat-latest", "gpt-5.4-mini", "gpt-5.6-sol", "gpt-6-sol", "gpt-6-luna"];
+    let lasting =
+        ["gpt-5-codex", "gpt-5.1-codex-mini", "gpt-6-astra", "gpt-6.1-sol", "gpt-6.2-astra", "gpt-5.10", "gpt-10"];
     let plain =
         ["gpt-4o", "gpt-4.1", "gpt-4o-mini", "gpt-3.5-turbo", "gpt-5-chat-latest", "gpt-oss-20b", "o30", "o3x", "ft:x"];
     for (models, level, lines, effort) in [
@@ -75,6 +83,12 @@ fn shown_setting_equals_sent_setting() {
         (&["gpt-5", "gpt-5-nano"], Some("med"), vec!["Thinking: medium effort"], Some("medium")),
         (&["gpt-5"], None, vec!["Thinking: provider default"], None),
         (&newer, Some("none"), vec!["Thinking: off"], Some("none")),
+        (&lasting, Some("none"), vec![always, "Thinking: low effort (minimum)"], Some("low")),
+        (&lasting, Some("med"), vec!["Thinking: medium effort"], Some("medium")),
+        (&["gpt-5-pro"], Some("none"), vec![always, "Thinking: high effort (minimum)"], Some("high")),
+        (&["gpt-5-pro"], Some("low"), vec!["Thinking: high effort (minimum)"], Some("high")),
+        (&["gpt-5-pro"], Some("high"), vec!["Thinking: high effort"], Some("high")),
+        (&["gpt-5.2-pro"], Some("low"), vec!["Thinking: medium effort (minimum)"], Some("medium")),
         (&newer, Some("high"), vec!["Thinking: high effort"], Some("high")),
         (&newer, None, vec!["Thinking: provider default"], None),
         (&plain, Some("none"), vec!["Thinking: off"], None),
@@ -95,4 +109,28 @@ fn shown_setting_equals_sent_setting() {
             assert_eq!(body.contains("reasoning.encrypted_content"), !plain.contains(model), "{model}");
         }
     }
+}
+
+#[test]
+fn options_change_the_request() {
+    let summary = r#""summary":"auto""#;
+    assert!(sent_with("gpt-6-astra", Some("low"), &[("summary", "auto")]).contains(summary));
+    assert!(!sent_with("gpt-6-astra", Some("low"), &[("summary", "off")]).contains("summary"));
+    assert!(!sent("gpt-6-astra", Some("low")).contains("prompt_cache_key"));
+    let keyed = sent_with("gpt-6-astra", None, &[("host:cache-key", "k1")]);
+    assert!(keyed.contains(r#""prompt_cache_key":"k1""#), "{keyed}");
+    let option = Pair { name: "summary".to_owned(), value: "on".to_owned() };
+    let (mut adapter, actions) = Openai::begin(CompletionRequest {
+        model: "gpt-6-astra".to_owned(),
+        system: Vec::new(),
+        messages: Vec::new(),
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        thinking: None,
+        max_output_tokens: None,
+        options: vec![option],
+    });
+    let [Action::Fail(failure)] = actions.as_slice() else { panic!("{actions:?}") };
+    assert_eq!(failure.message, "option 'summary' of this provider must be 'auto' or 'off', not 'on'");
+    assert!(adapter.resume(Input::Timer).is_empty());
 }

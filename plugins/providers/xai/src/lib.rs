@@ -1,8 +1,13 @@
 //! The adapter of the provider `xai`: xAI's variant of the Responses API.
+//!
+//! `patchbay_codecs::responses` has the wire format. This crate has the manifest, and in `thinking` the thinking levels
+//! of each model.
 #![deny(missing_docs)]
 
-use patchbay_codecs::openai::{CREDENTIAL, by_effort};
-use patchbay_codecs::responses::{self, Reasoning, Responses};
+mod thinking;
+
+use patchbay_codecs::openai::CREDENTIAL;
+use patchbay_codecs::responses::{self, Responses};
 use patchbay_codecs::stream::Stream;
 use patchbay_provider_sdk::{
     Action, Adapter, CompletionRequest, Credential, Input, Manifest, Pair, ThinkingPlan, provider,
@@ -31,15 +36,13 @@ impl Adapter for Xai {
         }
     }
 
-    fn explain_thinking(_: &str, level: Option<&str>) -> ThinkingPlan {
-        by_effort(level).1
+    fn explain_thinking(model: &str, level: Option<&str>) -> ThinkingPlan {
+        thinking::thinking(model, level).1
     }
 
     fn begin(request: CompletionRequest) -> (Self, Vec<Action>) {
-        let (effort, _) = by_effort(request.thinking.as_deref());
-        // All models reason except those whose name says otherwise.
-        let encrypted = !request.model.contains("non-reasoning");
-        let (stream, actions) = responses::begin(&request, Reasoning { effort, encrypted });
+        let (reasoning, _) = thinking::thinking(&request.model, request.thinking.as_deref());
+        let (stream, actions) = responses::begin(&request, reasoning);
         (Self(stream), actions)
     }
 
@@ -87,21 +90,33 @@ mod tests {
 
     #[test]
     fn shown_setting_equals_sent_setting() {
-        for (level, line, effort) in [
-            (Some("low"), "Thinking: low effort", Some("low")),
-            (Some("med"), "Thinking: medium effort", Some("medium")),
-            (Some("high"), "Thinking: high effort", Some("high")),
-            (Some("none"), "Thinking: provider default", None),
-            (None, "Thinking: provider default", None),
+        let always = Some("This model does not support disabling thinking");
+        let unset = Some("The thinking of this model cannot be set");
+        let never = Some("This model does not support thinking");
+        for (model, level, line, warning, effort) in [
+            ("grok-4.7", Some("low"), "Thinking: low effort", None, Some("low")),
+            ("grok-4.7", Some("med"), "Thinking: medium effort", None, Some("medium")),
+            ("grok-4.7", Some("high"), "Thinking: high effort", None, Some("high")),
+            ("grok-4.7", Some("none"), "Thinking: low effort (minimum)", always, Some("low")),
+            ("grok-4.7", None, "Thinking: provider default", None, None),
+            ("grok-4.3", Some("none"), "Thinking: off", None, Some("none")),
+            ("grok-4.3", Some("high"), "Thinking: high effort", None, Some("high")),
+            ("grok-4.20-reasoning", Some("high"), "Thinking: provider default", unset, None),
+            ("grok-4.20-0309-reasoning", Some("none"), "Thinking: provider default", always, None),
+            ("grok-4", Some("low"), "Thinking: provider default", unset, None),
+            ("grok-code-fast-1", None, "Thinking: provider default", None, None),
+            ("grok-4.20-non-reasoning", Some("low"), "Thinking: off", never, None),
+            ("grok-4.20-non-reasoning", Some("none"), "Thinking: off", None, None),
         ] {
-            let plan = Xai::explain_thinking("grok-4.7", level);
-            assert_eq!((plan.description, plan.warning.is_some()), (vec![line.to_owned()], level == Some("none")));
-            let body = sent("grok-4.7", level);
+            let plan = Xai::explain_thinking(model, level);
+            assert_eq!(plan.description, [line], "{model} {level:?}");
+            assert_eq!(plan.warning.as_deref(), warning, "{model} {level:?}");
+            let body = sent(model, level);
             match effort {
                 Some(effort) => assert!(body.contains(&format!(r#""effort":"{effort}""#)), "{body}"),
                 None => assert!(!body.contains("effort"), "{body}"),
             }
-            assert!(body.contains("reasoning.encrypted_content"), "{body}");
+            assert_eq!(body.contains("reasoning.encrypted_content"), !model.contains("non-reasoning"), "{body}");
         }
         assert!(!sent("grok-4.20-non-reasoning", None).contains("include"));
     }

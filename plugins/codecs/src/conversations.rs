@@ -1,0 +1,83 @@
+//! Test helper of all codecs: any conversation that the host may build, to check that its request keeps the rules of the
+//! API.
+//!
+//! The host guarantees that roles alternate, that the first and the last message are the user's, that ids are unique
+//! words, that each call has its result in the next message, and that no text is blank. An answer may be interrupted:
+//! then it has any blocks but calls, and thinking without data. Data of blocks may be missing, because another model
+//! made them.
+
+use patchbay_provider_sdk::{Block, CompletionRequest, Message, Part, Piece, Role, ToolCall, ToolChoice, ToolResult};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// One answer and what follows it.
+#[derive(Debug, Clone)]
+struct Turn {
+    parts: Vec<Part>,
+    /// Data of each call.
+    calls: Vec<Option<String>>,
+    /// Whether the result of a call is empty, and whether it is an error.
+    result: (bool, bool),
+    /// Whether the person says something after the results.
+    says: bool,
+}
+
+/// Returns conversations whose answers have parts of `pool`, calls with data of `data`, and what another model leaves.
+pub(crate) fn conversations(pool: Vec<Part>, data: Vec<Option<String>>) -> impl Strategy<Value = CompletionRequest> {
+    let foreign = [
+        Block::Thinking("hm".to_owned()),
+        Block::Thinking(String::new()),
+        Block::Text("Yes.".to_owned()),
+        Block::Opaque("no data of ours".to_owned()),
+    ];
+    let foreign = foreign.map(|block| Part { block, opaque: None });
+    let calls_less = |part: &Part| !matches!(part.block, Block::ToolCall(_) | Block::ToolResult(_));
+    let pool: Vec<Part> = pool.into_iter().filter(calls_less).chain(foreign).collect();
+    let turn = (
+        prop::collection::vec(select(pool), 0..4),
+        prop::collection::vec(select(data), 0..3),
+        any::<(bool, bool)>(),
+        any::<bool>(),
+    );
+    let turn = turn.prop_map(|(parts, calls, result, says)| Turn { parts, calls, result, says });
+    let ids = select(vec!["call_", "toolu_01-", "fc", "x_"]);
+    (prop::collection::vec(turn, 0..6), ids).prop_map(|(turns, ids)| request(turns, ids))
+}
+
+fn request(turns: Vec<Turn>, ids: &str) -> CompletionRequest {
+    let text = |text: &str| Part { block: Block::Text(text.to_owned()), opaque: None };
+    let mut messages = vec![Message { role: Role::User, parts: vec![text("Begin.")] }];
+    let mut made = 0;
+    for turn in turns {
+        let mut answer = turn.parts;
+        let mut results = Vec::new();
+        for opaque in turn.calls {
+            made += 1;
+            let (id, name) = (format!("{ids}{made}"), "a__b".to_owned());
+            let call = ToolCall { id: id.clone(), name: name.clone(), input: "{}".to_owned() };
+            answer.push(Part { block: Block::ToolCall(call), opaque });
+            let said = if turn.result.0 { String::new() } else { "done".to_owned() };
+            let content = vec![Piece::Text(said)];
+            let result = ToolResult { call_id: id, name, content, is_error: turn.result.1 };
+            results.push(Part { block: Block::ToolResult(result), opaque: None });
+        }
+        if answer.is_empty() {
+            answer.push(text("Yes."));
+        }
+        if turn.says || results.is_empty() {
+            results.push(text("Go on."));
+        }
+        messages.push(Message { role: Role::Assistant, parts: answer });
+        messages.push(Message { role: Role::User, parts: results });
+    }
+    CompletionRequest {
+        model: "model-1".to_owned(),
+        system: vec!["Be brief.".to_owned()],
+        messages,
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        thinking: None,
+        max_output_tokens: None,
+        options: Vec::new(),
+    }
+}

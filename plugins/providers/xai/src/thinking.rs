@@ -1,0 +1,56 @@
+//! The thinking setting for each model and level. One table is used for sending and for showing.
+//!
+//! Checked on 2026-11-23: docs.x.ai, "Reasoning" (`grok-4.3`); theopenco/llmgateway#3669 (`grok-4.5` and `grok-4.6`, asked of
+//! the API); the release notes of @ai-sdk/xai 4.0.8 (`grok-4.20-reasoning` refuses an effort); acedergren/
+//! opencode-oci-provider v0.2.3 and docs.x.ai, "Reasoning" of 2025 (`grok-4` and its fast variants refuse it).
+
+use patchbay_codecs::responses::Reasoning;
+use patchbay_codecs::thinking::{Level, plan};
+use patchbay_provider_sdk::ThinkingPlan;
+
+/// How the thinking of a model is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Governed {
+    /// By an effort; `none` turns it off.
+    Optional,
+    /// By an effort, which is at least `low`. Also newer models, which this table does not know.
+    Always,
+    /// The model thinks, and refuses an effort.
+    Fixed,
+    /// The model does not think.
+    Not,
+}
+
+const ALWAYS: &str = "This model does not support disabling thinking";
+const FIXED: &str = "The thinking of this model cannot be set";
+const NEVER: &str = "This model does not support thinking";
+
+/// Returns what is sent and what is shown.
+pub(crate) fn thinking(model: &str, level: Option<&str>) -> (Reasoning, ThinkingPlan) {
+    let governed = governed(model);
+    let (effort, line, warning) = match (governed, level.and_then(Level::parse)) {
+        (Governed::Not, None | Some(Level::None)) => (None, "off".to_owned(), None),
+        (Governed::Not, Some(_)) => (None, "off".to_owned(), Some(NEVER)),
+        (_, None) => (None, "provider default".to_owned(), None),
+        (Governed::Fixed, Some(Level::None)) => (None, "provider default".to_owned(), Some(ALWAYS)),
+        (Governed::Fixed, Some(_)) => (None, "provider default".to_owned(), Some(FIXED)),
+        (Governed::Optional, Some(Level::None)) => (Some("none"), "off".to_owned(), None),
+        (Governed::Always, Some(Level::None)) => (Some("low"), "low effort (minimum)".to_owned(), Some(ALWAYS)),
+        (_, Some(level)) => (Some(level.word()), format!("{} effort", level.word()), None),
+    };
+    let plan = ThinkingPlan { warning: warning.map(str::to_owned), ..plan(format!("Thinking: {line}")) };
+    (Reasoning { effort, encrypted: governed != Governed::Not, summary: true }, plan)
+}
+
+fn governed(model: &str) -> Governed {
+    // The name as far as its version: `grok-4` of `grok-4-0709` and `grok-4-fast`, `grok-4.20` of `grok-4.20-0309-reasoning`.
+    let version = model.strip_prefix("grok-").and_then(|rest| rest.split('-').next()).unwrap_or_default();
+    match version {
+        _ if model.contains("non-reasoning") => Governed::Not,
+        "4.3" => Governed::Optional,
+        // Its effort is the number of agents.
+        "4.20" if model.contains("multi-agent") => Governed::Always,
+        "2" | "3" | "4" | "4.20" | "code" => Governed::Fixed,
+        _ => Governed::Always,
+    }
+}
