@@ -79,7 +79,7 @@ fn show_prints_other_agents_and_the_tree() {
         format!("Forked from {} after row 2: it knows the conversation up to there.\n\n> say hi\nhi\n", &root[..8]);
     assert_eq!(show(&patchbay, &[&id, "--agent", child]), of_child);
     assert_eq!(show(&patchbay, &[&id, "--agent", &child[..13]]), of_child);
-    assert!(show(&patchbay, &[&id, "--agent", killed]).ends_with("> say two\ntwo\n"));
+    assert!(show(&patchbay, &[&id, "--agent", killed]).contains("\n\n> say two\ntwo\n\n> /kill\n"));
     let inherited = &json_lines(&show(&patchbay, &[&id, "--agent", child, "--json"]))[0];
     assert_eq!(*inherited, json!({"agent": child, "parent": root, "fork_point": 2}));
     let tree = show(&patchbay, &[&id, "--tree"]);
