@@ -214,7 +214,11 @@ fn documented_command_lines_work_in_a_shell() {
     patchbay.write("elsewhere/plain/plain.wasm", &plain);
     assert_eq!(patchbay.line("/calc 1"), "1");
     let session = patchbay.last_session();
-    let names = [("SKILL", "keep"), ("CAPABILITY", "kv"), ("DIGEST", &*digest), ("ID", &*session)];
+    let agent: String = patchbay
+        .database("patchbay.db")
+        .query_row("SELECT agent FROM sessions WHERE id = ?", [&session], |row| row.get(0))
+        .unwrap();
+    let names = [("SKILL", "keep"), ("CAPABILITY", "kv"), ("DIGEST", &*digest), ("ID", &*session), ("UUID", &*agent)];
 
     let documents =
         ["README.md", "docs/using.md", "docs/skills.md", "docs/providers.md", "docs/operating.md"].map(blocks);
