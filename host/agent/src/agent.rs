@@ -6,10 +6,10 @@ use std::sync::{
 };
 
 use parking_lot::Mutex;
-use patchbay_core::{AgentId, DeltaPosition, EventKind, PrincipalId};
+use patchbay_core::{AgentId, DeltaPosition, EventKind, MessageKind, PrincipalId};
 use patchbay_events::EventLog;
 use patchbay_sandbox::ProgressSink;
-use patchbay_store::Hold;
+use patchbay_store::{Hold, NewMessage};
 use patchbay_tools::{ApprovalSlot, Tools};
 use tokio::sync::OwnedMutexGuard;
 
@@ -136,6 +136,14 @@ impl Agent {
         let (at, buffer) = self.answering.lock().clone();
         let text = buffer.upgrade()?.text();
         Some(AnswerSoFar { turn: at.turn, answer: at.answer, text })
+    }
+
+    /// Returns the row of the unfinished answer, as it is now; `None` if nothing of one was received.
+    pub fn unfinished_answer(&self) -> Option<NewMessage> {
+        let (text, record) = self.answering.lock().1.upgrade()?.unfinished()?;
+        // The record has only what JSON can represent.
+        let data = serde_json::to_value(record).ok();
+        Some(NewMessage { agent: self.id(), kind: MessageKind::Assistant, content: text, data })
     }
 
     /// Notes that an answer begins at `at`.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use patchbay_core::{
-    AgentId, AssistantPart, DeltaKind, DeltaPosition, EventKind, Retrying,
+    AgentId, AssistantPart, AssistantRecord, DeltaKind, DeltaPosition, EventKind, Retrying,
     completion::{BlockKind, StreamEvent, TokenUsage},
 };
-use patchbay_provider::Sink;
+use patchbay_provider::{Completed, Sink};
 use tokio::sync::Notify;
 
 use patchbay_events::EventLog;
@@ -50,14 +50,44 @@ fn text_length(parts: &[AssistantPart]) -> usize {
 }
 
 /// Shared by the receiver of an answer and the task that stores it.
-#[derive(Default)]
 pub(crate) struct AnswerBuffer {
+    /// What is known of the answer before it begins: provider, model and level.
+    about: AssistantRecord,
     received: Mutex<(PartialAnswer, bool)>,
     /// Notified when a block is complete.
     pub(crate) block: Notify,
 }
 
 impl AnswerBuffer {
+    pub(crate) fn new(about: AssistantRecord) -> Arc<Self> {
+        Arc::new(Self { about, received: Mutex::default(), block: Notify::new() })
+    }
+
+    /// Returns the record of an answer with these parts; `completed` is `None` if it is interrupted.
+    pub(crate) fn record(
+        &self,
+        received: &PartialAnswer,
+        completed: Option<&Completed>,
+        parts: Vec<AssistantPart>,
+    ) -> AssistantRecord {
+        AssistantRecord {
+            effective_model: received.effective_model.clone(),
+            usage: received.usage,
+            stop: completed.map(|completed| completed.finish.stop),
+            raw: completed.map(|completed| completed.finish.raw.clone()),
+            interrupted: completed.is_none(),
+            parts,
+            ..self.about.clone()
+        }
+    }
+
+    /// Returns the text and the record of what was received so far; `None` if nothing was.
+    pub(crate) fn unfinished(&self) -> Option<(String, AssistantRecord)> {
+        let (received, _) = &*self.lock();
+        let record = (!received.parts.is_empty()).then(|| self.record(received, None, received.parts.clone()))?;
+        Some((received.text(), record))
+    }
+
     fn lock(&self) -> MutexGuard<'_, (PartialAnswer, bool)> {
         self.received.lock()
     }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use patchbay_core::{
     AgentId, AssistantPart, AssistantRecord, CallId, Code, DeltaPosition, EventKind, MessageKind, Outcome, TurnCause,
-    completion::{CompletionRequest, Finish, Role, Stop, ToolCall, ToolChoice},
+    completion::{CompletionRequest, Finish, Role, Stop, TokenUsage, ToolCall, ToolChoice},
     text,
 };
 use patchbay_provider::{Choice, Completed, ModelInfo};
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Agent, TurnEnding, compaction,
     conversation::{Conversation, ReaderModel, conversation},
-    receive::{AnswerBuffer, AnswerSink, PartialAnswer},
+    receive::{AnswerBuffer, AnswerSink},
     repeats::Repeats,
     requests::{RequestPlace, RequestRank},
     toolbox::Toolbox,
@@ -164,20 +164,18 @@ impl Agent {
         about: &ModelInfo,
         request: CompletionRequest,
     ) -> Result<CompletedAnswer, Outcome> {
-        let buffer = Arc::new(AnswerBuffer::default());
-        let record =
-            |received: &PartialAnswer, completed: Option<&Completed>, parts: Vec<AssistantPart>| AssistantRecord {
-                provider: choice.provider.to_string(),
-                adapter: about.adapter.clone(),
-                model: choice.model.clone(),
-                effective_model: received.effective_model.clone(),
-                level: choice.level,
-                usage: received.usage,
-                stop: completed.map(|completed| completed.finish.stop),
-                raw: completed.map(|completed| completed.finish.raw.clone()),
-                interrupted: completed.is_none(),
-                parts,
-            };
+        let buffer = AnswerBuffer::new(AssistantRecord {
+            provider: choice.provider.to_string(),
+            adapter: about.adapter.clone(),
+            model: choice.model.clone(),
+            effective_model: None,
+            level: choice.level,
+            usage: TokenUsage::default(),
+            stop: None,
+            raw: None,
+            interrupted: true,
+            parts: Vec::new(),
+        });
         let at = DeltaPosition { turn: turn.ending.began, answer, ..DeltaPosition::default() };
         self.set_answering(at, &buffer);
         let (log, receiver_buffer) = (Arc::clone(&self.log), Arc::clone(&buffer));
@@ -190,7 +188,8 @@ impl Agent {
                 tokio::select! { () = buffer.block.notified() => {}, _ = tick.tick() => {} }
                 let piece = buffer.if_new(|received| {
                     let mut written = std::mem::take(&mut received.written);
-                    let piece = written.next(self.place.agent, &received.parts, |added| record(received, None, added));
+                    let piece =
+                        written.next(self.place.agent, &received.parts, |added| buffer.record(received, None, added));
                     received.written = written;
                     piece
                 });
@@ -212,7 +211,7 @@ impl Agent {
         // Nothing is stored if nothing was received.
         let mut row = 0;
         if completed.is_ok() || !received.parts.is_empty() {
-            let answer = record(&received, completed.as_ref().ok(), received.parts.clone());
+            let answer = buffer.record(&received, completed.as_ref().ok(), received.parts.clone());
             let mut change = self.row(MessageKind::Assistant, received.text(), json!(answer));
             change.ends_partial.push(self.place.agent);
             let ends = |completed: &Completed| {

@@ -540,7 +540,19 @@ async fn deltas_have_their_positions() {
     let stage = TestAgent::new([], 0).await;
     let mut events = stage.log.subscribe(1);
     let at = DeltaPosition { turn: 5, answer: 1, ..DeltaPosition::default() };
-    let buffer = Arc::new(AnswerBuffer::default());
+    let about = AssistantRecord {
+        provider: "demo".to_owned(),
+        adapter: "demo".to_owned(),
+        model: "demo-1".to_owned(),
+        effective_model: None,
+        level: None,
+        usage: TokenUsage::default(),
+        stop: None,
+        raw: None,
+        interrupted: true,
+        parts: Vec::new(),
+    };
+    let buffer = AnswerBuffer::new(about);
     let (log, agent) = (Arc::clone(&stage.log), stage.agent.id());
     let mut receiver = AnswerSink { log, agent, at, buffer: Arc::clone(&buffer) };
     let blocks = [(BlockKind::Thinking, "hmm"), (BlockKind::Text, "One two"), (BlockKind::Text, "three ä")];

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use patchbay_agent::{Agent, TurnEnding, join_pieces};
 use patchbay_core::{AgentId, Code, EventKind, Outcome, TurnCause};
-use patchbay_store::{AgentRow, SessionChange, StoreError};
+use patchbay_store::{AgentRow, NewMessage, SessionChange, StoreError};
 use serde_json::json;
 
 use super::lookup::not_found;
@@ -82,8 +82,12 @@ impl Session {
         let store = self.log().store();
         let dying: Vec<AgentId> = ids.iter().copied().collect();
         let mut change = recovery::settle_calls(store, self.id(), &dying).await?;
-        let partial = store.partial_answers_of(&dying, join_pieces).await?;
-        change.ends_partial = partial.iter().map(|row| row.agent).collect();
+        // What was received is newer than what was stored of it.
+        let received: Vec<NewMessage> = dying.iter().filter_map(|id| self.agent(*id)?.unfinished_answer()).collect();
+        let mut partial = store.partial_answers_of(&dying, join_pieces).await?;
+        partial.retain(|row| received.iter().all(|other| other.agent != row.agent));
+        partial.extend(received);
+        change.ends_partial.clone_from(&dying);
         let mut reports = false;
         for turn in store.open_turns(self.id()).await?.into_iter().filter(|turn| ids.contains(&turn.agent)) {
             // A parent that dies too, or that killed, is not told.
