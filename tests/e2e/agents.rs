@@ -9,6 +9,7 @@ mod limits;
 mod mail;
 mod model;
 mod plays;
+mod shared;
 mod stopping;
 mod tools;
 mod tree;

@@ -16,7 +16,7 @@ const DENIED: &str =
     "Error: skill 'keeper' may not use 'kv': it is not granted. To grant it: patchbay grant add keeper kv";
 
 /// Returns a guest that puts an entry into its store and returns `stored`. It fails if that is denied.
-fn keeper() -> Guest {
+pub(crate) fn keeper() -> Guest {
     Guest::calling(
         "(call $put (i32.const 1) (i32.const 300) (i32.const 6) (i32.const 300) (i32.const 6) (i32.const 0) (i64.const 0) (i32.const 160))
     (if (i32.load8_u (i32.const 160)) (then

@@ -1,0 +1,123 @@
+//! What all agents of a session share (persona, snapshot, answers to questions, places for requests) and what a running turn keeps.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use patchbay_core::EventKind;
+use patchbay_sandbox::BoxFuture;
+use patchbay_session::{AgentState, Approval, Approver, Question};
+use patchbay_tests::{
+    guest::Guest,
+    play::Play,
+    session_events::{wait_for_end, wait_for_event},
+};
+use tokio::sync::Notify;
+
+use crate::asking::keeper;
+
+/// Waits two seconds, calls a tool, and describes the second request of the turn.
+const TWO_REQUESTS: &str = "pause 2000\ncall mail_check {}\nthen show context";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn running_turn_keeps_its_persona_and_snapshot() {
+    let play = Play::new().await;
+    let root = play.session.view();
+    play.patchbay.write("home/config/agents/pirate/SOUL.md", "You are a pirate.\n");
+    let child = play.fork("/fork").await;
+    let running = play.session.submit(TWO_REQUESTS);
+    play.wait_for_state(child, AgentState::Working).await;
+    play.switch(root).await;
+    play.patchbay.add_command("echo", &Guest::default(), "");
+    assert_eq!(play.line("/reload_skills").await.code.as_str(), "skills_reloaded");
+    assert_eq!(play.line("/agent pirate").await.code.as_str(), "agent_set");
+    let shown = wait_for_end(running).await.message;
+    assert!(shown.contains("tools: fork, ") && !shown.contains("echo__run"), "{shown}");
+    assert!(!shown.contains("You are a pirate."), "{shown}");
+    // They are the session's: every agent's next turn has the new ones.
+    for agent in [root, child] {
+        play.switch(agent).await;
+        let shown = play.play("show context").await.message;
+        assert!(shown.contains("echo__run") && shown.contains("You are a pirate."), "{shown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn override_holds_from_the_next_request_of_a_running_turn() {
+    let play = Play::new().await;
+    let root = play.session.view();
+    let child = play.fork("/fork").await;
+    let running = play.session.submit(TWO_REQUESTS);
+    play.wait_for_state(child, AgentState::Working).await;
+    play.switch(root).await;
+    play.line(&format!("call set_agent_model {{\"agentId\": \"{child}\", \"model\": \"big\"}}")).await;
+    let shown = wait_for_end(running).await.message;
+    assert!(shown.contains("model: demo-big\n"), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agent_whose_tool_runs_occupies_no_place_for_requests() {
+    let play = Play::limited(|limits| limits.concurrent_requests = 1).await;
+    let root = play.session.view();
+    play.patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
+    play.line("/reload_skills").await;
+    let mut events = play.session.subscribe(play.session.last_seq() + 1);
+    let child = play.fork("/fork").await;
+    let running = play.session.submit("call spin__run {}");
+    wait_for_event(&mut events, |kind| matches!(kind, EventKind::Progress { .. })).await;
+    play.switch(root).await;
+    assert_eq!(play.line("say I answer.").await.message, "I answer.");
+    play.switch(child).await;
+    assert!(play.session.stop_turn());
+    assert_eq!(wait_for_end(running).await.code.as_str(), "turn_cancelled");
+}
+
+/// Allows everything for the session, once it is released, and counts the questions.
+#[derive(Default)]
+struct AllowsForSession {
+    asked: AtomicUsize,
+    released: Notify,
+}
+
+impl Approver for AllowsForSession {
+    fn approve(&self, _: Question) -> BoxFuture<'_, Approval> {
+        Box::pin(async {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            self.released.notified().await;
+            Approval::Session
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answer_for_the_session_holds_for_all_agents() {
+    let play = Play::limited(|limits| limits.concurrent_requests = 1).await;
+    let root = play.session.view();
+    play.patchbay.add_command("keeper", &keeper(), "capabilities: [{name: kv, reason: keeps your notes}]\n");
+    play.line("/reload_skills").await;
+    let approver = Arc::new(AllowsForSession::default());
+    play.session.set_approver(Arc::clone(&approver) as Arc<dyn Approver>);
+    let child = play.fork("/fork").await;
+    let running = play.session.submit("call keeper__run {}");
+    play.wait_for_state(child, AgentState::Asking).await;
+    assert!(play.text("/agents").await.contains(" running asking "));
+    // No place is taken while a question is open.
+    play.switch(root).await;
+    assert_eq!(play.line("say I answer.").await.message, "I answer.");
+    approver.released.notify_one();
+    assert_eq!(wait_for_end(running).await.code.as_str(), "answered");
+    let stored = |result: &serde_json::Value| (result["tool_success"].clone(), result["result"].clone());
+    assert_eq!(stored(&play.results(child).await[0]), (true.into(), "stored".into()));
+    play.play("call keeper__run {}").await;
+    let grandchild = play.fork("/fork").await;
+    play.play("call keeper__run {}").await;
+    for agent in [root, grandchild] {
+        assert_eq!(stored(&play.results(agent).await[0]), (true.into(), "stored".into()));
+    }
+    assert_eq!(approver.asked.load(Ordering::SeqCst), 1);
+    // It is this process's hold of the session that has the answer: a resumed session asks again, here of no approver.
+    let play = play.resumed().await;
+    play.play("call keeper__run {}").await;
+    assert_eq!(play.results(grandchild).await[1]["tool_success"], false);
+}
