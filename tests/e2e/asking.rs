@@ -97,14 +97,16 @@ fn refused_call_fails_as_without_a_terminal() {
     terminal.press("/keeper\r");
     answer(&terminal, ESC);
     terminal.wait_for_text("Not allowed: the user skill 'keeper' may not use 'kv'.");
-    terminal.wait_for_text("Error: skill 'keeper' may not use 'kv': it is not granted. To grant it:");
+    terminal.wait_for_text("Error: skill 'keeper' may not use 'kv':");
+    terminal.wait_for_text("it is not granted.");
+    terminal.wait_for_text("To grant it:");
     // The command stands alone on its line.
     terminal.wait_for_text("patchbay grant add keeper kv");
     // A stop withdraws the question.
     terminal.press("/keeper\r");
     terminal.wait_for_text(ANSWERS);
     terminal.press(CTRL_C);
-    terminal.wait_for_prefix("Cancelled.");
+    terminal.wait_for_prefix("Stopped after ");
     terminal.wait_for_prompt();
     assert!(!terminal.lines().iter().any(|line| line == ANSWERS), "{:?}", terminal.lines());
     leave(terminal);
@@ -166,7 +168,8 @@ fn skills_of_an_untrusted_workspace_never_ask() {
     patchbay.write("workspace/.patchbay/skills/keeper.wasm", keeper().packaged(skill_md));
     let terminal = open(&patchbay);
     terminal.press("/keeper\r");
-    terminal.wait_for_text("Error: skill 'keeper' may not use 'kv': it is not granted. To grant it:");
+    terminal.wait_for_text("Error: skill 'keeper' may not use 'kv':");
+    terminal.wait_for_text("it is not granted.");
     assert_eq!(patchbay.run(&["trust", "add"]).code, Some(0));
     terminal.press("/keeper\r");
     terminal.wait_for_text("May the workspace skill 'keeper' use 'kv'?");
@@ -184,7 +187,7 @@ fn edits_are_shown_as_a_diff() {
     terminal.wait_for_text("May the bundled skill 'files' use 'workspace-write'?");
     terminal.wait_for_text("3 is patchbay grant add --root bundled files workspace-write");
     answer(&terminal, "2");
-    terminal.wait_for_prefix("← 1  Created 'a.txt': 2 lines, 8 bytes.");
+    terminal.wait_for_containing("s: Created 'a.txt': 2 lines, 8 bytes.");
     terminal.wait_for_text("+ one");
     terminal.wait_for_text("+ two");
     terminal.wait_for_prompt();

@@ -55,7 +55,7 @@ fn terminal_shows_compilation_progress() {
     terminal.press(ENTER);
     terminal.wait_for_containing(COMPILING);
     terminal.press(CTRL_C);
-    terminal.wait_for_prefix("Cancelled. ");
+    terminal.wait_for_prefix("Stopped after ");
     assert!(!is_compiling(&terminal), "{:?}", terminal.lines());
     terminal.press("/calc 2 + 3");
     terminal.press(ENTER);

@@ -80,7 +80,7 @@ pub(crate) fn switch(stage: &Stage) {
     terminal.wait_for_prefix("* openai-compatible:local-1 · a");
     stage.screen(&terminal);
     terminal.press(ESC);
-    terminal.wait_for_text("Cancelled. What came is kept.");
+    terminal.wait_for_prefix("Stopped after ");
     terminal.wait_for_containing("1 other works");
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn stop_woken(stage: &Stage) {
     terminal.press("a draft");
     terminal.wait_for_text("> a draft");
     terminal.press(ESC);
-    terminal.wait_for_text("Cancelled. What came is kept.");
+    terminal.wait_for_prefix("Stopped after ");
     terminal.wait_until("nothing runs", || !terminal.lines().iter().any(|line| line.starts_with("* ")));
 }
 

@@ -22,6 +22,11 @@ fn count(terminal: &Terminal, row: &str) -> usize {
     terminal.all_rows().iter().filter(|shown| *shown == row).count()
 }
 
+/// Whether a row says that an answer was stopped, which stands on its own line.
+fn is_stop(row: &str) -> bool {
+    row.starts_with("Stopped after ") && row.ends_with(" s; what came is kept.")
+}
+
 /// Removes sequences that set attributes and colours.
 fn without_styles(written: &str) -> String {
     let mut parts = written.split("\x1b[");
@@ -120,7 +125,8 @@ pub(crate) fn send_now(stage: &Stage) {
         terminal.press(key);
         terminal.wait_until("what waited is sent", || count(&terminal, "You said: one") == number);
         terminal.wait_until_idle();
-        assert_eq!(count(&terminal, "Cancelled. What came is kept."), number, "{:?}", terminal.all_rows());
+        let stops = terminal.all_rows().iter().filter(|row| is_stop(row)).count();
+        assert_eq!(stops, number, "{:?}", terminal.all_rows());
     }
     assert_eq!(count(&terminal, "You said: two"), 1, "{:?}", terminal.all_rows());
 }
@@ -133,7 +139,7 @@ pub(crate) fn retrying(stage: &Stage) {
         terminal.wait_for_prefix(&format!("* demo:demo-1 · asks again in {seconds} s"));
     }
     terminal.press(ESC);
-    terminal.wait_for_prefix("Cancelled.");
+    terminal.wait_for_prefix("Stopped after ");
     terminal.wait_until_idle();
     let all = terminal.all_rows();
     assert!(!all.iter().any(|row| row.contains("asks again") || row.contains("etrying")), "{all:?}");
@@ -222,7 +228,7 @@ pub(crate) fn held(stage: &Stage) {
     }
     terminal.press(ESC);
     terminal.wait_for_text("held: one");
-    terminal.wait_for_prefix("Cancelled.");
+    terminal.wait_for_prefix("Stopped after ");
     terminal.press(ENTER);
     terminal.wait_for_text("You said: one");
     terminal.wait_for_text("You said: two");
@@ -236,7 +242,7 @@ pub(crate) fn held(stage: &Stage) {
     terminal.wait_for_text("queued: What does it cost?");
     terminal.press(ESC);
     terminal.wait_for_text("held: What does it cost?");
-    terminal.wait_for_prefix("Cancelled.");
+    terminal.wait_for_prefix("Stopped after ");
     terminal.wait_until_idle();
     stage.screen(&terminal);
 }
@@ -277,7 +283,7 @@ pub(crate) fn stopped(stage: &Stage) {
     terminal.press("a draft");
     terminal.wait_for_text("> a draft");
     terminal.press(ESC);
-    terminal.wait_for_text("Cancelled. What came is kept.");
+    terminal.wait_until("the stop is said", || terminal.lines().iter().any(|line| is_stop(line)));
     stage.screen(&terminal);
     assert!(!terminal.written().contains("^["), "a key was echoed");
 }
@@ -293,7 +299,7 @@ pub(crate) fn ctrl_c(stage: &Stage) {
     terminal.wait_for_prompt();
     terminal.wait_for_prefix("* ");
     terminal.press(CTRL_C);
-    terminal.wait_for_text("Cancelled. What came is kept.");
+    terminal.wait_for_prefix("Stopped after ");
     thread::sleep(Duration::from_millis(1_100));
     terminal.press(CTRL_C);
     terminal.wait_for_text("Ctrl+D leaves.");

@@ -115,11 +115,17 @@ fn masked(row: &str) -> String {
         row.push_str(if id.is_some() { &part[8..] } else { part });
     }
     let words: Vec<&str> = row.split(' ').collect();
-    let seconds = |index: usize| {
-        let is_number = !words[index].is_empty() && words[index].bytes().all(|byte| byte.is_ascii_digit());
-        is_number && words.get(index + 1).is_some_and(|unit| *unit == "s")
+    let masked = |index: usize| {
+        let word = words[index];
+        let is_number = word.starts_with(|c: char| c.is_ascii_digit())
+            && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        match words.get(index + 1).map(|unit| unit.trim_end_matches([':', ';'])) {
+            Some("s") if is_number && word.contains('.') => "0.1",
+            Some("s") if is_number => "0",
+            _ => word,
+        }
     };
-    let masked: Vec<&str> = (0..words.len()).map(|index| if seconds(index) { "0" } else { words[index] }).collect();
+    let masked: Vec<&str> = (0..words.len()).map(masked).collect();
     masked.join(" ")
 }
 
@@ -182,5 +188,7 @@ fn masks_hide_ids_and_seconds() {
     assert_eq!(masked("Patchbay 0.1.0 - session deadbeef, 7 skills"), "Patchbay 0.1.0 - session 25ac03e6, 7 skills");
     assert_eq!(masked("The session goes on: --session deadbeef"), "The session goes on: --session 25ac03e6");
     assert_eq!(masked("thought 14 s (/show thinking)"), "thought 0 s (/show thinking)");
+    assert_eq!(masked("← 3  30 lines, 2.7 s: 1 2"), "← 3  30 lines, 0.1 s: 1 2");
+    assert_eq!(masked("Stopped after 3 s; what came is kept."), "Stopped after 0 s; what came is kept.");
     assert_eq!(masked("30 lines"), "30 lines");
 }

@@ -24,7 +24,7 @@ pub(crate) fn running(stage: &Stage) {
     }
     stage.screen(&terminal);
     terminal.press(ESC);
-    terminal.wait_for_prefix("Cancelled.");
+    terminal.wait_for_prefix("Stopped after ");
 }
 
 pub(crate) fn succeeded(stage: &Stage) {

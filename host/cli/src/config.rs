@@ -11,6 +11,7 @@ use std::{collections::BTreeMap, fs, io, path::Path};
 use patchbay_core::{Code, Name};
 use patchbay_egress::{CredentialConfig, EgressLimits};
 use patchbay_provider::{ExchangeLimits, ProviderConfig, Settings};
+use patchbay_repl::TerminalSettings;
 use patchbay_sandbox::Limits;
 use patchbay_session::CompactionSettings;
 use patchbay_store::JournalSettings;
@@ -69,6 +70,8 @@ pub(crate) struct ConfigFile {
     pub(crate) compaction: CompactionSettings,
     /// Stored sessions: [operating.md](operating.md#sessions).
     pub(crate) sessions: SessionSettings,
+    /// What the terminal shows and how: [terminal.md](terminal.md). A change takes effect at the next start.
+    pub(crate) terminal: TerminalSettings,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -3,9 +3,10 @@
 use std::{process::ExitCode, sync::Arc};
 
 use patchbay_core::Code;
+use patchbay_repl::TerminalSettings;
 use patchbay_session::Session;
 
-use crate::{CliError, FAILED, home::HomeDirs, progress_line::ProgressLine};
+use crate::{CliError, FAILED, config, home::HomeDirs, progress_line::ProgressLine};
 
 pub(crate) fn run(
     runtime: &tokio::runtime::Runtime,
@@ -14,11 +15,12 @@ pub(crate) fn run(
     plain: bool,
     progress: &ProgressLine,
 ) -> Result<ExitCode, CliError> {
+    let settings = config::read(&home.paths.config)?.terminal;
     let history = home.paths.state.join("history");
     let options = patchbay_repl::Options {
         history: &history,
         version: env!("CARGO_PKG_VERSION"),
-        plain,
+        settings: TerminalSettings { plain: plain || settings.plain, ..settings },
         compiling: &|| progress.hand_over(),
     };
     let all_ok = patchbay_repl::run(runtime.handle(), session, options)

@@ -67,6 +67,11 @@ impl BlockSplitter {
         self.options.columns = columns;
     }
 
+    /// Has prose that is not finished broken at words, since a preview has no more than the window.
+    pub(crate) fn wrap_at_words(&mut self) {
+        self.options.wrap = WrapMode::Words;
+    }
+
     /// Returns the lines that were finished since the last call.
     pub(crate) fn take(&mut self) -> Vec<StyledLine> {
         std::mem::take(&mut self.out)

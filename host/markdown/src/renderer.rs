@@ -33,6 +33,7 @@ impl MarkdownRenderer {
     pub fn tail(&self, max_rows: usize) -> Vec<StyledLine> {
         let mut preview = self.blocks.clone();
         preview.drop_partial_fence();
+        preview.wrap_at_words();
         preview.finish();
         let mut lines = preview.take();
         lines.drain(..lines.len().saturating_sub(max_rows));

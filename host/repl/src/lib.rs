@@ -4,12 +4,14 @@
 mod notice_task;
 mod pipe;
 mod plain;
+mod settings;
 mod terminal;
 mod words;
 
 use std::{io::IsTerminal as _, path::Path, sync::Arc};
 
 use patchbay_session::{Session, Subscription};
+pub use settings::{ColourUse, ProseWrap, TerminalSettings, ThinkingDisplay};
 use tokio::{runtime::Handle, sync::watch};
 
 /// Why the terminal ended early. Everything that was acknowledged is stored.
@@ -30,8 +32,8 @@ pub struct Options<'a> {
     pub history: &'a Path,
     /// The version that the greeting shows.
     pub version: &'a str,
-    /// Reads plain lines even in a terminal.
-    pub plain: bool,
+    /// What the terminal shows and how.
+    pub settings: TerminalSettings,
     /// Called when the terminal is taken over: returns the progress of compilation, which nothing else may print from then on.
     pub compiling: &'a dyn Fn() -> watch::Receiver<Option<String>>,
 }
@@ -43,14 +45,14 @@ pub struct Options<'a> {
 pub fn run(runtime: &Handle, session: Arc<Session>, options: Options<'_>) -> Result<bool, ReplError> {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     let typed = std::io::stdin().is_terminal();
-    if options.plain || dumb || !typed || !std::io::stdout().is_terminal() {
+    if options.settings.plain || dumb || !typed || !std::io::stdout().is_terminal() {
         let all_ok = plain::run(runtime, &session, typed)?;
         // A user has seen the errors; a script that pipes lines only has the exit code.
         return Ok(all_ok || typed);
     }
     runtime.block_on(async {
         let greeting = greeting(&session, options.version, !options.history.exists()).await?;
-        terminal::run(session, options.history, greeting, (options.compiling)()).await
+        terminal::run(session, options, greeting).await
     })?;
     Ok(true)
 }

@@ -4,6 +4,7 @@
 mod agents;
 mod answer;
 mod busy;
+mod call_clock;
 mod completion;
 mod composer;
 mod diff;
@@ -15,6 +16,7 @@ mod keys;
 mod live;
 mod marks;
 mod menu;
+mod outcome_text;
 mod paste;
 mod prose;
 mod questions;
@@ -33,7 +35,6 @@ mod wrap;
 use std::{
     collections::BTreeMap,
     future::pending,
-    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -48,7 +49,7 @@ use patchbay_core::{AgentId, Code, DequeueReason, EventKind, LineId, Outcome, te
 use patchbay_session::{AgentInView, ModelInUse, QueueView, Received, Session, Submitted, Subscription, Suggestion};
 use tokio::sync::{mpsc, watch};
 
-use crate::{ReplError, Welcome, events_from_here};
+use crate::{Options, ReplError, Welcome, events_from_here};
 use busy::Busy;
 use composer::Composer;
 use history::InputHistory;
@@ -59,6 +60,7 @@ use raw_mode::RawMode;
 use screen::CommandHelp;
 use search::HistorySearch;
 use signals::{Signalled, Signals};
+use style::Look;
 use transcript::Transcript;
 
 /// Shortest time between two frames, after a key or the end of a line.
@@ -70,14 +72,9 @@ const TICK: Duration = Duration::from_millis(250);
 /// Events that are handled before the next frame.
 const BURST: usize = 512;
 
-/// Runs the front until the user leaves. `greeting` is printed first; `compiling` is shown in the busy row.
-pub(crate) async fn run(
-    session: Arc<Session>,
-    history: &Path,
-    greeting: Welcome,
-    compiling: watch::Receiver<Option<String>>,
-) -> Result<(), ReplError> {
-    let mut front = Front::new(session, InputHistory::open(history)?, greeting, compiling).await?;
+/// Runs the front until the user leaves. `greeting` is printed first.
+pub(crate) async fn run(session: Arc<Session>, options: Options<'_>, greeting: Welcome) -> Result<(), ReplError> {
+    let mut front = Front::new(session, options, greeting).await?;
     let _watch = front.session.watch_skills();
     let mut signals = Signals::new()?;
     let mut raw_mode = RawMode::enter()?;
@@ -142,6 +139,8 @@ struct SubmittedLine {
     /// Whether it is `/help` without an argument, whose error gets a hint.
     is_bare_help: bool,
     moves_view: bool,
+    /// How long it ran; `None` until it has ended, and if it only waited.
+    took: Option<Duration>,
 }
 
 /// The state of the front.
@@ -205,19 +204,15 @@ struct Front {
 }
 
 impl Front {
-    async fn new(
-        session: Arc<Session>,
-        history: InputHistory,
-        greeting: Welcome,
-        compiling: watch::Receiver<Option<String>>,
-    ) -> Result<Self, ReplError> {
+    async fn new(session: Arc<Session>, options: Options<'_>, greeting: Welcome) -> Result<Self, ReplError> {
+        let history = InputHistory::open(options.history)?;
         let (columns, rows) = crossterm::terminal::size()?;
         let (sender, asked) = questions::channel();
         session.set_approver(Arc::new(sender));
         let view = session.agent_in_view_now().await.map_err(|error| ReplError::Store(error.to_string()))?;
         let mut events = events_from_here(&session);
         events.only_deltas_of([view.id]);
-        let mut transcript = Transcript::new(columns.into());
+        let mut transcript = Transcript::new(columns.into(), Look::new(options.settings));
         greeting.lines.iter().for_each(|line| transcript.prose(line));
         greeting.exchange.iter().for_each(|line| transcript.aside(line));
         transcript.set_context_tokens(view.context_tokens);
@@ -241,7 +236,8 @@ impl Front {
             transcript,
             busy: Busy::new(view.id),
             view,
-            compiling,
+            // Shown in the busy row.
+            compiling: (options.compiling)(),
             texts: session.queue().lines.into_iter().map(|line| (line.id, line.text)).collect(),
             queue: session.queue(),
             taking_back: None,
@@ -323,6 +319,7 @@ impl Front {
     fn show(&mut self, received: Received) {
         let now = Instant::now();
         self.changed = true;
+        self.note_question(now);
         let Received::Event(event) = received else {
             self.lagged = true;
             return;
@@ -354,6 +351,9 @@ impl Front {
             // Lines of a resumed session have no future here.
             EventKind::LineEnded { line, outcome } => {
                 let took = self.busy.end(*line, now);
+                if let Some(submitted) = self.submitted.get_mut(line) {
+                    submitted.took = took;
+                }
                 if in_view && !self.was_told(event.agent, outcome) {
                     self.ring_if_long(took);
                 }
@@ -373,7 +373,7 @@ impl Front {
     async fn ended(&mut self, id: LineId, outcome: &Outcome) -> Result<(), ReplError> {
         self.drain(usize::MAX).await?;
         // The event may have been lost.
-        self.busy.end(id, Instant::now());
+        let took = self.busy.end(id, Instant::now());
         self.queue = self.session.queue();
         let Some(line) = self.submitted.remove(&id) else { return Ok(()) };
         self.send_what_is_held();
@@ -387,7 +387,8 @@ impl Front {
         } else if self.was_told(line.agent, outcome) {
             self.told.remove(&line.agent);
         } else {
-            self.transcript.outcome(outcome, self.busy.is_idle() || outcome.code == Code::Answered);
+            let ends_block = self.busy.is_idle() || outcome.code == Code::Answered;
+            self.transcript.outcome_after(line.took.or(took), outcome, ends_block);
         }
         if line.is_bare_help && !outcome.is_ok() {
             self.transcript.notice(front_command::HELP_HINT);
@@ -423,7 +424,8 @@ impl Front {
         let submitted: Submitted = self.session.submit(line);
         let (id, agent) = (submitted.id(), submitted.agent());
         let is_bare_help = line.trim() == "/help";
-        self.submitted.insert(id, SubmittedLine { agent, is_bare_help, moves_view: agents::moves_view(line) });
+        let moves_view = agents::moves_view(line);
+        self.submitted.insert(id, SubmittedLine { agent, is_bare_help, moves_view, took: None });
         self.queue = self.session.queue();
         if !self.queue.lines.iter().any(|waiting| waiting.id == id) {
             self.transcript.entered(line);
@@ -472,9 +474,15 @@ impl Front {
         tokio::time::sleep(wait).boxed()
     }
 
+    /// Tells the transcript whether the agent in view waits for an answer of the user.
+    fn note_question(&mut self, now: Instant) {
+        self.transcript.set_question(self.questions.agent() == Some(self.view.id), now);
+    }
+
     /// Draws a frame if something changed and the last frame is old enough.
     fn draw(&mut self) -> Result<(), ReplError> {
         let now = Instant::now();
+        self.note_question(now);
         if self.drawn.is_some_and(|drawn| now.saturating_duration_since(drawn) < self.frame_time()) {
             return Ok(());
         }

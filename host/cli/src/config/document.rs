@@ -103,7 +103,9 @@ fn kind(schema: &Value) -> String {
         Value::Array(kinds) => kinds.iter().filter_map(name).collect(),
         kind => Vec::from_iter(name(kind)),
     };
-    let words = schema["enum"].as_array().into_iter().flatten().map(|word| format!("`{word}`"));
+    // A word with a doc comment of its own is a schema of its own.
+    let described = schema["oneOf"].as_array().into_iter().flatten().filter_map(|word| word.get("const"));
+    let words = schema["enum"].as_array().into_iter().flatten().chain(described).map(|word| format!("`{word}`"));
     match words.collect::<Vec<_>>() {
         words if words.is_empty() => kinds.join(" or "),
         words => words.join(", "),

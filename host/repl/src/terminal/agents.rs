@@ -85,7 +85,7 @@ impl Front {
                 if in_view {
                     self.ring_if_long(took);
                     if outcome.code != Code::AgentDead {
-                        self.transcript.outcome(outcome, true);
+                        self.transcript.outcome_after(took, outcome, true);
                     }
                     return;
                 }

@@ -1,9 +1,9 @@
 //! An answer while it streams: which of its lines are finished, and the rows of its open block. The transcript passes text;
 //! the crate `markdown` renders it.
 
-use patchbay_markdown::{MarkdownRenderer, Palette, RenderOptions, StyledLine};
+use patchbay_markdown::{MarkdownRenderer, RenderOptions, StyledLine};
 
-use super::{live::Row, style};
+use super::{live::Row, style::Look};
 
 /// One block of text of an answer.
 pub(crate) struct StreamedAnswer {
@@ -12,8 +12,8 @@ pub(crate) struct StreamedAnswer {
 }
 
 impl StreamedAnswer {
-    pub(crate) fn new(columns: usize) -> Self {
-        Self { renderer: MarkdownRenderer::new(options(columns)), columns }
+    pub(crate) fn new(columns: usize, look: Look) -> Self {
+        Self { renderer: MarkdownRenderer::new(options(columns, look)), columns }
     }
 
     /// Adds text and returns the lines that are finished by it.
@@ -41,15 +41,20 @@ impl StreamedAnswer {
     /// The window has another width.
     pub(crate) fn set_columns(&mut self, columns: usize) {
         self.columns = columns;
-        self.renderer.set_columns(options(columns).columns);
+        self.renderer.set_columns(prose_columns(columns));
     }
 }
 
-/// Prose is broken one column before the edge, as all live rows are. Colours are left out where `NO_COLOR` is set.
-fn options(columns: usize) -> RenderOptions {
+/// Prose is broken one column before the edge, as all live rows are.
+fn prose_columns(columns: usize) -> usize {
+    columns.saturating_sub(1)
+}
+
+fn options(columns: usize, look: Look) -> RenderOptions {
     RenderOptions {
-        columns: columns.saturating_sub(1),
-        palette: if style::is_colourless() { Palette::NoColour } else { Palette::Colour },
+        columns: prose_columns(columns),
+        wrap: look.wrap,
+        palette: look.palette,
         ..RenderOptions::default()
     }
 }

@@ -1,7 +1,10 @@
-//! SGR sequences of the terminal front. Only attributes and the terminal's own 16 colours are used, and the text that the
-//! user types has no colour.
+//! SGR sequences of the terminal front, and how its texts look. Only attributes and the terminal's own 16 colours are used, and
+//! the text that the user types has no colour.
+
+use patchbay_markdown::{Palette, WrapMode};
 
 use super::diff::DiffLine;
+use crate::settings::{ColourUse, ProseWrap, TerminalSettings, ThinkingDisplay};
 
 /// Faint text: everything that is not an answer.
 pub(crate) const FAINT: &str = "\x1b[2m";
@@ -18,19 +21,40 @@ pub(crate) fn styled(on: &str, text: &str) -> String {
     format!("{on}{text}\x1b[0m")
 }
 
-/// Returns whether colours are left out: `NO_COLOR` is set to a value (<https://no-color.org>, read 2026-11-22).
-pub(crate) fn is_colourless() -> bool {
-    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+/// How texts look, as `[terminal]` of `config.toml` and the environment say.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Look {
+    pub(crate) wrap: WrapMode,
+    pub(crate) palette: Palette,
+    pub(crate) thinking: ThinkingDisplay,
+}
+
+impl Look {
+    /// Colours are also left out if `NO_COLOR` is set to a value (<https://no-color.org>, read 2026-11-22).
+    pub(crate) fn new(settings: TerminalSettings) -> Self {
+        let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self {
+            wrap: match settings.wrap {
+                ProseWrap::Words => WrapMode::Words,
+                ProseWrap::Terminal => WrapMode::Terminal,
+            },
+            palette: match settings.colour {
+                ColourUse::Auto if !is_refused => Palette::Colour,
+                ColourUse::Auto | ColourUse::Never => Palette::NoColour,
+            },
+            thinking: settings.thinking,
+        }
+    }
 }
 
 /// Returns a line of a diff with its sign.
-pub(crate) fn diff_line(line: &DiffLine) -> String {
+pub(crate) fn diff_line(line: &DiffLine, palette: Palette) -> String {
     let (colour, shown) = match line {
         DiffLine::Added(line) => (ADDED, format!("+ {line}")),
         DiffLine::Removed(line) => (REMOVED, format!("- {line}")),
         DiffLine::More(count) => return faint(&format!("… {count} more lines")),
     };
-    if is_colourless() { shown } else { styled(colour, &shown) }
+    if palette == Palette::NoColour { shown } else { styled(colour, &shown) }
 }
 
 /// Returns `text` in faint style.

@@ -4,16 +4,20 @@
 use std::time::{Duration, Instant};
 
 use patchbay_core::{AssistantPart, Code, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Outcome, text};
+use patchbay_markdown::WrapMode;
 use patchbay_session::{AgentInView, Received};
 
 use super::{
     answer::StreamedAnswer,
+    call_clock::{self, CallClock},
     diff::{self, DiffLine},
     live::Row,
-    marks, prose,
+    marks, outcome_text, prose,
     results::Results,
-    style, wrap,
+    style::{self, Look},
+    wrap,
 };
+use crate::settings::ThinkingDisplay;
 
 /// Length limit in characters of a shown tool input or result.
 const SHOWN: usize = 100;
@@ -28,6 +32,7 @@ const MESSAGE_HEAD: usize = 3;
 pub(crate) struct Transcript {
     finished: Vec<String>,
     columns: usize,
+    look: Look,
     open: Open,
     /// Lines about other agents, which are printed when no block is being printed.
     later: Vec<String>,
@@ -46,6 +51,7 @@ pub(crate) struct Transcript {
     context_tokens: Option<u64>,
     /// What the calls of the last answer change in files, by the id of the call.
     diffs: Vec<(String, Vec<DiffLine>)>,
+    calls: CallClock,
 }
 
 /// The turn and the index of an answer in it.
@@ -76,14 +82,20 @@ impl Joined {
 enum Open {
     None,
     Answer(Box<StreamedAnswer>),
-    Thinking { text: String, since: Instant },
+    Thinking {
+        text: String,
+        /// Bytes of the text that are printed; 0 where thinking is folded.
+        printed: usize,
+        since: Instant,
+    },
 }
 
 impl Transcript {
-    pub(crate) fn new(columns: usize) -> Self {
+    pub(crate) fn new(columns: usize, look: Look) -> Self {
         Self {
             finished: Vec::new(),
             columns,
+            look,
             open: Open::None,
             later: Vec::new(),
             joined: Joined::default(),
@@ -94,6 +106,7 @@ impl Transcript {
             mark: String::new(),
             context_tokens: None,
             diffs: Vec::new(),
+            calls: CallClock::default(),
         }
     }
 
@@ -119,12 +132,25 @@ impl Transcript {
 
     /// Adds a text of the host: broken at words, with each command alone on its line.
     pub(crate) fn prose(&mut self, text: &str) {
-        self.finished.extend(prose::lines(text, self.columns));
+        self.finished.extend(prose::lines(text, self.prose_columns()));
     }
 
     /// Like [`Transcript::prose`], in faint style.
     pub(crate) fn notice(&mut self, text: &str) {
-        self.finished.extend(prose::lines(text, self.columns).iter().map(|line| style::faint(line)));
+        self.finished.extend(prose::lines(text, self.prose_columns()).iter().map(|line| style::faint(line)));
+    }
+
+    /// The width at which texts of the host are broken at words.
+    fn prose_columns(&self) -> usize {
+        match self.look.wrap {
+            WrapMode::Words => self.columns,
+            WrapMode::Terminal => usize::MAX,
+        }
+    }
+
+    /// Notes whether a question is open: then the time of a call stands still.
+    pub(crate) fn set_question(&mut self, is_open: bool, now: Instant) {
+        self.calls.pause(is_open, now);
     }
 
     /// Like [`Transcript::notice`], for what another agent did: never inside a block.
@@ -183,7 +209,7 @@ impl Transcript {
             return;
         }
         self.answer_columns = self.columns;
-        let mut answer = StreamedAnswer::new(self.columns);
+        let mut answer = StreamedAnswer::new(self.columns, self.look);
         self.finished.extend(answer.push(&self.last_answer));
         self.finished.extend(answer.finish());
     }
@@ -263,22 +289,25 @@ impl Transcript {
                     if !diff.is_empty() {
                         self.diffs.push((call.id, diff));
                     }
+                    self.calls.start(now);
                 }
             }
             EventKind::Message { kind: MessageKind::Tool, content, .. } => {
                 let content = text::clean(&content);
                 let excerpt = text::excerpt(&content, SHOWN);
+                let lines = content.lines().count();
+                let number = self.results.add(content);
+                let size = (lines > 1).then(|| format!("{lines} lines"));
+                let took = self.calls.lap(now).map(call_clock::tenths);
+                let about = size.into_iter().chain(took).collect::<Vec<_>>().join(", ");
+                let about = if about.is_empty() { about } else { format!("{about}: ") };
                 if result.as_ref().is_some_and(|result| result.error.is_some()) {
-                    self.aside(&format!("✗ {excerpt}"));
+                    self.notice(&format!("✗ {number}  {about}{excerpt}"));
                 } else {
-                    let lines = content.lines().count();
-                    let number = self.results.add(content);
-                    self.aside(&match lines {
-                        0 | 1 => format!("← {number}  {excerpt}"),
-                        _ => format!("← {number}  {lines} lines: {excerpt}"),
-                    });
+                    self.aside(&format!("← {number}  {about}{excerpt}"));
                     if let Some((_, diff)) = result.and_then(|result| self.take_diff(&result.call_id)) {
-                        self.finished.extend(diff.iter().map(style::diff_line));
+                        let palette = self.look.palette;
+                        self.finished.extend(diff.iter().map(|line| style::diff_line(line, palette)));
                     }
                 }
             }
@@ -303,6 +332,11 @@ impl Transcript {
     /// Prints the outcome of a line; an answer was printed from its events. `ends_block` is false for a command that ends
     /// while an answer goes on.
     pub(crate) fn outcome(&mut self, outcome: &Outcome, ends_block: bool) {
+        self.outcome_after(None, outcome, ends_block);
+    }
+
+    /// Like [`Transcript::outcome`], for a line or a turn that `took` this long.
+    pub(crate) fn outcome_after(&mut self, took: Option<Duration>, outcome: &Outcome, ends_block: bool) {
         if outcome.code == Code::Answered {
             return;
         }
@@ -311,7 +345,7 @@ impl Transcript {
         }
         match outcome.is_ok() {
             true => self.print(&outcome.line()),
-            false => self.finished.extend(prose::commands_apart(&outcome.line()).into_iter().map(str::to_owned)),
+            false => self.finished.extend(outcome_text::lines(outcome, took, self.prose_columns())),
         }
     }
 
@@ -325,8 +359,9 @@ impl Transcript {
         match &self.open {
             Open::None => Vec::new(),
             Open::Answer(answer) => answer.tail(height),
-            Open::Thinking { text, .. } => {
-                let mut rows: Vec<Row> = text
+            Open::Thinking { .. } if self.look.thinking == ThinkingDisplay::Hide => Vec::new(),
+            Open::Thinking { text, printed, .. } => {
+                let mut rows: Vec<Row> = text[*printed..]
                     .lines()
                     .rev()
                     .filter(|line| !line.trim().is_empty())
@@ -364,7 +399,7 @@ impl Transcript {
         let text = text.trim_start_matches('\n');
         if !text.is_empty() {
             self.end_at(now);
-            let mut answer = Box::new(StreamedAnswer::new(self.columns));
+            let mut answer = Box::new(StreamedAnswer::new(self.columns, self.look));
             self.finished.extend(answer.push(text));
             self.open = Open::Answer(answer);
         }
@@ -373,12 +408,25 @@ impl Transcript {
     fn thinking(&mut self, text: &str, now: Instant) {
         let text = text::clean(text);
         if let Open::Thinking { text: thought, .. } = &mut self.open {
-            return thought.push_str(&text);
+            thought.push_str(&text);
+            return self.print_thinking();
         }
         let text = text.trim_start_matches('\n');
         if !text.is_empty() {
             self.end_at(now);
-            self.open = Open::Thinking { text: text.to_owned(), since: now };
+            self.open = Open::Thinking { text: text.to_owned(), printed: 0, since: now };
+            self.print_thinking();
+        }
+    }
+
+    /// Prints the lines of thinking that are whole, where all of it is shown.
+    fn print_thinking(&mut self) {
+        let Open::Thinking { text, printed, .. } = &mut self.open else { return };
+        let whole = text[*printed..].rfind('\n').map_or(*printed, |end| *printed + end + 1);
+        if self.look.thinking == ThinkingDisplay::Show && whole > *printed {
+            let lines = text[*printed..whole - 1].to_owned();
+            *printed = whole;
+            self.notice(&lines);
         }
     }
 
@@ -392,10 +440,14 @@ impl Transcript {
         match std::mem::replace(&mut self.open, Open::None) {
             Open::None => {}
             Open::Answer(answer) => self.finished.extend(answer.finish()),
-            Open::Thinking { text, since } => {
+            Open::Thinking { text, printed, since } => {
                 let took = seconds(now.saturating_duration_since(since));
+                match self.look.thinking {
+                    ThinkingDisplay::Fold => self.aside(&format!("thought {took} (/show thinking)")),
+                    ThinkingDisplay::Show if printed < text.trim_end().len() => self.notice(text[printed..].trim_end()),
+                    ThinkingDisplay::Show | ThinkingDisplay::Hide => {}
+                }
                 self.results.set_thinking(text);
-                self.aside(&format!("thought {took} (/show thinking)"));
             }
         }
         self.print_later();

@@ -34,7 +34,7 @@ fn texts(rows: &[Row]) -> Vec<&str> {
 
 #[test]
 fn streamed_answer_is_printed_once() {
-    let mut transcript = Transcript::new(80);
+    let mut transcript = Transcript::new(80, Look::default());
     let now = Instant::now();
     transcript.event(delta_at(DeltaKind::Text, 0, "first line\n\nsec"), now);
     transcript.event(delta_at(DeltaKind::Text, 15, "ond line"), now);
@@ -45,7 +45,7 @@ fn streamed_answer_is_printed_once() {
 
 #[test]
 fn lost_pieces_are_printed_from_the_row() {
-    let mut transcript = Transcript::new(80);
+    let mut transcript = Transcript::new(80, Look::default());
     let now = Instant::now();
     transcript.event(delta_at(DeltaKind::Text, 0, "one two"), now);
     transcript.event(Received::Lagged(3), now);
@@ -59,7 +59,7 @@ fn lost_pieces_are_printed_from_the_row() {
 
 #[test]
 fn next_turn_may_begin_before_the_outcome_is_shown() {
-    let mut transcript = Transcript::new(80);
+    let mut transcript = Transcript::new(80, Look::default());
     let now = Instant::now();
     transcript.event(delta(DeltaKind::Text, "one"), now);
     transcript.event(row("one"), now);
@@ -71,7 +71,7 @@ fn next_turn_may_begin_before_the_outcome_is_shown() {
 
 #[test]
 fn thinking_is_folded_to_one_line() {
-    let mut transcript = Transcript::new(80);
+    let mut transcript = Transcript::new(80, Look::default());
     let now = Instant::now();
     transcript.event(delta(DeltaKind::Thinking, "one\ntwo\nthree\nfour"), now);
     assert_eq!(texts(&transcript.tail(9)), ["\x1b[2mtwo\x1b[0m", "\x1b[2mthree\x1b[0m", "\x1b[2mfour\x1b[0m"]);
@@ -80,9 +80,63 @@ fn thinking_is_folded_to_one_line() {
     assert_eq!(transcript.results().show("thinking"), Ok("one\ntwo\nthree\nfour"));
 }
 
+fn thinking_with(display: ThinkingDisplay, pieces: &[&str]) -> (Vec<String>, Vec<String>) {
+    let mut transcript = Transcript::new(80, Look { thinking: display, ..Look::default() });
+    let now = Instant::now();
+    for text in pieces {
+        transcript.event(delta(DeltaKind::Thinking, text), now);
+    }
+    let tail = texts(&transcript.tail(9)).into_iter().map(str::to_owned).collect();
+    transcript.event(delta(DeltaKind::Text, "Done.\n\n"), now);
+    assert!(transcript.results().show("thinking").is_ok());
+    (tail, printed(&mut transcript))
+}
+
+#[test]
+fn thinking_is_shown_or_hidden_as_configured() {
+    let (tail, lines) = thinking_with(ThinkingDisplay::Show, &["one\ntw", "o\nthr", "ee"]);
+    assert_eq!((&*tail, &*lines), (&["\x1b[2mthree\x1b[0m".to_owned()][..], &["one", "two", "three", "Done."].map(str::to_owned)[..]));
+    // Any pieces print the same.
+    assert_eq!(thinking_with(ThinkingDisplay::Show, &["one\ntwo\nthree\n"]).1, ["one", "two", "three", "Done."]);
+    let (tail, lines) = thinking_with(ThinkingDisplay::Hide, &["one\ntwo"]);
+    assert_eq!((tail.len(), &*lines), (0, &["Done.".to_owned()][..]));
+}
+
+fn called(content: &str, error: Option<Code>) -> Received {
+    let data = serde_json::json!({"call_id": "1", "name": "a__b", "content": [], "error": error});
+    received(EventKind::Message { kind: MessageKind::Tool, content: content.to_owned(), data: Some(data) })
+}
+
+#[test]
+fn results_have_a_number_a_size_and_a_time() {
+    let mut transcript = Transcript::new(80, Look::default());
+    let start = Instant::now();
+    let at = |ms| start + Duration::from_millis(ms);
+    // A call that began before the front.
+    transcript.event(called("x", None), at(0));
+    transcript.event(row(""), at(1_000));
+    transcript.event(called("one\ntwo", None), at(1_090));
+    transcript.set_question(true, at(1_100));
+    transcript.set_question(false, at(60_000));
+    transcript.event(called("no such file", Some(Code::InvalidInput)), at(62_000));
+    let lines = printed(&mut transcript);
+    assert_eq!(lines[0], "← 1  x");
+    assert_eq!(lines[lines.len() - 2..], ["← 2  2 lines, 0.1 s: one two", "✗ 3  2.1 s: no such file"]);
+    assert_eq!(transcript.results().show("3"), Ok("no such file"));
+}
+
+#[test]
+fn stop_says_how_long_it_ran() {
+    let mut transcript = Transcript::new(80, Look::default());
+    transcript.event(delta(DeltaKind::Text, "The answer"), Instant::now());
+    let stopped = Outcome::refused(Code::TurnCancelled, "Cancelled. What came is kept.");
+    transcript.outcome_after(Some(Duration::from_millis(3_400)), &stopped, true);
+    assert_eq!(printed(&mut transcript), ["The answer", "Stopped after 3 s; what came is kept."]);
+}
+
 #[test]
 fn outcome_of_a_command_leaves_a_running_answer_open() {
-    let mut transcript = Transcript::new(80);
+    let mut transcript = Transcript::new(80, Look::default());
     transcript.event(delta(DeltaKind::Text, "open"), Instant::now());
     transcript.outcome(&Outcome::ok(Code::SkillsListed, "calc"), false);
     assert_eq!(transcript.take_finished(), ["calc"]);
@@ -91,7 +145,7 @@ fn outcome_of_a_command_leaves_a_running_answer_open() {
 
 #[test]
 fn long_message_is_shortened() {
-    let mut transcript = Transcript::new(80);
+    let mut transcript = Transcript::new(80, Look::default());
     let text: String = (1..=50).map(|number| format!("line {number}\n")).collect();
     transcript.entered(&text);
     let lines = transcript.take_finished();
@@ -102,7 +156,7 @@ fn long_message_is_shortened() {
 
 #[test]
 fn control_characters_never_reach_the_terminal() {
-    let mut transcript = Transcript::new(80);
+    let mut transcript = Transcript::new(80, Look::default());
     transcript.event(delta(DeltaKind::Text, "a\x1b]0;OWNED\x07b\x1b[2Jc\n"), Instant::now());
     transcript.entered("x\x1b[2Jy");
     let printed = transcript.take_finished().join("\n");
@@ -120,7 +174,7 @@ fn last_block_of_code_is_found() {
 /// Also if the next line is entered before the frame.
 #[test]
 fn end_of_an_output_is_marked_before_the_next_prompt() {
-    let mut transcript = Transcript::new(80);
+    let mut transcript = Transcript::new(80, Look::default());
     transcript.entered("/calc 1");
     transcript.print("1");
     transcript.end_output(true);
@@ -134,7 +188,7 @@ fn end_of_an_output_is_marked_before_the_next_prompt() {
 
 #[test]
 fn answer_is_printed_again_for_another_width_only() {
-    let mut transcript = Transcript::new(80);
+    let mut transcript = Transcript::new(80, Look::default());
     transcript.event(row("An answer."), Instant::now());
     transcript.take_finished();
     transcript.reprint();
@@ -175,7 +229,7 @@ fn assistant(seq: u64, content: &str) -> Received {
 
 #[test]
 fn agent_that_comes_into_view_goes_on_with_its_answer() {
-    let mut transcript = Transcript::new(80);
+    let mut transcript = Transcript::new(80, Look::default());
     let now = Instant::now();
     transcript.event(piece(8, 0, 0, "of another agent"), now);
     transcript.join(&in_view(9, Some("First.\n\nSec")), now);
@@ -192,7 +246,7 @@ fn agent_that_comes_into_view_goes_on_with_its_answer() {
 
 #[test]
 fn pieces_of_stored_answers_are_not_printed_again() {
-    let mut transcript = Transcript::new(80);
+    let mut transcript = Transcript::new(80, Look::default());
     let now = Instant::now();
     transcript.join(&in_view(9, None), now);
     transcript.event(piece(8, 1, 0, "stored"), now);
@@ -204,7 +258,7 @@ fn pieces_of_stored_answers_are_not_printed_again() {
 
 #[test]
 fn lines_about_other_agents_are_never_inside_a_block() {
-    let mut transcript = Transcript::new(80);
+    let mut transcript = Transcript::new(80, Look::default());
     let now = Instant::now();
     transcript.event(delta_at(DeltaKind::Text, 0, "```\none\n"), now);
     transcript.other_agent("a1b2c3d4 is done.");

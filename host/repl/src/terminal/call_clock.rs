@@ -1,0 +1,81 @@
+//! Measures how long each call of a tool takes, by the front's clock. `transcript` asks it for the line of a result.
+
+use std::time::{Duration, Instant};
+
+use super::transcript::seconds;
+
+/// Runs from the answer that calls tools, or from the result before, to the next result: an agent's calls run one after
+/// another. It stands still while a question is open.
+#[derive(Debug, Default)]
+pub(crate) struct CallClock {
+    /// When the running call began; `None` if that was not seen, as for a call before the front was started.
+    since: Option<Instant>,
+    /// When the open question was asked.
+    paused: Option<Instant>,
+}
+
+impl CallClock {
+    /// Starts the clock for the calls of an answer.
+    pub(crate) fn start(&mut self, now: Instant) {
+        self.since = Some(now);
+        self.paused = self.paused.map(|_| now);
+    }
+
+    /// Stops the clock while a question `is_open`.
+    pub(crate) fn pause(&mut self, is_open: bool, now: Instant) {
+        match (is_open, self.paused) {
+            (true, None) => self.paused = Some(now),
+            (false, Some(paused)) => {
+                let waited = now.saturating_duration_since(paused);
+                self.since = self.since.and_then(|since| since.checked_add(waited));
+                self.paused = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns how long the call took whose result is there, and starts the clock for the next one.
+    pub(crate) fn lap(&mut self, now: Instant) -> Option<Duration> {
+        let end = self.paused.unwrap_or(now);
+        let took = end.saturating_duration_since(self.since?);
+        self.start(now);
+        Some(took)
+    }
+}
+
+/// Returns a duration as a user reads it. Less than 10 seconds are rounded up to a tenth: `0.1 s`.
+pub(crate) fn tenths(duration: Duration) -> String {
+    let tenths = duration.as_millis().div_ceil(100).max(1);
+    if tenths < 100 { format!("{}.{} s", tenths / 10, tenths % 10) } else { seconds(duration) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clock_stands_still_while_a_question_is_open() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut clock = CallClock::default();
+        assert_eq!(clock.lap(at(0)), None);
+        clock.start(at(0));
+        assert_eq!(clock.lap(at(300)), Some(Duration::from_millis(300)));
+        for (is_open, ms) in [(false, 350), (true, 400), (true, 5_000), (false, 9_000), (false, 9_050)] {
+            clock.pause(is_open, at(ms));
+        }
+        assert_eq!(clock.lap(at(9_100)), Some(Duration::from_millis(200)));
+        // The result of one agent's call while another one asks.
+        clock.pause(true, at(9_200));
+        assert_eq!(clock.lap(at(9_900)), Some(Duration::from_millis(100)));
+    }
+
+    #[test]
+    fn short_times_have_tenths() {
+        for (ms, expected) in
+            [(0, "0.1 s"), (1, "0.1 s"), (100, "0.1 s"), (101, "0.2 s"), (9_900, "9.9 s"), (9_901, "9 s"), (70_000, "1 min 10 s")]
+        {
+            assert_eq!(tenths(Duration::from_millis(ms)), expected);
+        }
+    }
+}
