@@ -10,7 +10,7 @@ mod words;
 
 use std::{io::IsTerminal as _, path::Path, sync::Arc};
 
-use patchbay_session::{Session, Subscription};
+use patchbay_session::{LastExchange, Session, Subscription};
 pub use settings::{ColourUse, ProseWrap, TerminalSettings, ThinkingDisplay};
 use tokio::{runtime::Handle, sync::watch};
 
@@ -61,8 +61,8 @@ pub fn run(runtime: &Handle, session: Arc<Session>, options: Options<'_>) -> Res
 struct Welcome {
     /// Texts of the host.
     lines: Vec<String>,
-    /// The last exchange of a resumed session, as it was written.
-    exchange: Vec<String>,
+    /// The last exchange of a resumed session.
+    exchange: Option<LastExchange>,
 }
 
 /// The first start explains how to find everything else; a terminal without a history file was never started before.

@@ -34,13 +34,29 @@ pub(crate) struct PipeOutput {
     told: Option<(Code, String)>,
     /// Whether the line that runs is a kill, whose outcome names the killed agents.
     kills: bool,
+    /// Whether the prompt stands on the current line.
+    prompted: bool,
 }
 
 impl PipeOutput {
     /// Begins with `view` in view.
     pub(crate) fn new(view: AgentId) -> Self {
         let (working, later) = (BTreeSet::new(), Vec::new());
-        Self { view, working, later, open: None, answer: None, answered: false, told: None, kills: false }
+        Self { view, working, later, open: None, answer: None, answered: false, told: None, kills: false, prompted: false }
+    }
+
+    /// Prints the prompt for the next line.
+    pub(crate) fn prompt(&mut self, is_capturing: bool) -> io::Result<()> {
+        self.end()?;
+        self.prompted = true;
+        let mut out = io::stdout().lock();
+        out.write_all(if is_capturing { b"(capturing) > " } else { b"> " })?;
+        out.flush()
+    }
+
+    /// The user has entered a line behind the prompt.
+    pub(crate) fn entered(&mut self) {
+        self.prompted = false;
     }
 
     /// Begins a line.
@@ -82,9 +98,10 @@ impl PipeOutput {
     }
 
     fn print_later(&mut self) -> io::Result<()> {
-        if self.open.is_some() {
+        if self.open.is_some() || self.later.is_empty() {
             return Ok(());
         }
+        self.end_prompt()?;
         self.later.drain(..).try_for_each(|line| writeln!(io::stderr().lock(), "{line}"))
     }
 
@@ -161,8 +178,14 @@ impl PipeOutput {
         }
     }
 
+    /// Ends the line with the prompt, before other output.
+    fn end_prompt(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.prompted) { io::stdout().lock().write_all(b"\n") } else { Ok(()) }
+    }
+
     /// Ends the current line.
     pub(crate) fn end(&mut self) -> io::Result<()> {
+        self.end_prompt()?;
         if self.open.take().is_some() {
             io::stdout().lock().write_all(b"\n")?;
         }

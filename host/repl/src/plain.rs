@@ -1,7 +1,7 @@
 //! The front without a terminal: lines from standard input, results on standard output, errors on standard error.
 
 use std::{
-    io::{BufRead as _, ErrorKind, Write as _},
+    io::{BufRead as _, ErrorKind, IsTerminal as _, Write as _},
     sync::Arc,
 };
 
@@ -20,18 +20,26 @@ enum Next {
     Leave,
 }
 
-/// Runs every line of standard input; returns whether all of them succeeded. At the end of piped lines, agents that work finish;
+/// Runs every line of standard input, with a prompt in a terminal; returns whether all of them succeeded. At the end of piped lines, agents that work finish;
 /// a user who leaves stops them.
 pub(crate) fn run(runtime: &Handle, session: &Arc<Session>, typed: bool) -> Result<bool, ReplError> {
     let mut lines = std::io::stdin().lock().lines();
     let mut events = events_from_here(session);
     let mut output = PipeOutput::new(session.view());
     let mut all_ok = true;
+    let prompts = typed && std::io::stdout().is_terminal();
     loop {
+        if prompts {
+            output.prompt(session.is_capturing())?;
+        }
         let notice_task = NoticeTask::start(runtime, events, output);
         let text = lines.next().transpose()?;
         (events, output) =
             notice_task.end(runtime).unwrap_or_else(|| (events_from_here(session), PipeOutput::new(session.view())));
+        match &text {
+            Some(_) => output.entered(),
+            None => output.end()?,
+        }
         let Some(text) = text else { break };
         match line(runtime, session, &mut events, &mut output, &text)? {
             Next::Line => {}

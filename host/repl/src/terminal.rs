@@ -183,6 +183,7 @@ struct Front {
     model: Option<ModelInUse>,
     area: LiveArea,
     progress: marks::ProgressSign,
+    title: marks::WindowTitle,
     columns: usize,
     rows: usize,
     /// Whether the window is in front; true where the terminal does not tell.
@@ -214,7 +215,9 @@ impl Front {
         events.only_deltas_of([view.id]);
         let mut transcript = Transcript::new(columns.into(), Look::new(options.settings));
         greeting.lines.iter().for_each(|line| transcript.prose(line));
-        greeting.exchange.iter().for_each(|line| transcript.aside(line));
+        if let Some(exchange) = &greeting.exchange {
+            transcript.resumed(exchange);
+        }
         transcript.set_context_tokens(view.context_tokens);
         let model = session.model_in_use().await;
         Ok(Self {
@@ -244,6 +247,7 @@ impl Front {
             model,
             area: LiveArea::new(marks::rewraps()),
             progress: marks::ProgressSign::new(),
+            title: marks::WindowTitle::new(session.workspace()),
             columns: columns.into(),
             rows: rows.into(),
             focused: true,
@@ -500,6 +504,9 @@ impl Front {
         if let Some(sequence) = self.progress.update(!self.busy.is_idle(), now) {
             raw_mode::write(sequence)?;
         }
+        if let Some(sequence) = self.title.update(!self.busy.is_idle()) {
+            raw_mode::write(&sequence)?;
+        }
         if !frame.is_empty() {
             raw_mode::write(&frame)?;
             self.drawn = Some(now);
@@ -531,6 +538,7 @@ impl Front {
         }
         self.area.forget();
         self.progress = marks::ProgressSign::new();
+        self.title.forget();
         self.changed = true;
     }
 

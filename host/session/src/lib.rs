@@ -83,6 +83,7 @@ pub use lines::Submitted;
 pub use notices::ModelInUse;
 pub use platform::HostPlatform;
 pub use queue::{QueueView, QueuedLine};
+pub use recap::LastExchange;
 pub use session::Session;
 pub use tree::list::{AgentInfo, AgentState, AgentTree};
 pub use view::AgentInView;

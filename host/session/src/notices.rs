@@ -9,7 +9,7 @@ use patchbay_store::StoreError;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Session, recap};
+use crate::{LastExchange, Session, recap};
 
 /// The model that answers an agent, for a front's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,14 +63,16 @@ impl Session {
         (problems > 0).then(|| format!("{problems} kept out or limited; /skills says why."))
     }
 
-    /// Returns the last message to the agent in view and its answer, as lines for a user who resumes the session. A new
-    /// session has none.
+    /// Returns the last message to the agent in view and its answer, for a user who resumes the session. A new session has
+    /// none.
     ///
     /// # Errors
     /// Errors of the store.
-    pub async fn last_exchange(&self) -> Result<Vec<String>, StoreError> {
-        let exchange = self.log().store().exchange_before(self.id(), self.agent_in_view().id(), u64::MAX).await?;
-        Ok(exchange.map(|(said, answer)| recap::lines(&said, answer.as_ref())).unwrap_or_default())
+    pub async fn last_exchange(&self) -> Result<Option<LastExchange>, StoreError> {
+        let (store, agent) = (self.log().store(), self.agent_in_view().id());
+        let Some((said, answer)) = store.exchange_before(self.id(), agent, u64::MAX).await? else { return Ok(None) };
+        let earlier = store.messages_before(self.id(), agent, said.seq).await?;
+        Ok(Some(recap::last_exchange(earlier, &said, answer)))
     }
 
     /// Publishes a notice in all fronts of this session.

@@ -9,8 +9,33 @@ use serde_json::Value;
 const SAID: usize = 3;
 /// Limit of shown lines of the answer. Its end is shown, where the conversation continues.
 const ANSWERED: usize = 12;
+/// What follows a message without an answer, and an answer that is not whole.
+const NO_ANSWER: &str = "(no answer)";
+const INTERRUPTED: &str = "(interrupted)";
 /// Limit of characters of a shown line.
 const WIDTH: usize = 400;
+
+/// The last exchange of a resumed session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastExchange {
+    /// Number of messages and answers before it.
+    pub earlier: u64,
+    /// The first lines of the message, cleaned.
+    pub said: Vec<String>,
+    /// The source of the whole answer, cleaned; `None` without an answer.
+    pub answer: Option<String>,
+    /// How it ended, if not with a whole answer.
+    pub note: Option<&'static str>,
+}
+
+/// Returns the message `said` and its `answer`, with `earlier` messages before them.
+pub(crate) fn last_exchange(earlier: u64, said: &MessageRow, answer: Option<MessageRow>) -> LastExchange {
+    let note = match &answer {
+        None => Some(NO_ANSWER),
+        Some(answer) => is_interrupted(answer).then_some(INTERRUPTED),
+    };
+    LastExchange { earlier, said: said_lines(said), answer: answer.map(|row| text::clean(&row.content)), note }
+}
 
 /// Returns the message `said` and its `answer`, cleaned and shortened.
 pub(crate) fn lines(said: &MessageRow, answer: Option<&MessageRow>) -> Vec<String> {
@@ -19,6 +44,27 @@ pub(crate) fn lines(said: &MessageRow, answer: Option<&MessageRow>) -> Vec<Strin
 
 /// As [`lines`]; the answer of an agent that `is_working` may still come.
 pub(crate) fn lines_of(said: &MessageRow, answer: Option<&MessageRow>, is_working: bool) -> Vec<String> {
+    let mut shown = said_lines(said);
+    let Some(answer) = answer else {
+        if !is_working {
+            shown.push(NO_ANSWER.to_owned());
+        }
+        return shown;
+    };
+    let lines = split(&answer.content);
+    let before = lines.len().saturating_sub(ANSWERED);
+    if before > 0 {
+        shown.push(left_out(before));
+    }
+    shown.extend(lines.into_iter().skip(before));
+    if is_interrupted(answer) {
+        shown.push(INTERRUPTED.to_owned());
+    }
+    shown
+}
+
+/// Returns the first lines of a message.
+fn said_lines(said: &MessageRow) -> Vec<String> {
     let mut shown: Vec<String> = match said.kind {
         MessageKind::Skill => vec![format!("/skill {}", word(said, "skill"))],
         _ => {
@@ -34,22 +80,12 @@ pub(crate) fn lines_of(said: &MessageRow, answer: Option<&MessageRow>, is_workin
     if let Some(first) = shown.first_mut() {
         first.insert_str(0, "> ");
     }
-    let Some(answer) = answer else {
-        if !is_working {
-            shown.push("(no answer)".to_owned());
-        }
-        return shown;
-    };
-    let lines = split(&answer.content);
-    let before = lines.len().saturating_sub(ANSWERED);
-    if before > 0 {
-        shown.push(left_out(before));
-    }
-    shown.extend(lines.into_iter().skip(before));
-    if answer.data.as_ref().and_then(|data| data.get("interrupted")).is_some_and(|interrupted| *interrupted == true) {
-        shown.push("(interrupted)".to_owned());
-    }
     shown
+}
+
+/// Whether the text of an answer is not the whole of it.
+fn is_interrupted(answer: &MessageRow) -> bool {
+    answer.data.as_ref().and_then(|data| data.get("interrupted")).is_some_and(|interrupted| *interrupted == true)
 }
 
 /// Returns the first words of a session, whose first message is `said`, in one line of at most `max` characters.
@@ -107,6 +143,17 @@ mod tests {
     }
 
     #[test]
+    fn last_exchange_has_the_whole_answer() {
+        let said = row(MessageKind::User, "How much?\n", None);
+        let answer = row(MessageKind::Assistant, "**Two**\u{1b}[2J\n", Some(json!({"interrupted": true})));
+        let shown = last_exchange(7, &said, Some(answer));
+        assert_eq!((shown.earlier, &*shown.said), (7, &["> How much?".to_owned()][..]));
+        assert_eq!((shown.answer.as_deref(), shown.note), (Some("**Two**[2J\n"), Some("(interrupted)")));
+        let unanswered = last_exchange(0, &said, None);
+        assert_eq!((unanswered.answer, unanswered.note), (None, Some("(no answer)")));
+    }
+
+    #[test]
     fn shown_lines_are_cleaned_and_bounded() {
         let many: String = (1..=40).map(|n| format!("line {n}\n")).collect();
         let shown = lines(&row(MessageKind::User, &many, None), Some(&row(MessageKind::Assistant, &many, None)));
@@ -116,6 +163,7 @@ mod tests {
         let shown = lines(&row(MessageKind::User, &sly, None), None);
         assert!(shown[0].starts_with("> [2Jxy") && shown[0].chars().count() == WIDTH + 3, "{}", shown[0]);
     }
+
     #[test]
     fn first_words_are_one_clean_line() {
         let words = |kind, content: &str, data| first_words(&row(kind, content, data), 12);

@@ -78,6 +78,24 @@ impl Store {
         })
     }
 
+    /// Returns how many messages to `agent` and answers of it, those with text, stand before row number `before`. Dropped
+    /// messages are not counted.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn messages_before(&self, session: SessionId, agent: AgentId, before: u64) -> Result<u64, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT count(*) FROM messages WHERE session = ? AND agent = ? AND seq < ? \
+                 AND kind IN ('user', 'skill', 'assistant') AND content <> '' AND dropped = 0",
+            )?;
+            let before = i64::try_from(before).unwrap_or(i64::MAX);
+            let count: i64 =
+                query.query_row(params![session.to_string(), agent.to_string(), before], |row| row.get(0))?;
+            Ok(count.cast_unsigned())
+        })
+    }
+
     /// Returns the last message to `agent` that began a turn; `None` before the first one. Dropped messages are skipped, and
     /// so are instructions of skills that wait for the next message.
     ///

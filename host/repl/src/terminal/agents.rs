@@ -117,10 +117,11 @@ impl Front {
         told.is_some_and(|(code, message)| *code == outcome.code && (outcome.is_ok() || *message == outcome.message))
     }
 
-    /// Rings the bell after long work if the window is not in front.
+    /// Rings the bell after long work if the window is not in front, and notifies the desktop.
     pub(super) fn ring_if_long(&mut self, took: Option<Duration>) {
         if !self.focused && took.is_some_and(|took| took >= marks::LONG) {
             self.area.mark(marks::BELL);
+            self.area.mark(marks::NOTIFICATION);
         }
     }
 

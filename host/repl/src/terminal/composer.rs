@@ -111,6 +111,17 @@ impl Composer {
         }
     }
 
+    /// Replaces the placeholder at the cursor by its text. Returns false if there is none.
+    pub(crate) fn expand_paste(&mut self) -> bool {
+        let text = self.text();
+        let Some((range, pasted)) = self.pastes.at(text, self.cursor()) else { return false };
+        let before = format!("{}{pasted}", &text[..range.start]);
+        let whole = format!("{before}{}", &text[range.end..]);
+        self.history.leave();
+        self.replace(&whole, before.len());
+        true
+    }
+
     /// Replaces the text; the cursor is at its end.
     pub(crate) fn set(&mut self, text: &str) {
         self.replace(text, text.len());

@@ -59,6 +59,7 @@ impl Front {
                 Some(menu) => menu.next(),
                 None => self.composer.down(),
             },
+            (KeyCode::Right, KeyModifiers::NONE) if self.composer.expand_paste() => self.edited(),
             _ => {
                 if self.composer.key(key) {
                     self.edited();

@@ -2,9 +2,51 @@
 
 use std::time::{Duration, Instant};
 
+use patchbay_core::text;
+
 /// A turn that took as long rings the bell if the window is not in front.
 pub(crate) const LONG: Duration = Duration::from_secs(10);
 pub(crate) const BELL: &str = "\x07";
+/// Tells the desktop that a long turn is over (OSC 9). Terminals without notifications ignore it. The end is ST, as below.
+/// Source: <https://iterm2.com/documentation-escape-codes.html>, 2026-11-23.
+pub(crate) const NOTIFICATION: &str = "\x1b]9;Patchbay: the turn is over\x1b\\";
+
+/// Saves the window's title, and restores it (XTWINOPS). Terminals that do not know it ignore it.
+/// Source: <https://invisible-island.net/xterm/ctlseqs/ctlseqs.html>, 2026-11-23.
+pub(crate) const TITLE_SAVE: &str = "\x1b[22;2t";
+pub(crate) const TITLE_RESTORE: &str = "\x1b[23;2t";
+/// Length limit in characters of the folder in the title.
+const TITLE_FOLDER: usize = 40;
+
+/// The title of the window (OSC 2): the folder of the workspace, with a mark while anything runs.
+#[derive(Debug)]
+pub(crate) struct WindowTitle {
+    folder: String,
+    /// Whether the title says that something runs; `None` if it is not set yet.
+    shown: Option<bool>,
+}
+
+impl WindowTitle {
+    pub(crate) fn new(workspace: &str) -> Self {
+        let folder = workspace.rsplit('/').find(|part| !part.is_empty()).unwrap_or("/");
+        Self { folder: text::excerpt(folder, TITLE_FOLDER), shown: None }
+    }
+
+    /// Returns the sequence that sets the title; `None` if the window has it already.
+    pub(crate) fn update(&mut self, is_busy: bool) -> Option<String> {
+        if self.shown == Some(is_busy) {
+            return None;
+        }
+        self.shown = Some(is_busy);
+        let mark = if is_busy { "* " } else { "" };
+        Some(format!("\x1b]2;{mark}{} - Patchbay\x1b\\", self.folder))
+    }
+
+    /// Has the title set again: another program has used the terminal.
+    pub(crate) fn forget(&mut self) {
+        self.shown = None;
+    }
+}
 
 /// Marks of a prompt and of the output behind it (OSC 133), by which terminals jump from prompt to prompt.
 /// Source: <https://gitlab.freedesktop.org/Per_Bothner/specifications/blob/master/proposals/semantic-prompts.md>, 2026-11-22.
@@ -137,6 +179,15 @@ mod tests {
         ] {
             assert!(!knows(variables), "{variables:?}");
         }
+    }
+
+    #[test]
+    fn title_names_the_folder_and_marks_work() {
+        let mut title = WindowTitle::new("/home/me/a\x1b]2;b\x07/");
+        let idle = "\x1b]2;a]2;b - Patchbay\x1b\\".to_owned();
+        assert_eq!([title.update(false), title.update(false)], [Some(idle), None]);
+        assert_eq!(title.update(true).as_deref(), Some("\x1b]2;* a]2;b - Patchbay\x1b\\"));
+        assert_eq!(WindowTitle::new("/").update(false).as_deref(), Some("\x1b]2;/ - Patchbay\x1b\\"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Placeholders for long pasted texts. The composer shows `[paste 1: 50 lines]` and sends the whole text.
 
+use std::ops::Range;
+
 /// A text with more lines is shown as a placeholder.
 const LINES: usize = 10;
 /// A text with more characters is shown as a placeholder.
@@ -51,6 +53,17 @@ impl Pastes {
         out
     }
 
+    /// Returns the placeholder of `text` at byte `cursor`, as its range and the text behind it. A cursor behind a placeholder
+    /// that ends the text counts, too: there Right has nowhere to go.
+    pub(crate) fn at(&self, text: &str, cursor: usize) -> Option<(Range<usize>, &str)> {
+        self.0.iter().find_map(|paste| {
+            let start = text.find(&paste.placeholder)?;
+            let end = start + paste.placeholder.len();
+            let is_on = (start..end).contains(&cursor) || cursor == end && end == text.len();
+            is_on.then_some((start..end, &*paste.text))
+        })
+    }
+
     /// Forgets all texts: the line was sent.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
@@ -85,6 +98,18 @@ mod tests {
         let mut pastes = Pastes::default();
         let placeholder = pastes.add("", &fifty()).unwrap();
         assert_eq!(pastes.add(&format!("see {placeholder}"), &fifty()), Err(placeholder.len()));
+    }
+
+    #[test]
+    fn placeholder_is_found_at_the_cursor() {
+        let mut pastes = Pastes::default();
+        let placeholder = pastes.add("", &fifty()).unwrap();
+        let found = |text: &str, cursor| pastes.at(text, cursor).map(|(range, text)| (range, text.len()));
+        let (text, end) = (format!("see {placeholder}"), 4 + placeholder.len());
+        let expected = Some((4..end, fifty().len()));
+        assert_eq!([3, 4, 7, end].map(|cursor| found(&text, cursor)), [None, expected.clone(), expected.clone(), expected]);
+        assert_eq!(found(&format!("{text}!"), end), None);
+        assert_eq!(found("[paste 1: 50 line]", 3), None);
     }
 
     #[test]

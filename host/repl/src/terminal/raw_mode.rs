@@ -40,7 +40,7 @@ impl RawMode {
         crossterm::terminal::enable_raw_mode()?;
         *OWNER.lock() = Some(thread::current().id());
         let mode = Self(());
-        write(ENTER)?;
+        write(&format!("{ENTER}{}", marks::TITLE_SAVE))?;
         Ok(mode)
     }
 }
@@ -67,7 +67,7 @@ fn restore() {
         return;
     }
     // Nothing more can be done if the terminal is gone.
-    let _ = write(&format!("{LEAVE}{}", marks::progress_off()));
+    let _ = write(&format!("{LEAVE}{}{}", marks::TITLE_RESTORE, marks::progress_off()));
     let _ = crossterm::terminal::disable_raw_mode();
 }
 

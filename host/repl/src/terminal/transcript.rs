@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use patchbay_core::{AssistantPart, Code, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Outcome, text};
 use patchbay_markdown::WrapMode;
-use patchbay_session::{AgentInView, Received};
+use patchbay_session::{AgentInView, LastExchange, Received};
 
 use super::{
     answer::StreamedAnswer,
@@ -27,6 +27,11 @@ const THINKING_ROWS: usize = 3;
 const MESSAGE_LINES: usize = 10;
 /// Lines that are printed of a message that is too long.
 const MESSAGE_HEAD: usize = 3;
+
+/// Lines of the last answer that a resumed session shows.
+const RESUMED_LINES: usize = 20;
+/// Bytes of the last answer that are rendered for them.
+const RESUMED_BYTES: usize = 256 << 10;
 
 /// What was shown, and what is being shown.
 pub(crate) struct Transcript {
@@ -183,6 +188,32 @@ impl Transcript {
             self.received = Some((id, answer.text.len() as u64));
             self.push_text(&answer.text, now);
         }
+    }
+
+    /// Shows where a resumed session was left: the last exchange, its answer as answers look. A long answer is printed from
+    /// its last lines.
+    pub(crate) fn resumed(&mut self, exchange: &LastExchange) {
+        let LastExchange { earlier, said, answer, note } = exchange;
+        if *earlier > 0 {
+            let s = if *earlier == 1 { "" } else { "s" };
+            self.aside(&format!("… {earlier} earlier message{s}: /history"));
+        }
+        self.finished.extend(said.iter().cloned());
+        if let Some(source) = answer.as_ref().map(|answer| answer.trim_matches('\n')) {
+            let mut answer = StreamedAnswer::new(self.columns, self.look);
+            let end = source.len().checked_sub(RESUMED_BYTES).map_or(source, |at| last_lines(source, at));
+            let mut lines = answer.push(end);
+            lines.extend(answer.finish());
+            let left_out = lines.len().saturating_sub(RESUMED_LINES);
+            if left_out > 0 {
+                let s = if left_out == 1 { "" } else { "s" };
+                self.aside(&format!("… {left_out} more line{s}"));
+            }
+            self.finished.extend(lines.drain(left_out..));
+            source.clone_into(&mut self.last_answer);
+            self.answer_columns = self.columns;
+        }
+        note.iter().for_each(|note| self.aside(note));
     }
 
     /// Sets the tokens of the conversation after its last answer.
@@ -461,6 +492,12 @@ fn state(view: &AgentInView) -> &'static str {
         (false, true) => "working",
         (false, false) => "idle",
     }
+}
+
+/// Returns the lines of `text` that begin behind byte `at`.
+fn last_lines(text: &str, at: usize) -> &str {
+    let newline = text.as_bytes().iter().skip(at).position(|byte| *byte == b'\n');
+    newline.and_then(|newline| text.get(at + newline + 1..)).unwrap_or_default()
 }
 
 /// Returns the last fenced block of code of an answer.

@@ -99,6 +99,7 @@ async fn dropped_messages_are_neither_sent_nor_listed() {
     let (store, session) = (&conversation.store, conversation.hold.session());
     let (later, none) = store.exchange_before(session, conversation.agent, u64::MAX).await.unwrap().unwrap();
     assert_eq!((&*later.content, none), ("Later.", None));
+    assert_eq!(store.messages_before(session, conversation.agent, later.seq).await.unwrap(), 2);
     let (one, first) = store.exchange_before(session, conversation.agent, later.seq).await.unwrap().unwrap();
     assert_eq!((&*one.content, &*first.unwrap().content), ("one", "first"));
     assert_eq!(store.exchange_before(session, conversation.agent, one.seq).await.unwrap(), None);

@@ -199,6 +199,29 @@ fn answer_is_printed_again_for_another_width_only() {
     assert_eq!(transcript.take_finished(), ["An answer."]);
 }
 
+#[test]
+fn resumed_session_shows_its_last_exchange_as_answers_look() {
+    let mut transcript = Transcript::new(80, Look::default());
+    let exchange = |earlier, answer: Option<&str>, note| LastExchange {
+        earlier,
+        said: vec!["> How?".to_owned()],
+        answer: answer.map(str::to_owned),
+        note,
+    };
+    transcript.resumed(&exchange(42, Some("# Steps\n\n* one\n"), None));
+    let lines = transcript.take_finished();
+    let expected = ["\x1b[2m… 42 earlier messages: /history\x1b[0m", "> How?", "\x1b[1mSteps\x1b[0m", "", "- one"];
+    assert_eq!(lines, expected);
+    assert_eq!(transcript.copied(""), Ok("# Steps\n\n* one"));
+    transcript.resumed(&exchange(0, None, Some("(no answer)")));
+    assert_eq!(printed(&mut transcript), ["> How?", "(no answer)"]);
+    let long: String = (1..=30).map(|number| format!("line {number}\n\n")).collect();
+    transcript.resumed(&exchange(1, Some(&long), None));
+    let lines = printed(&mut transcript);
+    assert_eq!((&*lines[0], &*lines[2]), ("… 1 earlier message: /history", "… 39 more lines"));
+    assert_eq!(lines.last().map(String::as_str), Some("line 30"));
+}
+
 fn in_view(seq: u64, answer: Option<&str>) -> AgentInView {
     AgentInView {
         id: AgentId::from_bytes([2; 16]),
