@@ -37,6 +37,8 @@ pub const ENTER: &str = "\r";
 pub const UP: &str = "\x1b[A";
 /// The key Down.
 pub const DOWN: &str = "\x1b[B";
+/// The key Right.
+pub const RIGHT: &str = "\x1b[C";
 /// The key Esc.
 pub const ESC: &str = "\x1b";
 /// The keys Alt+Enter.

@@ -1,8 +1,11 @@
 //! Moments while a model answers, and the answers: the busy row, the queue, Markdown, stopping, hostile text.
 
-use std::{thread, time::Duration};
+use std::{fs, net::TcpListener, thread, time::Duration};
 
-use patchbay_tests::terminal::{ALT_ENTER, CTRL_C, CTRL_ENTER, ENTER, ESC, Terminal, UP, paste};
+use patchbay_tests::{
+    format::{CHAT, KEY},
+    terminal::{ALT_ENTER, CTRL_C, CTRL_ENTER, ENTER, ESC, Terminal, UP, paste},
+};
 
 use crate::{model::Script, stage::Stage};
 
@@ -181,8 +184,8 @@ pub(crate) fn copied(stage: &Stage) {
     }
 }
 
-/// Prompts and outputs are marked with their exit states, links are links, the tab shows that something runs, and the end of a
-/// long turn rings the bell if the window is not in front.
+/// Prompts and outputs are marked with their exit states, links are links, tab and title show that something runs, and the end of
+/// a long turn rings the bell and notifies the desktop if the window is not in front.
 pub(crate) fn marks(stage: &Stage) {
     let mut patchbay = stage.model(|| Script::slow(10_500).text("[manual](https://example.org/manual)\n").end());
     patchbay.set("VTE_VERSION", "7900");
@@ -196,8 +199,11 @@ pub(crate) fn marks(stage: &Stage) {
     terminal.wait_until("the end is marked", || terminal.written().contains("\x1b]133;D;1\x07"));
     let written = terminal.written();
     let order = [
-        "\x1b]133;A\x07> \x1b]133;B\x07Where?\x1b]133;C\x07\r\n",
+        "\x1b[22;2t",
+        "\x1b]2;workspace - Patchbay\x1b\\",
         "\x1b]9;4;3\x1b\\",
+        "\x1b]2;* workspace - Patchbay\x1b\\",
+        "\x1b]133;A\x07> \x1b]133;B\x07Where?\x1b]133;C\x07\r\n",
         "\x1b]8;;https://example.org/manual\x1b\\",
         "\x1b]133;D;0\x07",
         "\x1b]133;A\x07> \x1b]133;B\x07/nope\x1b]133;C\x07\r\n",
@@ -212,6 +218,8 @@ pub(crate) fn marks(stage: &Stage) {
     assert!(written.contains("\x1b]9;4;0\x1b\\"), "the tab still shows that something runs");
     let bells = written.matches('\x07').count() - written.matches("\x1b]133;").count();
     assert_eq!(bells, 1, "{written:?}");
+    let notifications = written.matches("\x1b]9;Patchbay: the turn is over\x1b\\").count();
+    assert_eq!(notifications, 1, "{written:?}");
 }
 
 /// After Esc the queue is held, and Enter on an empty composer sends it.
@@ -318,13 +326,66 @@ pub(crate) fn failed(stage: &Stage) {
     stage.screen(&terminal);
 }
 
+/// Behind a connection that fails is its cause, in the busy row and in the error. No word of the error is broken.
+pub(crate) fn refused(stage: &Stage) {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let table = format!("[providers.{}]\norigin = \"http://{free}/v1\"\nenv = \"{}\"\n", CHAT.provider, CHAT.variable);
+    let mut patchbay = stage.home(&format!("default_model = \"{}\"\n{table}", CHAT.model));
+    patchbay.set(CHAT.variable, KEY);
+    let terminal = stage.open(patchbay);
+    terminal.press("Are you there?\r");
+    if stage.columns > 80 {
+        terminal.wait_for_containing("asks again in ");
+        terminal.wait_for_containing(" of 3: connection refused");
+    }
+    terminal.wait_for_prefix("Error: openai-compatible: ");
+    terminal.wait_until_idle();
+    let error = terminal.lines();
+    let error = error.iter().skip_while(|line| !line.starts_with("Error: ")).cloned().collect::<Vec<_>>().join(" ");
+    assert!(error.to_lowercase().contains("connection refused"), "{error}");
+    assert!(!terminal.all_rows().iter().any(|row| row.contains("asks again")), "{:?}", terminal.all_rows());
+}
+
+/// `[terminal]` of `config.toml`: how prose is broken, whether colours are used, what stays of thinking.
+pub(crate) fn configured(stage: &Stage) {
+    let prose = "The database moves in three steps, and the shop stays open while they run one after another.";
+    let answer = format!("{prose}\n\n{CODE}\nThe end.\n");
+    for (settings, shown, hidden) in [
+        ("thinking = \"show\"\nwrap = \"terminal\"\ncolour = \"never\"", true, false),
+        ("thinking = \"hide\"", false, true),
+    ] {
+        let answer = answer.clone();
+        let patchbay = stage.model(move || Script::new().thinking("The rows are many.").text(&answer).end());
+        let config = patchbay.home().join("config/config.toml");
+        let before = fs::read_to_string(&config).unwrap();
+        fs::write(&config, format!("{before}[terminal]\n{settings}\n")).unwrap();
+        let terminal = stage.open(patchbay);
+        terminal.press("How do I move the shop?\r");
+        terminal.wait_for_text("The end.");
+        terminal.wait_until_idle();
+        let written = terminal.written();
+        let is_colour = |code: &u16| (30..=49).contains(code) || (90..=107).contains(code);
+        assert_eq!(styles(&written).iter().any(is_colour), hidden, "{written:?}");
+        assert_eq!(count(&terminal, "The rows are many.") == 1, shown, "{:?}", terminal.all_rows());
+        assert!(!terminal.all_rows().iter().any(|row| row.starts_with("thought ")), "{:?}", terminal.all_rows());
+        if shown {
+            // The paragraph is one line for the terminal.
+            assert!(without_styles(&written).contains(&format!("{prose}\r\n")), "{written:?}");
+            stage.screen(&terminal);
+        }
+        terminal.press("/show thinking\r");
+        terminal.wait_until("the thinking is printed", || count(&terminal, "The rows are many.") > usize::from(shown));
+    }
+}
+
 /// A long answer is whole in the scrollback, once and in order.
 pub(crate) fn long_answer(stage: &Stage) {
     let lines: String = (1..=2_000).map(|number| format!("line number {number}\n\n")).collect();
     let terminal = stage.open(stage.model(move || Script::new().text(&lines).end()));
     terminal.press("Count.\r");
     terminal.wait_for_text("line number 2000");
-    terminal.wait_for_prompt();
+    terminal.wait_until_idle();
+    stage.screen(&terminal);
     let all = terminal.all_rows();
     let shown: Vec<&String> = all.iter().filter(|row| row.starts_with("line number ")).collect();
     let expected: Vec<String> = (1..=2_000).map(|number| format!("line number {number}")).collect();

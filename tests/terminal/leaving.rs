@@ -9,8 +9,8 @@ use patchbay_tests::{
 
 use crate::{model::Script, stage::Stage};
 
-/// What turns unambiguous keys, bracketed paste, reports of the focus and attributes off.
-const RESTORED: [&str; 5] = ["\x1b[<1u", "\x1b[?2004l", "\x1b[?1004l", "\x1b[0m", "\x1b[?25h"];
+/// What turns unambiguous keys, bracketed paste, reports of the focus and attributes off, and restores the title.
+const RESTORED: [&str; 6] = ["\x1b[<1u", "\x1b[?2004l", "\x1b[?1004l", "\x1b[0m", "\x1b[?25h", "\x1b[23;2t"];
 
 /// Leaving says how to go on, and the live area is gone.
 pub(crate) fn leave(stage: &Stage) {
@@ -28,12 +28,14 @@ pub(crate) fn leave(stage: &Stage) {
     }
 }
 
-/// A resumed session shows the last exchange.
+/// A resumed session shows the last exchange, its answer as answers look, and how much there was before.
 pub(crate) fn resume(stage: &Stage) {
     let patchbay = stage.demo();
-    patchbay.run(&["exec", "one", "say The database moves in three steps."]);
+    patchbay.run(&["exec", "one", "say The **database** moves in three steps."]);
     let terminal = stage.open_with(patchbay, &["-c"]);
+    terminal.wait_for_text("… 2 earlier messages: /history");
     terminal.wait_for_containing("The database moves");
+    assert!(terminal.cell("database moves").bold(), "the answer is not rendered");
     stage.screen(&terminal);
 }
 
@@ -79,6 +81,7 @@ pub(crate) fn signals(stage: &Stage) {
         }
         let rows = terminal.lines();
         assert!(rows.iter().any(|row| row.starts_with("The database moves")), "what came is lost: {rows:?}");
+        stage.screen(&terminal);
     }
 }
 
@@ -87,9 +90,12 @@ pub(crate) fn dumb(stage: &Stage) {
     let mut patchbay = stage.demo();
     patchbay.set("TERM", "dumb");
     let terminal = stage.script(patchbay, "patchbay");
+    terminal.wait_for_prompt();
     terminal.press("/calc 6 * 7");
     terminal.press(ENTER);
     terminal.wait_for_text("42");
+    terminal.wait_for_prompt();
+    stage.screen(&terminal);
     terminal.press("/quit\r");
     terminal.wait_for_prefix("The session is kept.");
     let written = terminal.written();

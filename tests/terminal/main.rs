@@ -86,6 +86,8 @@ const MOMENTS: &[Moment] = &[
     main_moment("stopped", answering::stopped),
     moment("ctrl_c", answering::ctrl_c),
     moment("failed", answering::failed),
+    moment("refused", answering::refused),
+    moment("configured", answering::configured),
     moment("long_answer", answering::long_answer),
     moment("resize", answering::resize),
     moment("hostile_answer", answering::hostile_answer),

@@ -113,6 +113,10 @@ pub(crate) fn diff(stage: &Stage) {
     terminal.press(&paste(&format!("{edit}\nthen say It is done.")));
     terminal.press(ENTER);
     terminal.wait_for_prefix("May the bundled skill 'files' use");
+    // The question shows it, too.
+    for line in ["- closed", "+ open, too"] {
+        terminal.wait_for_text(line);
+    }
     answer(&terminal, "2");
     terminal.wait_for_text("It is done.");
     terminal.wait_until_idle();

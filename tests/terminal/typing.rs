@@ -3,7 +3,7 @@
 use std::fs;
 
 use patchbay_tests::terminal::{
-    ALT_ENTER, CTRL_C, CTRL_D, CTRL_G, CTRL_J, CTRL_L, CTRL_R, DOWN, ENTER, SHIFT_ENTER, TAB, UP, paste,
+    ALT_ENTER, CTRL_C, CTRL_D, CTRL_G, CTRL_J, CTRL_L, CTRL_R, DOWN, ENTER, RIGHT, SHIFT_ENTER, TAB, UP, paste,
 };
 
 use crate::stage::Stage;
@@ -173,6 +173,13 @@ pub(crate) fn pasted(stage: &Stage) {
     terminal.wait_for_text("> [paste 1: 50 lines]");
     stage.screen(&terminal);
     terminal.press(&paste(&text));
+    terminal.wait_for_text("  line 50");
+    terminal.press(CTRL_C);
+    terminal.wait_for_prompt();
+    // Right does so, too.
+    terminal.press(&paste(&text));
+    terminal.wait_for_text("> [paste 1: 50 lines]");
+    terminal.press(RIGHT);
     terminal.wait_for_text("  line 50");
     terminal.press(CTRL_C);
     terminal.wait_for_prompt();

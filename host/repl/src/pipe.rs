@@ -42,7 +42,17 @@ impl PipeOutput {
     /// Begins with `view` in view.
     pub(crate) fn new(view: AgentId) -> Self {
         let (working, later) = (BTreeSet::new(), Vec::new());
-        Self { view, working, later, open: None, answer: None, answered: false, told: None, kills: false, prompted: false }
+        Self {
+            view,
+            working,
+            later,
+            open: None,
+            answer: None,
+            answered: false,
+            told: None,
+            kills: false,
+            prompted: false,
+        }
     }
 
     /// Prints the prompt for the next line.

@@ -4,7 +4,7 @@
 mod agents;
 mod answer;
 mod busy;
-mod call_clock;
+mod call_timer;
 mod completion;
 mod composer;
 mod diff;
@@ -206,7 +206,7 @@ struct Front {
 
 impl Front {
     async fn new(session: Arc<Session>, options: Options<'_>, greeting: Welcome) -> Result<Self, ReplError> {
-        let history = InputHistory::open(options.history)?;
+        let history = InputHistory::open(options.history, session.workspace())?;
         let (columns, rows) = crossterm::terminal::size()?;
         let (sender, asked) = questions::channel();
         session.set_approver(Arc::new(sender));

@@ -40,6 +40,13 @@ pub(crate) fn of_call(call: &ToolCall) -> Vec<DiffLine> {
     }
 }
 
+/// Returns the first `limit` lines of a diff, and how many more there are.
+pub(crate) fn shortened(diff: &[DiffLine], limit: usize) -> Vec<DiffLine> {
+    let (shown, rest) = diff.split_at(limit.min(diff.len()));
+    let more: usize = rest.iter().map(|line| if let DiffLine::More(more) = line { *more } else { 1 }).sum();
+    shown.iter().cloned().chain((more > 0).then_some(DiffLine::More(more))).collect()
+}
+
 /// Returns the lines that differ between two texts, cleaned and bounded.
 fn lines(old: &str, new: &str) -> Vec<DiffLine> {
     let mut shown = Vec::new();
@@ -105,6 +112,14 @@ mod tests {
         let text: String = (1..=25).map(|number| format!("{number}\\n")).collect();
         let lines = of_call(&call("files__write", &format!(r#"{{"path":"a","text":"{text}"}}"#)));
         assert_eq!((lines.len(), &lines[0], &lines[20]), (21, &added("1"), &DiffLine::More(5)));
+    }
+
+    #[test]
+    fn shortened_diff_counts_the_rest() {
+        let diff = [added("1"), added("2"), added("3"), DiffLine::More(5)];
+        assert_eq!(shortened(&diff, 2), [added("1"), added("2"), DiffLine::More(6)]);
+        assert_eq!(shortened(&diff[..2], 2), [added("1"), added("2")]);
+        assert_eq!(shortened(&[], 2), []);
     }
 
     #[test]

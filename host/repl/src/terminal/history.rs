@@ -1,36 +1,51 @@
 //! The lines that were entered before, from the history file of the home. The composer goes through them, and the search
-//! with Ctrl+R lists them.
+//! with Ctrl+R lists them, those of this workspace first. Those are also in a file of their own, since the format of the history
+//! file has no room for the workspace, and older builds read it.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
-use patchbay_core::text;
+use patchbay_core::{Digest, text};
 use reedline::{FileBackedHistory, History as _, HistoryItem, SearchDirection, SearchQuery};
 
 /// Lines that the history file keeps.
 const KEPT: usize = 10_000;
 
+/// Lines that the file of a workspace keeps.
+const KEPT_HERE: usize = 1_000;
+/// Hexadecimal digits of a workspace's digest in the name of its file.
+const WORKSPACE_DIGITS: usize = 16;
+
 /// The entered lines, the newest last.
 pub(crate) struct InputHistory {
     file: FileBackedHistory,
     entries: Vec<String>,
+    /// The file of this workspace; `None` if it cannot be used.
+    file_here: Option<FileBackedHistory>,
+    /// The lines that were entered in this workspace.
+    here: BTreeSet<String>,
     /// The entry that is shown, and the text that was typed before.
     browsing: Option<(usize, String)>,
 }
 
 impl InputHistory {
-    /// Reads the history from `file`, which need not exist. Entries are cleaned, since they are drawn.
+    /// Reads the history from `file`, which need not exist, and what was entered in `workspace` from a file beside it. Entries
+    /// are cleaned, since they are drawn.
     ///
     /// # Errors
     /// The file cannot be read or created.
-    pub(crate) fn open(file: &Path) -> std::io::Result<Self> {
-        let failed = |error: reedline::ReedlineError| std::io::Error::other(error.to_string());
-        let file = FileBackedHistory::with_file(KEPT, file.to_owned()).map_err(failed)?;
-        let items = file.search(SearchQuery::everything(SearchDirection::Forward, None)).map_err(failed)?;
-        Ok(Self {
-            file,
-            entries: items.into_iter().map(|item| text::clean(&item.command_line)).collect(),
-            browsing: None,
-        })
+    pub(crate) fn open(file: &Path, workspace: &str) -> std::io::Result<Self> {
+        let digest = Digest::of(workspace.as_bytes()).to_string();
+        let digits = digest.rsplit(':').next().and_then(|digits| digits.get(..WORKSPACE_DIGITS)).unwrap_or_default();
+        let beside = file.with_file_name("history.d").join(digits);
+        let (file, entries) = read(file, KEPT)?;
+        let (file_here, here) = match read(&beside, KEPT_HERE) {
+            Ok((file, entries)) => (Some(file), entries),
+            Err(error) => {
+                tracing::warn!("the history of this workspace is not used: {error}");
+                (None, Vec::new())
+            }
+        };
+        Ok(Self { file, entries, file_here, here: here.into_iter().collect(), browsing: None })
     }
 
     /// Adds an entered line, unless it repeats the last one. The file is written at once, so that a killed process keeps it.
@@ -40,12 +55,13 @@ impl InputHistory {
             return;
         }
         self.entries.push(line.to_owned());
-        // A history that cannot be written must not stop the conversation.
-        if let Err(error) = self.file.save(HistoryItem::from_command_line(line)) {
-            tracing::warn!("the history of typed lines is not saved: {error}");
-        }
-        if let Err(error) = self.file.sync() {
-            tracing::warn!("the history of typed lines is not saved: {error}");
+        self.here.insert(line.to_owned());
+        for file in [Some(&mut self.file), self.file_here.as_mut()].into_iter().flatten() {
+            // A history that cannot be written must not stop the conversation.
+            let saved = file.save(HistoryItem::from_command_line(line)).map_err(|error| error.to_string());
+            if let Err(error) = saved.and_then(|_| file.sync().map_err(|error| error.to_string())) {
+                tracing::warn!("the history of typed lines is not saved: {error}");
+            }
         }
     }
 
@@ -85,20 +101,32 @@ impl InputHistory {
         self.browsing = None;
     }
 
-    /// Returns the entries that contain `term`, ignoring case, the newest first, each once, at most `limit`.
+    /// Returns the entries that contain `term`, ignoring case, each once, at most `limit`: those of this workspace first, and of
+    /// both groups the newest first.
     pub(crate) fn matching(&self, term: &str, limit: usize) -> Vec<&str> {
         let term = term.to_lowercase();
         let mut found: Vec<&str> = Vec::new();
-        for entry in self.entries.iter().rev() {
-            if found.len() == limit {
-                break;
-            }
-            if entry.to_lowercase().contains(&term) && !found.contains(&entry.as_str()) {
-                found.push(entry);
+        for is_here in [true, false] {
+            for entry in self.entries.iter().rev().filter(|entry| self.here.contains(*entry) == is_here) {
+                if found.len() == limit {
+                    return found;
+                }
+                if entry.to_lowercase().contains(&term) && !found.contains(&entry.as_str()) {
+                    found.push(entry);
+                }
             }
         }
         found
     }
+}
+
+/// Opens a history file and reads its entries, the newest last.
+fn read(file: &Path, kept: usize) -> std::io::Result<(FileBackedHistory, Vec<String>)> {
+    let failed = |error: reedline::ReedlineError| std::io::Error::other(error.to_string());
+    let file = FileBackedHistory::with_file(kept, file.to_owned()).map_err(failed)?;
+    let items = file.search(SearchQuery::everything(SearchDirection::Forward, None)).map_err(failed)?;
+    let entries = items.into_iter().map(|item| text::clean(&item.command_line)).collect();
+    Ok((file, entries))
 }
 
 #[cfg(test)]
@@ -107,7 +135,7 @@ mod tests {
 
     fn history(lines: &[&str]) -> (tempfile::TempDir, InputHistory) {
         let folder = tempfile::tempdir().unwrap();
-        let mut history = InputHistory::open(&folder.path().join("history")).unwrap();
+        let mut history = InputHistory::open(&folder.path().join("history"), "/w").unwrap();
         lines.iter().for_each(|line| history.add(line));
         (folder, history)
     }
@@ -127,7 +155,7 @@ mod tests {
     fn lines_of_several_rows_survive_in_the_file() {
         let (folder, history) = history(&["first\nsecond", "third"]);
         drop(history);
-        let mut again = InputHistory::open(&folder.path().join("history")).unwrap();
+        let mut again = InputHistory::open(&folder.path().join("history"), "/w").unwrap();
         assert_eq!(again.previous("").as_deref(), Some("third"));
         assert_eq!(again.previous("").as_deref(), Some("first\nsecond"));
     }
@@ -137,5 +165,20 @@ mod tests {
         let (_folder, history) = history(&["/calc 1", "other", "/CALC 2", "other", "/calc 1"]);
         assert_eq!(history.matching("calc", 6), ["/calc 1", "/CALC 2"]);
         assert_eq!(history.matching("", 2), ["/calc 1", "other"]);
+    }
+
+    #[test]
+    fn search_lists_lines_of_this_workspace_first() {
+        let (folder, mut history) = history(&["/calc 1", "here", "/calc 2"]);
+        let file = folder.path().join("history");
+        let mut elsewhere = InputHistory::open(&file, "/elsewhere").unwrap();
+        elsewhere.add("there");
+        elsewhere.add("/calc 1");
+        assert_eq!(elsewhere.matching("", 9), ["/calc 1", "there", "/calc 2", "here"]);
+        let again = InputHistory::open(&file, "/w").unwrap();
+        assert_eq!(again.matching("", 9), ["/calc 1", "/calc 2", "here", "there"]);
+        assert_eq!(again.matching("", 2), ["/calc 1", "/calc 2"]);
+        // Up goes through all lines.
+        assert_eq!(history.previous("").as_deref(), Some("/calc 2"));
     }
 }

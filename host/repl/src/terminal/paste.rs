@@ -107,7 +107,10 @@ mod tests {
         let found = |text: &str, cursor| pastes.at(text, cursor).map(|(range, text)| (range, text.len()));
         let (text, end) = (format!("see {placeholder}"), 4 + placeholder.len());
         let expected = Some((4..end, fifty().len()));
-        assert_eq!([3, 4, 7, end].map(|cursor| found(&text, cursor)), [None, expected.clone(), expected.clone(), expected]);
+        assert_eq!(
+            [3, 4, 7, end].map(|cursor| found(&text, cursor)),
+            [None, expected.clone(), expected.clone(), expected]
+        );
         assert_eq!(found(&format!("{text}!"), end), None);
         assert_eq!(found("[paste 1: 50 line]", 3), None);
     }

@@ -164,9 +164,17 @@ impl Questions {
         line
     }
 
-    /// Returns the rows of the open question, at most `height`: where there is little room, its details are left out. The
-    /// agent is named if the session `has_several_agents`.
-    pub(crate) fn rows(&self, columns: usize, height: usize, has_several_agents: bool) -> Vec<Row> {
+    /// Returns the tool that needs the answer to the open question; `None` if another tool has called it.
+    pub(crate) fn tool(&self) -> Option<&str> {
+        match &*self.waiting.front()?.question.chain {
+            [tool] => Some(tool),
+            _ => None,
+        }
+    }
+
+    /// Returns the rows of the open question, at most `height`: where there is little room, its details are left out. `diff`
+    /// is what the call changes in a file. The agent is named if the session `has_several_agents`.
+    pub(crate) fn rows(&self, columns: usize, height: usize, diff: Vec<Row>, has_several_agents: bool) -> Vec<Row> {
         let Some(PendingQuestion { question, .. }) = self.waiting.front() else { return Vec::new() };
         let limit = columns.saturating_sub(1);
         let mut title: Vec<Row> = broken(&title(question), limit).map(|row| Row::styled(style::BOLD, &row)).collect();
@@ -179,10 +187,12 @@ impl Questions {
         foot.truncate(height);
         title.truncate(height - foot.len());
         let room = height - foot.len() - title.len();
+        let diff: Vec<Row> = diff.into_iter().take(room).collect();
+        let room = room - diff.len();
         let details = details(question, has_several_agents);
         let details = details.iter().flat_map(|detail| broken(detail, limit)).take(room);
         let details: Vec<Row> = details.map(|row| Row::styled(style::FAINT, &row)).collect();
-        title.into_iter().chain(details).chain(foot).collect()
+        title.into_iter().chain(diff).chain(details).chain(foot).collect()
     }
 }
 
@@ -291,7 +301,7 @@ mod tests {
         let now = Instant::now();
         let (questions, _answered) = opened(question(), now);
         let digest = format!("for the skill's files sha256:{}", "11".repeat(32));
-        let rows = questions.rows(120, 20, false);
+        let rows = questions.rows(120, 20, Vec::new(), false);
         let expected = [
             "May the user skill 'keeper' use 'kv'?",
             "for ask__run → keeper__run",
@@ -301,11 +311,14 @@ mod tests {
             "1 this call  2 this session  3 always  Esc no",
         ];
         assert_eq!(texts(&rows), expected);
-        assert_eq!(texts(&questions.rows(120, 20, true))[5], "for agent abababab");
+        assert_eq!(texts(&questions.rows(120, 20, Vec::new(), true))[5], "for agent abababab");
+        let diff = vec![Row::plain("- old"), Row::plain("+ new")];
+        assert_eq!(texts(&questions.rows(120, 20, diff.clone(), false))[..3], [expected[0], "- old", "+ new"]);
+        assert_eq!(texts(&questions.rows(120, 3, diff, false)), [expected[0], "- old", expected[5]]);
         // The answers are shown in the smallest window, and no row is wider than it.
         let small = ["May the user skill 'keeper' use 'kv'?", "1 this call  2 this session  3 always", "Esc no"];
-        assert_eq!(texts(&questions.rows(40, 3, true)), small);
-        assert!(questions.rows(40, 20, true).iter().all(|row| row.width < 40));
+        assert_eq!(texts(&questions.rows(40, 3, Vec::new(), true)), small);
+        assert!(questions.rows(40, 20, Vec::new(), true).iter().all(|row| row.width < 40));
     }
 
     #[test]
@@ -315,7 +328,7 @@ mod tests {
         let capability = "workspace-write".parse().unwrap();
         let in_home = Question { only_once: true, grant: None, capability, ..question() };
         let (mut questions, mut answered) = opened(in_home, start);
-        let rows = texts(&questions.rows(120, 20, false));
+        let rows = texts(&questions.rows(120, 20, Vec::new(), false));
         assert_eq!(rows.last().unwrap(), "1 this call  Esc no");
         assert!(rows.contains(&"in /w".to_owned()), "{rows:?}");
         for key in ['2', '3', 'x'] {
@@ -366,7 +379,7 @@ mod tests {
         let (mut questions, answered) = opened(question(), start);
         let (answer, mut second) = oneshot::channel();
         questions.add(PendingQuestion { question: question(), answer }, start);
-        assert_eq!(texts(&questions.rows(120, 20, false)).last().unwrap(), "further questions: 1");
+        assert_eq!(texts(&questions.rows(120, 20, Vec::new(), false)).last().unwrap(), "further questions: 1");
         drop(answered);
         let later = start + Duration::from_secs(5);
         // A key that was meant for the withdrawn question does not answer the next one.

@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::{
     Front,
     composer::Mark,
-    front_command,
+    diff, front_command,
     live::{LiveView, Row},
     style,
     wrap::{self, cut},
@@ -18,6 +18,9 @@ use super::{
 
 /// Waiting messages that are shown.
 const QUEUE_ROWS: usize = 3;
+
+/// Lines of a diff that a question shows.
+const QUESTION_DIFF: usize = 8;
 
 /// What is known of the command at the beginning of the text.
 #[derive(Debug)]
@@ -65,7 +68,8 @@ impl Front {
         }
         below.truncate(room);
         let question_height = room.saturating_sub(below.len());
-        let mut above = self.questions.rows(self.columns, question_height, self.session.has_several_agents());
+        let several = self.session.has_several_agents();
+        let mut above = self.questions.rows(self.columns, question_height, self.diff_in_question(limit), several);
         if above.is_empty() {
             let busy = self.busy.text(
                 self.model.as_ref().map(|model| model.name.as_str()),
@@ -96,6 +100,14 @@ impl Front {
         rows.extend(input);
         rows.extend(below);
         LiveView { rows, cursor }
+    }
+
+    /// Returns the rows of what the call changes in a file that the open question is about; none if that is not known.
+    fn diff_in_question(&self, limit: usize) -> Vec<Row> {
+        let tool = self.questions.tool().filter(|_| self.questions.agent() == Some(self.view.id));
+        let diff = tool.map(|tool| self.transcript.running_diff(tool)).unwrap_or_default();
+        let palette = self.transcript.palette();
+        diff::shortened(diff, QUESTION_DIFF).iter().map(|line| style::diff_row(line, palette, limit)).collect()
     }
 
     /// Finds how the typed command is marked, and its usage if its argument is still empty. The session lists its commands

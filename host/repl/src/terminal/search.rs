@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn matches_are_listed_and_chosen() {
         let folder = tempfile::tempdir().unwrap();
-        let mut history = InputHistory::open(&folder.path().join("history")).unwrap();
+        let mut history = InputHistory::open(&folder.path().join("history"), "/w").unwrap();
         ["/calc 1", "hello\nthere", "/calc 2"].iter().for_each(|line| history.add(line));
         let mut search = HistorySearch::default();
         assert_eq!(search.chosen(&history).as_deref(), Some("/calc 2"));
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn lines_of_several_rows_are_folded() {
         let folder = tempfile::tempdir().unwrap();
-        let mut history = InputHistory::open(&folder.path().join("history")).unwrap();
+        let mut history = InputHistory::open(&folder.path().join("history"), "/w").unwrap();
         history.add("hello\nthere");
         assert_eq!(HistorySearch::default().rows(&history, 40)[0].text, "\x1b[7mhello … 1 more lines\x1b[0m");
     }

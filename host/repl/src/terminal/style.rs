@@ -3,7 +3,7 @@
 
 use patchbay_markdown::{Palette, WrapMode};
 
-use super::diff::DiffLine;
+use super::{diff::DiffLine, live::Row, wrap::cut};
 use crate::settings::{ColourUse, ProseWrap, TerminalSettings, ThinkingDisplay};
 
 /// Faint text: everything that is not an answer.
@@ -49,12 +49,19 @@ impl Look {
 
 /// Returns a line of a diff with its sign.
 pub(crate) fn diff_line(line: &DiffLine, palette: Palette) -> String {
+    diff_row(line, palette, usize::MAX).text
+}
+
+/// Returns a line of a diff as a row of at most `limit` columns.
+pub(crate) fn diff_row(line: &DiffLine, palette: Palette, limit: usize) -> Row {
     let (colour, shown) = match line {
         DiffLine::Added(line) => (ADDED, format!("+ {line}")),
         DiffLine::Removed(line) => (REMOVED, format!("- {line}")),
-        DiffLine::More(count) => return faint(&format!("… {count} more lines")),
+        DiffLine::More(count) => (FAINT, format!("… {count} more lines")),
     };
-    if palette == Palette::NoColour { shown } else { styled(colour, &shown) }
+    // A tab would move the cursor by an unknown number of columns.
+    let shown = if limit == usize::MAX { shown } else { cut(&shown.replace('\t', "    "), limit) };
+    if palette == Palette::NoColour && colour != FAINT { Row::plain(shown) } else { Row::styled(colour, &shown) }
 }
 
 /// Returns `text` in faint style.

@@ -1,15 +1,18 @@
 //! From events to lines: which lines are finished and printed for good, and which still change and are shown in the live
 //! area. The loop in `terminal` passes events and outcomes and takes the lines.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
 
 use patchbay_core::{AssistantPart, Code, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Outcome, text};
-use patchbay_markdown::WrapMode;
+use patchbay_markdown::{Palette, WrapMode};
 use patchbay_session::{AgentInView, LastExchange, Received};
 
 use super::{
     answer::StreamedAnswer,
-    call_clock::{self, CallClock},
+    call_timer::{self, CallTimer},
     diff::{self, DiffLine},
     live::Row,
     marks, outcome_text, prose,
@@ -33,6 +36,14 @@ const RESUMED_LINES: usize = 20;
 /// Bytes of the last answer that are rendered for them.
 const RESUMED_BYTES: usize = 256 << 10;
 
+/// A call without a result.
+struct PendingCall {
+    id: String,
+    tool: String,
+    /// What it changes in a file.
+    diff: Vec<DiffLine>,
+}
+
 /// What was shown, and what is being shown.
 pub(crate) struct Transcript {
     finished: Vec<String>,
@@ -54,9 +65,9 @@ pub(crate) struct Transcript {
     mark: String,
     /// Tokens of the conversation after the last answer.
     context_tokens: Option<u64>,
-    /// What the calls of the last answer change in files, by the id of the call.
-    diffs: Vec<(String, Vec<DiffLine>)>,
-    calls: CallClock,
+    /// The calls of the last answer without a result. They run one after another, so that the first one runs.
+    pending: VecDeque<PendingCall>,
+    calls: CallTimer,
 }
 
 /// The turn and the index of an answer in it.
@@ -110,8 +121,8 @@ impl Transcript {
             answer_columns: columns,
             mark: String::new(),
             context_tokens: None,
-            diffs: Vec::new(),
-            calls: CallClock::default(),
+            pending: VecDeque::new(),
+            calls: CallTimer::default(),
         }
     }
 
@@ -153,6 +164,11 @@ impl Transcript {
         }
     }
 
+    /// Whether colours are used.
+    pub(crate) fn palette(&self) -> Palette {
+        self.look.palette
+    }
+
     /// Notes whether a question is open: then the time of a call stands still.
     pub(crate) fn set_question(&mut self, is_open: bool, now: Instant) {
         self.calls.pause(is_open, now);
@@ -177,7 +193,7 @@ impl Transcript {
     /// Begins to show another agent: its last exchange, and the text of the answer that it is writing.
     pub(crate) fn join(&mut self, view: &AgentInView, now: Instant) {
         self.end_at(now);
-        self.diffs.clear();
+        self.pending.clear();
         self.received = None;
         self.context_tokens = view.context_tokens;
         self.notice(&format!("Agent {} is in view; it is {}.", view.id.short(), state(view)));
@@ -312,14 +328,12 @@ impl Transcript {
                     self.answer_columns = self.columns;
                 }
                 self.context_tokens = answer.as_ref().map(|answer| answer.usage.total()).filter(|total| *total > 0);
-                self.diffs.clear();
+                self.pending.clear();
                 for call in answer.iter().flat_map(|answer| &answer.parts).filter_map(AssistantPart::tool_call) {
                     let (name, input) = (text::excerpt(&call.name, SHOWN), text::excerpt(&call.input, SHOWN));
                     self.aside(&format!("→ {name} {input}"));
                     let diff = diff::of_call(&call);
-                    if !diff.is_empty() {
-                        self.diffs.push((call.id, diff));
-                    }
+                    self.pending.push_back(PendingCall { id: call.id, tool: call.name, diff });
                     self.calls.start(now);
                 }
             }
@@ -329,17 +343,16 @@ impl Transcript {
                 let lines = content.lines().count();
                 let number = self.results.add(content);
                 let size = (lines > 1).then(|| format!("{lines} lines"));
-                let took = self.calls.lap(now).map(call_clock::tenths);
+                let took = self.calls.lap(now).map(call_timer::tenths);
                 let about = size.into_iter().chain(took).collect::<Vec<_>>().join(", ");
                 let about = if about.is_empty() { about } else { format!("{about}: ") };
-                if result.as_ref().is_some_and(|result| result.error.is_some()) {
+                let diff = result.as_ref().map(|result| self.end_call(&result.call_id)).unwrap_or_default();
+                if result.is_some_and(|result| result.error.is_some()) {
                     self.notice(&format!("✗ {number}  {about}{excerpt}"));
                 } else {
                     self.aside(&format!("← {number}  {about}{excerpt}"));
-                    if let Some((_, diff)) = result.and_then(|result| self.take_diff(&result.call_id)) {
-                        let palette = self.look.palette;
-                        self.finished.extend(diff.iter().map(|line| style::diff_line(line, palette)));
-                    }
+                    let palette = self.look.palette;
+                    self.finished.extend(diff.iter().map(|line| style::diff_line(line, palette)));
                 }
             }
             EventKind::Message { .. }
@@ -380,9 +393,15 @@ impl Transcript {
         }
     }
 
-    fn take_diff(&mut self, call: &str) -> Option<(String, Vec<DiffLine>)> {
-        let index = self.diffs.iter().position(|(id, _)| id == call)?;
-        Some(self.diffs.remove(index))
+    /// Returns what the running call changes in a file, if it is a call of `tool`.
+    pub(crate) fn running_diff(&self, tool: &str) -> &[DiffLine] {
+        self.pending.front().filter(|call| call.tool == tool).map(|call| &*call.diff).unwrap_or_default()
+    }
+
+    /// Removes a call that has a result, and returns what it changed.
+    fn end_call(&mut self, id: &str) -> Vec<DiffLine> {
+        let index = self.pending.iter().position(|call| call.id == id);
+        index.and_then(|index| self.pending.remove(index)).map(|call| call.diff).unwrap_or_default()
     }
 
     /// Returns the rows of the block that is being received, at most `height`.

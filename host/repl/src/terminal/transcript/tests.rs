@@ -95,7 +95,10 @@ fn thinking_with(display: ThinkingDisplay, pieces: &[&str]) -> (Vec<String>, Vec
 #[test]
 fn thinking_is_shown_or_hidden_as_configured() {
     let (tail, lines) = thinking_with(ThinkingDisplay::Show, &["one\ntw", "o\nthr", "ee"]);
-    assert_eq!((&*tail, &*lines), (&["\x1b[2mthree\x1b[0m".to_owned()][..], &["one", "two", "three", "Done."].map(str::to_owned)[..]));
+    assert_eq!(
+        (&*tail, &*lines),
+        (&["\x1b[2mthree\x1b[0m".to_owned()][..], &["one", "two", "three", "Done."].map(str::to_owned)[..])
+    );
     // Any pieces print the same.
     assert_eq!(thinking_with(ThinkingDisplay::Show, &["one\ntwo\nthree\n"]).1, ["one", "two", "three", "Done."]);
     let (tail, lines) = thinking_with(ThinkingDisplay::Hide, &["one\ntwo"]);

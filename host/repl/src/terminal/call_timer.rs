@@ -1,4 +1,4 @@
-//! Measures how long each call of a tool takes, by the front's clock. `transcript` asks it for the line of a result.
+//! Measures how long each call of a tool takes, by the front's timer. `transcript` asks it for the line of a result.
 
 use std::time::{Duration, Instant};
 
@@ -7,21 +7,21 @@ use super::transcript::seconds;
 /// Runs from the answer that calls tools, or from the result before, to the next result: an agent's calls run one after
 /// another. It stands still while a question is open.
 #[derive(Debug, Default)]
-pub(crate) struct CallClock {
+pub(crate) struct CallTimer {
     /// When the running call began; `None` if that was not seen, as for a call before the front was started.
     since: Option<Instant>,
     /// When the open question was asked.
     paused: Option<Instant>,
 }
 
-impl CallClock {
-    /// Starts the clock for the calls of an answer.
+impl CallTimer {
+    /// Starts the timer for the calls of an answer.
     pub(crate) fn start(&mut self, now: Instant) {
         self.since = Some(now);
         self.paused = self.paused.map(|_| now);
     }
 
-    /// Stops the clock while a question `is_open`.
+    /// Stops the timer while a question `is_open`.
     pub(crate) fn pause(&mut self, is_open: bool, now: Instant) {
         match (is_open, self.paused) {
             (true, None) => self.paused = Some(now),
@@ -34,7 +34,7 @@ impl CallClock {
         }
     }
 
-    /// Returns how long the call took whose result is there, and starts the clock for the next one.
+    /// Returns how long the call took whose result is there, and starts the timer for the next one.
     pub(crate) fn lap(&mut self, now: Instant) -> Option<Duration> {
         let end = self.paused.unwrap_or(now);
         let took = end.saturating_duration_since(self.since?);
@@ -54,27 +54,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clock_stands_still_while_a_question_is_open() {
+    fn timer_stands_still_while_a_question_is_open() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let mut clock = CallClock::default();
-        assert_eq!(clock.lap(at(0)), None);
-        clock.start(at(0));
-        assert_eq!(clock.lap(at(300)), Some(Duration::from_millis(300)));
+        let mut timer = CallTimer::default();
+        assert_eq!(timer.lap(at(0)), None);
+        timer.start(at(0));
+        assert_eq!(timer.lap(at(300)), Some(Duration::from_millis(300)));
         for (is_open, ms) in [(false, 350), (true, 400), (true, 5_000), (false, 9_000), (false, 9_050)] {
-            clock.pause(is_open, at(ms));
+            timer.pause(is_open, at(ms));
         }
-        assert_eq!(clock.lap(at(9_100)), Some(Duration::from_millis(200)));
+        assert_eq!(timer.lap(at(9_100)), Some(Duration::from_millis(200)));
         // The result of one agent's call while another one asks.
-        clock.pause(true, at(9_200));
-        assert_eq!(clock.lap(at(9_900)), Some(Duration::from_millis(100)));
+        timer.pause(true, at(9_200));
+        assert_eq!(timer.lap(at(9_900)), Some(Duration::from_millis(100)));
     }
 
     #[test]
     fn short_times_have_tenths() {
-        for (ms, expected) in
-            [(0, "0.1 s"), (1, "0.1 s"), (100, "0.1 s"), (101, "0.2 s"), (9_900, "9.9 s"), (9_901, "9 s"), (70_000, "1 min 10 s")]
-        {
+        for (ms, expected) in [
+            (0, "0.1 s"),
+            (1, "0.1 s"),
+            (100, "0.1 s"),
+            (101, "0.2 s"),
+            (9_900, "9.9 s"),
+            (9_901, "9 s"),
+            (70_000, "1 min 10 s"),
+        ] {
             assert_eq!(tenths(Duration::from_millis(ms)), expected);
         }
     }
