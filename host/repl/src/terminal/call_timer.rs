@@ -1,4 +1,4 @@
-//! Measures how long each call of a tool takes, by the front's timer. `transcript` asks it for the line of a result.
+//! Measures how long each call of a tool takes, by the front's clock. `transcript` asks it for the line of a result.
 
 use std::time::{Duration, Instant};
 
