@@ -178,7 +178,7 @@ pub(crate) fn pasted(stage: &Stage) {
     terminal.wait_for_prompt();
     // Right does so, too.
     terminal.press(&paste(&text));
-    terminal.wait_for_text("> [paste 1: 50 lines]");
+    terminal.wait_for_text("> [paste 2: 50 lines]");
     terminal.press(RIGHT);
     terminal.wait_for_text("  line 50");
     terminal.press(CTRL_C);
