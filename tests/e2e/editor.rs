@@ -241,6 +241,7 @@ fn lines_that_are_entered_during_an_answer_are_all_run() {
         assert!(!written.contains(sequence), "{sequence:?} is written");
     }
     terminal.press(CTRL_C);
+    terminal.wait_until_idle();
     terminal.press(CTRL_D);
     assert_eq!(terminal.wait_for_exit(), 0);
 }
@@ -338,6 +339,7 @@ fn history_is_searched_with_ctrl_r() {
 fn plain_option_draws_nothing() {
     let patchbay = Patchbay::new();
     let terminal = Terminal::open(&patchbay, &["--plain"]);
+    terminal.wait_for_prompt();
     terminal.press("/calc 6 * 7\r");
     terminal.wait_for_text("42");
     assert!(!terminal.written().contains("\x1b[?2026h"));

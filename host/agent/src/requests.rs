@@ -70,34 +70,34 @@ impl Requests {
         Err(Outcome::error(Code::LimitRequests, message))
     }
 
-    /// Returns a place if one is free and nothing waits for it.
-    pub(crate) fn try_place(self: &Arc<Self>) -> Option<RequestPlace> {
+    /// Returns a place, or what will receive one: those of a person's turns first, then in the order of these calls.
+    pub(crate) fn place_or_wait(
+        self: &Arc<Self>,
+        rank: RequestRank,
+    ) -> Result<RequestPlace, oneshot::Receiver<RequestPlace>> {
         let mut places = self.places.lock();
-        if places.free == 0 {
-            return None;
+        if places.free > 0 {
+            places.free -= 1;
+            return Ok(RequestPlace(Arc::clone(self)));
         }
-        places.free -= 1;
-        Some(RequestPlace(Arc::clone(self)))
+        let (sender, given) = oneshot::channel();
+        places.arrived += 1;
+        let arrived = places.arrived;
+        places.waiting.insert((rank, arrived), sender);
+        Err(given)
     }
 
     /// Waits for a place. The future is cancel-safe.
     pub(crate) async fn place(self: &Arc<Self>, rank: RequestRank) -> RequestPlace {
         loop {
-            let given = {
-                let mut places = self.places.lock();
-                if places.free > 0 {
-                    places.free -= 1;
-                    return RequestPlace(Arc::clone(self));
+            match self.place_or_wait(rank) {
+                Ok(place) => return place,
+                // The sender stays in the queue until it is used, so an error does not happen.
+                Err(given) => {
+                    if let Ok(place) = given.await {
+                        return place;
+                    }
                 }
-                let (sender, given) = oneshot::channel();
-                places.arrived += 1;
-                let arrived = places.arrived;
-                places.waiting.insert((rank, arrived), sender);
-                given
-            };
-            // The sender stays in the queue until it is used, so an error does not happen.
-            if let Ok(place) = given.await {
-                return place;
             }
         }
     }
@@ -140,8 +140,8 @@ mod tests {
     #[test]
     fn places_go_to_a_persons_turns_first_then_in_order() {
         let requests = Requests::new(1, 10);
-        let held = requests.try_place().unwrap();
-        assert!(requests.try_place().is_none());
+        let held = requests.place_or_wait(RequestRank::Agent).ok().unwrap();
+
         let mut first = pin!(requests.place(RequestRank::Agent));
         let mut second = pin!(requests.place(RequestRank::Agent));
         let mut person = pin!(requests.place(RequestRank::Person));
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn place_is_passed_on_by_requests_that_were_given_up() {
         let requests = Requests::new(1, 10);
-        let held = requests.try_place().unwrap();
+        let held = requests.place_or_wait(RequestRank::Agent).ok().unwrap();
         {
             let mut gone = pin!(requests.place(RequestRank::Person));
             assert!(!is_ready(gone.as_mut()));
@@ -174,13 +174,13 @@ mod tests {
         assert!(is_ready(next.as_mut()));
         // A place that was given but not taken is free again.
         {
-            let held = requests.try_place().unwrap();
+            let held = requests.place_or_wait(RequestRank::Agent).ok().unwrap();
             let mut given = Box::pin(requests.place(RequestRank::Agent));
             assert!(!is_ready(given.as_mut()));
             drop(held);
             drop(given);
         }
-        assert!(requests.try_place().is_some());
+        assert!(requests.place_or_wait(RequestRank::Agent).is_ok());
     }
 
     #[test]

@@ -233,12 +233,19 @@ impl Agent {
         cause: TurnCause,
     ) -> Result<RequestPlace, Outcome> {
         let requests = &self.place.requests;
-        if let Some(place) = requests.try_place() {
-            return Ok(place);
-        }
         let rank = if cause == TurnCause::Person { RequestRank::Person } else { RequestRank::Agent };
+        let given = match requests.place_or_wait(rank) {
+            Ok(place) => return Ok(place),
+            Err(given) => given,
+        };
         self.set_waits_for_place(true);
-        let place = self.unless_cancelled(cancel, requests.place(rank)).await;
+        let place = async {
+            match given.await {
+                Ok(place) => place,
+                Err(_) => requests.place(rank).await,
+            }
+        };
+        let place = self.unless_cancelled(cancel, place).await;
         self.set_waits_for_place(false);
         place
     }

@@ -160,6 +160,8 @@ proptest! {
 
     #[test]
     fn the_tail_is_what_finish_returns(source in pieces(), options in options()) {
+        // The tail is always broken at words: a window shows no more than its width.
+        let options = RenderOptions { wrap: WrapMode::Words, ..options };
         let mut renderer = MarkdownRenderer::new(options);
         renderer.push(&source);
         renderer.push("\n");

@@ -75,12 +75,9 @@ fn parts(line: &str, splits_reason: bool) -> Vec<&str> {
     for (at, character) in line.char_indices().skip_while(|(at, _)| *at < head) {
         let after = &line[at + character.len_utf8()..];
         match (character, quote) {
-            (_, Some(mark)) => {
-                // An apostrophe ends no quote.
-                if character == mark && !after.starts_with(char::is_alphanumeric) {
-                    quote = None;
-                }
-            }
+            // An apostrophe ends no quote.
+            (end, Some(mark)) if end == mark && !after.starts_with(char::is_alphanumeric) => quote = None,
+            (_, Some(_)) => {}
             ('\'' | '"', None) if !before.is_alphanumeric() => quote = Some(character),
             ('(' | '[', None) => depth += 1,
             (')' | ']', None) => depth = depth.saturating_sub(1),

@@ -334,8 +334,8 @@ impl Transcript {
                     self.aside(&format!("→ {name} {input}"));
                     let diff = diff::of_call(&call);
                     self.pending.push_back(PendingCall { id: call.id, tool: call.name, diff });
-                    self.calls.start(now);
                 }
+                self.calls.start(now);
             }
             EventKind::Message { kind: MessageKind::Tool, content, .. } => {
                 let content = text::clean(&content);
