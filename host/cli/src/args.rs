@@ -171,7 +171,7 @@ pub(crate) enum Sessions {
     Show(ShowSession),
     /// Delete snapshots and components that no session needs, and what is remembered of skills' files
     ///
-    /// With --older-than, or keep_days in the table [sessions] of config.toml, old sessions are removed first.
+    /// With --older-than, or sessions.keep_days in config.toml, old sessions are removed first.
     Gc(CollectGarbage),
 }
 

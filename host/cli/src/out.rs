@@ -16,7 +16,7 @@ pub(crate) fn line(text: fmt::Arguments<'_>) {
     print_line(text);
 }
 
-/// Like [`line`]; returns false if the pipe is closed, for output that may be long.
+/// Like [`line()`]; returns false if the pipe is closed, for output that may be long.
 pub(crate) fn print_line(text: fmt::Arguments<'_>) -> bool {
     match writeln!(io::stdout().lock(), "{text}") {
         Ok(()) => true,
